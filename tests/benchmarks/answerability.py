@@ -13,36 +13,60 @@ import json
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from fitting import auroc, calibration_error, fit_choice, fit_logistic, reliability
-from judged_questions import ADVERSARIAL, ANSWERABLE, EXAMPLES, FOREIGN, OFF, REMOVED, SETS, JudgedQuestion, collected
+from judged_questions import (
+    ADVERSARIAL,
+    ANSWERABLE,
+    EXAMPLES,
+    FOREIGN,
+    OFF,
+    PODCASTS,
+    REMOVED,
+    SETS,
+    JudgedQuestion,
+    collected,
+)
 from numpy.typing import NDArray
 from report import data, finish, quiet
 
 import agentic_rag_backend.generation.answerability as package
+from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import rarity_added
-from agentic_rag_backend.generation.answerability.coefficients import FILE, Coefficients, Linear, fitted
-from agentic_rag_backend.generation.answerability.estimate import answer_features
-from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, read_evidence
+from agentic_rag_backend.generation.answerability.coefficients import (
+    FILE,
+    Coefficients,
+    Linear,
+)
+from agentic_rag_backend.generation.answerability.estimate import (
+    SPECIFIC,
+    account_confidence,
+    account_features,
+    answer_features,
+    confidence,
+)
+from agentic_rag_backend.generation.answerability.evidence import (
+    EvidenceReading,
+    read_evidence,
+)
 from agentic_rag_backend.generation.answerability.features import lexical_features
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.answerability.question import read_question
-from agentic_rag_backend.generation.answerability.selection import Selection, added_features, select
-from agentic_rag_backend.models.embedding.base import TextVectors
+from agentic_rag_backend.generation.answerability.selection import (
+    Selection,
+    added_features,
+    select,
+)
+from agentic_rag_backend.models.embedding.base import TextVectors, Vectors
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 
 CANDIDATE = (
-    "held",
-    "window",
-    "passage",
-    "passage_score",
-    "type_absent",
-    "names_absent_passage",
+    *("held", "window", "passage", "passage_score", "type_absent", "names_absent_passage"),
     "numbers_absent_passage",
 )
 SENTENCE = (
@@ -51,30 +75,24 @@ SENTENCE = (
 )
 FURTHER = (
     *("score", "bridge", "added", "added_to_window", "likeness", "title_named", "same_passage"),
-    *("type_absent", "question_word", "near"),
+    *("type_absent", "question_word", "near", "follows", "adjacent", "item_added"),
 )
 BRIDGE = ("score", "bridge", "added")
 FACT = (
     *("cosine", "similar_window", "share", "names_absent", "numbers_absent", "negation", "opposite", "count_absent"),
-    "type_absent",
+    *("type_absent", "year_differs"),
 )
+ALIKE = ("numbers_absent", "negation", "opposite", "count_absent", "year_differs")
+"""Features whose weights are fitted on one document and hold for several as well. Too few questions about several have them."""
 HOPS = ("cosine", "names_absent", "connected", "covered")
+ACCOUNT = ("nearness",)
 _POSITIVE = (
-    "cosine",
-    "similar",
-    "similar_window",
-    "matched",
-    "near",
-    "question_word",
-    "share",
-    "connected",
-    "covered",
-    "held",
-    "window",
+    *("cosine", "similar", "similar_window", "matched", "near", "question_word", "share", "connected", "covered", "held"),
+    *("window", "nearness"),
 )
 _NEGATIVE = (
     *("type_absent", "names_absent_passage", "numbers_absent_passage", "names_absent", "numbers_absent"),
-    *("negation", "opposite", "count_absent"),
+    *("negation", "opposite", "count_absent", "year_differs"),
 )
 SIGNS = dict.fromkeys(_POSITIVE, 1) | dict.fromkeys(_NEGATIVE, -1)
 VALUE_ABSENT = -2.0
@@ -87,6 +105,12 @@ SHARES = {ADVERSARIAL: 0.5, REMOVED: 1.0, OFF: 0.6}
 HOP_SHARES = {REMOVED: 0.5, FOREIGN: 0.6}
 HOP_SHARE = 5.0
 """Weight of a question of HotpotQA or MuSiQue, of which there are few."""
+ACCOUNT_SHARE = 2.0
+"""Weight of a question for an account that the passages hold. There are more of the other kind."""
+SQUAD_SHARE = 0.1
+"""Weight of a question of SQuAD in the fit of accounts, relative to the others. They ask for one place in the documents."""
+MATTER_ABSENT = -1.6
+"""Weight of an account of which the passages contain the names only, set by hand: the sets have hardly any."""
 ANSWERED = 0.9
 DEFAULT_THRESHOLD = 0.25
 
@@ -97,6 +121,7 @@ class RememberedEncoder:
     def __init__(self) -> None:
         self._encoder = BundledEmbedder()
         self._known: dict[str, TextVectors] = {}
+        self._whole: dict[str, NDArray[np.float32]] = {}
 
     async def encode_words(self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]) -> list[TextVectors]:
         """See `WordEncoder`."""
@@ -105,6 +130,16 @@ class RememberedEncoder:
             found = await self._encoder.encode_words(list(unknown), list(unknown.values()))
             self._known.update(zip(unknown, found, strict=True))
         return [self._known[text] for text in texts]
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """See `TextEncoder`."""
+        if unknown := [text for text in texts if text not in self._whole]:
+            self._whole.update(zip(unknown, await self._encoder.embed(unknown), strict=True))
+        return np.stack([self._whole[text] for text in texts])
+
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        """See `TextEncoder`."""
+        return await self._encoder.embed_query(text)
 
 
 @dataclass(frozen=True)
@@ -115,10 +150,18 @@ class Row:
     selection: Selection
     right: NDArray[np.bool_]
     features: Mapping[str, float]
+    nearness: float = 0.0
+
+    @property
+    def account(self) -> bool:
+        """Whether the question asks for an account."""
+        return self.asked.corpus == PODCASTS or self.selection.reading.question.asked is AnswerKind.THEME
 
     @property
     def answered(self) -> bool:
-        """Whether a chosen sentence holds a gold answer."""
+        """Whether a chosen sentence holds a gold answer. A set without answer texts answers its own questions."""
+        if not self.asked.answers:
+            return self.asked.answerable
         return bool(self.right[list(self.selection.chosen)].any())
 
     @property
@@ -157,11 +200,21 @@ def fit_candidates(questions: Sequence[JudgedQuestion]) -> Linear:
     for asked in questions:
         reading = read_evidence(read_question(asked.question), asked.passages)
         if asked.answerable and reading.sentences:
-            groups.append((lexical_features(reading), right_sentences(asked, reading, of_gold=True)))
+            groups.append(
+                (
+                    lexical_features(reading),
+                    right_sentences(asked, reading, of_gold=True),
+                )
+            )
     return Linear({**fit_choice(groups, CANDIDATE, SIGNS), "statement": STATEMENT})
 
 
-def fit_bridges(questions: Sequence[JudgedQuestion], candidate: Linear, leaders: int = 3, direct: int = 4) -> Linear:
+def fit_bridges(
+    questions: Sequence[JudgedQuestion],
+    candidate: Linear,
+    leaders: int = 3,
+    direct: int = 4,
+) -> Linear:
     """Fit the value of a sentence that a name leads to, on questions over several passages."""
     groups = []
     for asked in questions:
@@ -188,13 +241,18 @@ def fit_bridges(questions: Sequence[JudgedQuestion], candidate: Linear, leaders:
 def select_all(judge: AnswerJudge, questions: Sequence[JudgedQuestion]) -> list[Row]:
     """Return the selection for each question whose passages say anything."""
 
+    accounts = {each.question for each in questions if each.corpus == PODCASTS and each.answerable}
+
     async def run() -> list[Row]:
         rows = []
         for asked in questions:
             selection = await judge.select(asked.question, asked.passages)
             if selection is not None:
                 right = right_sentences(asked, selection.reading, of_gold=False)[list(selection.interaction.chosen)]
-                rows.append(Row(asked, selection, right, {}))
+                row = Row(asked, selection, right, {})
+                if row.account or asked.question in accounts:
+                    row = replace(row, nearness=await judge.nearness(asked.question, asked.passages))
+                rows.append(row)
         return rows
 
     return asyncio.run(run())
@@ -206,7 +264,7 @@ def reselected(rows: Sequence[Row], weights: Coefficients) -> list[Row]:
     for row in rows:
         old = row.selection
         selection = select(old.reading, old.bridges, old.interaction, old.features, weights)
-        found.append(Row(row.asked, selection, row.right, answer_features(selection)))
+        found.append(replace(row, selection=selection, features=answer_features(selection)))
     return found
 
 
@@ -216,7 +274,7 @@ def fit_sentences(rows: Sequence[Row]) -> Linear:
     for row in rows:
         gold = right_sentences(row.asked, row.selection.reading, of_gold=True)[list(row.selection.interaction.chosen)]
         groups.append((row.selection.features, gold))
-    return Linear({**fit_choice(groups, SENTENCE, SIGNS), "statement": STATEMENT})
+    return Linear({**fit_choice(groups, SENTENCE, SIGNS), "statement": STATEMENT, "value_absent": VALUE_ABSENT})
 
 
 def fit_further(rows: Sequence[Row], sentence: Linear) -> Linear:
@@ -237,7 +295,7 @@ def fit_further(rows: Sequence[Row], sentence: Linear) -> Linear:
             worth[chosen] = -np.inf
             chosen.append(int(np.argmax(worth)))
     # A heading or a row is worth one less than a full sentence, as in `fit_sentences`.
-    return Linear({**fit_choice(groups, FURTHER, {}), "statement": STATEMENT}, -STATEMENT)
+    return Linear({**fit_choice(groups, FURTHER, {}), "statement": STATEMENT, "value_added": -VALUE_ABSENT}, -STATEMENT)
 
 
 def fit_estimate(rows: Sequence[Row], names: Sequence[str]) -> Linear:
@@ -246,6 +304,16 @@ def fit_estimate(rows: Sequence[Row], names: Sequence[str]) -> Linear:
     share = np.array([share_of(row.asked) for row in rows])
     weights, intercept = fit_logistic(values, np.array([row.answered for row in rows]), share, names, SIGNS)
     return Linear({**weights, "value_absent": VALUE_ABSENT}, intercept)
+
+
+def fit_account(rows: Sequence[Row]) -> Linear:
+    """Fit the chance that many passages hold an account."""
+    features = [account_features(row.selection, row.nearness) for row in rows]
+    values = {name: np.array([each[name] for each in features]) for name in ACCOUNT}
+    share = np.array([ACCOUNT_SHARE if row.asked.answerable else 1.0 for row in rows])
+    share[[row.asked.corpus == "squad2" for row in rows]] *= SQUAD_SHARE
+    found, intercept = fit_logistic(values, np.array([row.answered for row in rows]), share, ACCOUNT, SIGNS)
+    return Linear({**found, "matter_absent": MATTER_ABSENT}, intercept)
 
 
 def share_of(asked: JudgedQuestion) -> float:
@@ -261,25 +329,25 @@ def fit_first(questions: Sequence[JudgedQuestion]) -> Coefficients:
     several = [each for each in questions if each.corpus in ("hotpotqa", "musique")]
     candidate = fit_candidates(single)
     empty = Linear({})
-    account = fitted().account if _shipped() else empty
-    return Coefficients(candidate, fit_bridges(several, candidate), empty, empty, empty, empty, account)
+    return Coefficients(candidate, fit_bridges(several, candidate), empty, empty, empty, empty, empty)
 
 
 def fit_rest(first: Coefficients, rows: Sequence[Row]) -> Coefficients:
     """Fit the choice of sentences and the estimates on rows with the candidates of ``first``."""
     sentence = fit_sentences([row for row in rows if row.asked.corpus == "squad2"])
     further = fit_further(rows, sentence)
-    chosen = Coefficients(first.candidate, first.bridge, sentence, further, first.fact, first.hops, first.account)
+    chosen = replace(first, sentence=sentence, further=further)
     again = reselected(rows, chosen)
-    alone = [row for row in again if row.features["connected"] == 0.0]
-    connected = [row for row in again if row.features["connected"] > 0.0]
-    return Coefficients(
-        first.candidate, first.bridge, sentence, further, fit_estimate(alone, FACT), fit_estimate(connected, HOPS), first.account
-    )
-
-
-def _shipped() -> bool:
-    return (Path(package.__file__).parent / FILE).exists()
+    accounts = {row.asked.question for row in again if row.asked.corpus == PODCASTS and row.asked.answerable}
+    facts = [row for row in again if row.asked.corpus != PODCASTS and row.asked.question not in accounts]
+    alone = [row for row in facts if row.features["connected"] == 0.0]
+    connected = [row for row in facts if row.features["connected"] > 0.0]
+    fact, hops = fit_estimate(alone, FACT), fit_estimate(connected, HOPS)
+    shared = {name: fact.weights[name] for name in ALIKE}
+    chosen = replace(chosen, fact=fact, hops=Linear({**hops.weights, **shared}, hops.intercept))
+    asked = [row for row in again if row.account or row.asked.question in accounts]
+    asked = [row for row in asked if confidence(row.selection, chosen) < SPECIFIC]
+    return replace(chosen, account=fit_account(asked))
 
 
 # --- measuring
@@ -294,23 +362,26 @@ def in_half(asked: JudgedQuestion, articles: Sequence[str], half: int) -> bool:
 
 def estimates(rows: Sequence[Row], weights: Coefficients) -> NDArray[np.float64]:
     """Return the confidence of each row."""
-    from agentic_rag_backend.generation.answerability.estimate import kind_of, logistic
+    return np.array([_estimate(row, weights) for row in rows])
 
-    return np.array([logistic(kind_of(dict(row.features), weights), dict(row.features)) for row in rows])
+
+def _estimate(row: Row, weights: Coefficients) -> float:
+    sure = confidence(row.selection, weights)
+    broad = row.account and sure < SPECIFIC
+    return account_confidence(row.selection, row.nearness, weights) if broad else sure
 
 
 def figures(rows: Sequence[Row], weights: Coefficients) -> dict[str, dict[str, Any]]:
     """Return the figures of each set."""
     found: dict[str, dict[str, Any]] = {}
-    for name in SETS:
-        own = [row for row in rows if row.asked.corpus == name]
+    for name, own in by_set(rows).items():
         if not own:
             continue
         answerable = [row for row in own if row.asked.answerable]
         sure = estimates(answerable, weights)
         threshold = float(np.quantile(sure, 1.0 - ANSWERED))
         natural = [row for row in own if row.asked.answerable or row.asked.variant in (ADVERSARIAL, FOREIGN, REMOVED)]
-        if name == "squad2":
+        if name.startswith("squad2"):
             natural = [row for row in own if row.asked.variant in (ANSWERABLE, ADVERSARIAL)]
         result: dict[str, Any] = {
             "questions": len(answerable),
@@ -336,6 +407,12 @@ def figures(rows: Sequence[Row], weights: Coefficients) -> dict[str, dict[str, A
     return found
 
 
+def by_set(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the rows of each set. Questions of SQuAD for an account are also a set of their own."""
+    found = {name: [row for row in rows if row.asked.corpus == name] for name in SETS}
+    return found | {"squad2, accounts": [row for row in found["squad2"] if row.account]}
+
+
 def rounded(value: Any) -> Any:
     """Return numbers with three digits, in nested lists and objects, too."""
     if isinstance(value, Mapping):
@@ -347,11 +424,30 @@ def rounded(value: Any) -> Any:
 
 def markdown(results: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the tables of both halves."""
-    head = ("first", "first two", "answer", "sentences", "answered", "calibration error")
-    keys = ("first_sentence_right", "two_sentences_right", "answer_right", "sentences", "answered", "calibration_error")
+    head = (
+        "first",
+        "first two",
+        "answer",
+        "sentences",
+        "answered",
+        "calibration error",
+    )
+    keys = (
+        "first_sentence_right",
+        "two_sentences_right",
+        "answer_right",
+        "sentences",
+        "answered",
+        "calibration_error",
+    )
     lines_ = []
     for half, sets in results.items():
-        lines_ += [f"## {half}", "", f"| set | questions | {' | '.join(head)} |", "|---" * (len(head) + 2) + "|"]
+        lines_ += [
+            f"## {half}",
+            "",
+            f"| set | questions | {' | '.join(head)} |",
+            "|---" * (len(head) + 2) + "|",
+        ]
         lines_ += [
             f"| {name} | {row['questions']} | " + " | ".join(str(row[key]) for key in keys) + " |" for name, row in sets.items()
         ]
@@ -363,7 +459,12 @@ def markdown(results: Mapping[str, Mapping[str, Any]]) -> str:
         for name, row in sets.items():
             for variant in (ADVERSARIAL, REMOVED, OFF, FOREIGN):
                 if each := row.get(variant):
-                    values = (each["questions"], each["auroc"], each["refused"], each["refused_where_90_are_answered"])
+                    values = (
+                        each["questions"],
+                        each["auroc"],
+                        each["refused"],
+                        each["refused_where_90_are_answered"],
+                    )
                     lines_.append(f"| {name} | {variant} | " + " | ".join(map(str, values)) + " |")
         lines_.append("")
     return "\n".join(lines_)
@@ -389,7 +490,7 @@ def placeholder(first: Coefficients) -> Coefficients:
     """Return coefficients that choose candidates; any sentence is the best until the rest is fitted."""
     zero = Linear({"cosine": 1.0})
     never = Linear({"score": 0.0}, -1.0)
-    return Coefficients(first.candidate, first.bridge, zero, never, Linear({}), Linear({}), first.account)
+    return replace(first, sentence=zero, further=never)
 
 
 def stored(weights: Coefficients) -> str:
@@ -409,9 +510,18 @@ def stored(weights: Coefficients) -> str:
 def main() -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fit", action="store_true", help="write the coefficients that the product ships")
+    parser.add_argument(
+        "--fit",
+        action="store_true",
+        help="write the coefficients that the product ships",
+    )
     parser.add_argument("--cache", type=Path, help="folder that keeps the questions with their passages")
-    parser.add_argument("--every", type=int, default=1, help="take every n-th question of squad2 only, to save time")
+    parser.add_argument(
+        "--every",
+        type=int,
+        default=1,
+        help="take every n-th question of squad2 only, to save time",
+    )
     parser.add_argument("--no-measure", action="store_true", help="only fit")
     chosen = parser.parse_args()
     quiet()

@@ -6,11 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.generation.confidence import (
-    account_answerability,
-    breadth,
-    confidence,
-)
+from agentic_rag_backend.generation.confidence import confidence
 
 SHARE = st.floats(0, 1)
 
@@ -24,11 +20,3 @@ def test_dropped_sentences_cost_and_none_kept_is_none() -> None:
     assert confidence(0.9, 2, 0) == pytest.approx(0.9)
     assert confidence(0.9, 1, 1) < 0.9
     assert confidence(0.9, 0, 3) == 0.0
-
-
-def test_an_account_rests_on_breadth() -> None:
-    assert breadth([0.5] * 5) == pytest.approx(0.5)
-    assert breadth([0.5, -1.0]) == pytest.approx(0.1), "what is missing counts as nothing"
-    assert breadth([0.9, 0.1, 0.1, 0.1, 0.1, 0.0, 0.0]) == pytest.approx(0.26)
-    assert account_answerability(0.36) > 0.9
-    assert account_answerability(0.28) < 0.1

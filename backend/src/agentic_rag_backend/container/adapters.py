@@ -82,7 +82,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     stack.push_async_callback(graph.close)
     evidence_encoder = EvidenceEncoder(configured, model_path=settings.embedding_model_path)
     stack.push_async_callback(evidence_encoder.close)
-    model = _model(settings, embedder)
+    model = _model(settings, evidence_encoder)
     stack.push_async_callback(model.close)
     blobs = await open_blobs(settings, owner)
     await require_store_folders(settings, catalogue)
@@ -300,9 +300,9 @@ def _tokenizer_file(settings: Settings) -> Path | None:
     return folder / "tokenizer.json" if folder is not None else None
 
 
-def _model(settings: Settings, embedder: Embedder) -> LanguageModel:
+def _model(settings: Settings, encoder: EvidenceEncoder) -> LanguageModel:
     if settings.llm == "extractive":
-        return ExtractiveModel(embedder)
+        return ExtractiveModel(encoder)
     from agentic_rag_backend.models.llm.openai import OpenAIModel
 
     return OpenAIModel(
@@ -314,9 +314,9 @@ def _model(settings: Settings, embedder: Embedder) -> LanguageModel:
     )
 
 
-def fallback_model(settings: Settings, embedder: Embedder) -> LanguageModel | None:
+def fallback_model(settings: Settings, encoder: EvidenceEncoder) -> LanguageModel | None:
     """Return the model that writes answers while the configured model fails. None if the fallback is disabled or useless."""
-    return ExtractiveModel(embedder) if settings.fallback_to_extractive and settings.llm != "extractive" else None
+    return ExtractiveModel(encoder) if settings.fallback_to_extractive and settings.llm != "extractive" else None
 
 
 def _api_key(settings: Settings, what: str) -> str:

@@ -384,11 +384,15 @@ class Container:
         return Explainer(self._readable, self.retrievers)
 
     @cached_property
+    def _judge(self) -> AnswerJudge:
+        return AnswerJudge(self._adapters.evidence_encoder)
+
+    @cached_property
     def _answer_checks(self) -> AnswerChecks:
         calls = replace(self._calls, timeout_s=self.settings.verification_timeout_s)
         return AnswerChecks(
-            judge=AnswerJudge(self._adapters.evidence_encoder),
-            verifier=verifier_factory(self.settings.claim_verifier, VerifierParts(self.embedder, calls)),
+            judge=self._judge,
+            verifier=verifier_factory(self.settings.claim_verifier, VerifierParts(self._adapters.evidence_encoder, calls)),
             calls=calls,
         )
 
@@ -401,12 +405,13 @@ class Container:
             model=self.model,
             documents=documents,
             options=answer_options(self.settings),
-            fallback=fallback_model(self.settings, self.embedder),
+            fallback=fallback_model(self.settings, self._adapters.evidence_encoder),
             rewriter=Rewriter(self._calls),
             checks=self._answer_checks,
             global_answers=GlobalAnswers(
                 calls=self._calls,
-                embedder=self.embedder,
+                encoder=self._adapters.evidence_encoder,
+                judge=self._judge,
                 documents=documents,
                 options=global_answer_options(self.settings),
             ),

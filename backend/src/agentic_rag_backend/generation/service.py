@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Query, Retrieval
-from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge, Judgement
@@ -28,8 +27,8 @@ from agentic_rag_backend.generation.brief import Brief, failed, with_details
 from agentic_rag_backend.generation.budget import PromptBudget
 from agentic_rag_backend.generation.claims.base import VerifierFactory
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
-from agentic_rag_backend.generation.confidence import account_answerability, breadth, confidence
-from agentic_rag_backend.generation.context import Context, build_context, passages_of, theme_chunk_ids
+from agentic_rag_backend.generation.confidence import confidence
+from agentic_rag_backend.generation.context import Context, build_context, theme_chunk_ids
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.endings import Ending, answer_of, refusal_events, with_first_sentence
@@ -331,7 +330,7 @@ class AnswerService:
         brief = Brief(retrieval=retrieval, context=context, answerable=0.0, usage=retrieval.usage)
         if not context.passages:
             return replace(brief, refusal="nothing_found")
-        judgement = await self._judged(plan.query.text, retrieval, context)
+        judgement = await self._judged(plan.query.text, context)
         retrieval = replace(retrieval, trace=with_details(retrieval.trace, **judgement.details))
         brief = replace(brief, retrieval=retrieval, answerable=judgement.confidence, unanswered=judgement.unanswered)
         brief = replace(brief, introduction=judgement.introduction)
@@ -347,18 +346,11 @@ class AnswerService:
         request = replace(request, evidence=evidence, quotations=quotations, model=model)
         return replace(brief, context=context, request=request)
 
-    async def _judged(self, question: str, retrieval: Retrieval, context: Context) -> Judgement:
-        """Judge the passages. For an account, which rests on many, the better estimate of one and of many counts."""
+    async def _judged(self, question: str, context: Context) -> Judgement:
         passages = [
             PassageText(each.title, each.text, each.score, each.document_id, each.date, each.header) for each in context.passages
         ]
-        judgement = await self._judge.judge(question, passages, least=self._options.min_confidence)
-        if judgement.asked is not AnswerKind.THEME:
-            return judgement
-        similarities = [hit.scores["dense"] for hit in passages_of(retrieval) if "dense" in hit.scores]
-        similarities += [theme.score for theme in retrieval.themes]
-        broad = account_answerability(breadth(similarities), matter_absent=judgement.matter_absent)
-        return replace(judgement, confidence=max(judgement.confidence, broad), sentences=())
+        return await self._judge.judge(question, passages, least=self._options.min_confidence)
 
     async def _context(self, query: Query, retrieval: Retrieval, budget_tokens: int) -> Context:
         visible = {hit.id: hit.visible for hit in retrieval.hits}

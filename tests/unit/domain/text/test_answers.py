@@ -24,6 +24,11 @@ from agentic_rag_backend.domain.text.questions import AnswerKind
         ("Two thirds, or 67 %, agreed.", AnswerKind.PERCENT, ["Two", "67"]),
         ("There were 67 of them.", AnswerKind.PERCENT, []),
         ("The boat is red and grey.", AnswerKind.COLOUR, ["red", "grey"]),
+        ("Call 030 / 123 45-67 or +49 (30) 1234567.", AnswerKind.PHONE, ["030 / 123 45-67", "+49 (30) 1234567"]),
+        ("Petra Sauvage, ext. 4417", AnswerKind.PHONE, ["ext. 4417"]),
+        ("She telephoned at 06:20, on 2009-03-12, about 12,000 boats of 1999-2004.", AnswerKind.PHONE, []),
+        ("Write to desk.one@sound.example, not to the desk.", AnswerKind.EMAIL, ["desk.one@sound.example"]),
+        ("See www.sound.example/tides or write to a@sound.example.", AnswerKind.WEBSITE, ["www.sound.example"]),
         ("Then it was signed by Mira Voss in Port Ellery today.", AnswerKind.NAME, ["Mira Voss", "Port Ellery"]),
     ],
 )
@@ -48,3 +53,17 @@ def test_kinds_without_a_form() -> None:
 def test_items_stand_in_the_text(text: str, asked: AnswerKind, question: str) -> None:
     for start, end in answer_spans(text, asked, question) or []:
         assert 0 <= start < end <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "ages"),
+    [
+        ("Ms Aster, 38, went to sea at seventeen.", ["38"]),
+        ("He died at the age of eighty-one.", ["age of eighty-one"]),
+        ("She went to sea at seventeen.", []),
+    ],
+)
+def test_an_age_answers_how_old(text: str, ages: list[str]) -> None:
+    question = "How old was the harbour master?"
+    assert [text[start:end] for start, end in answer_spans(text, AnswerKind.MEASURE, question) or ()] == ages
+    assert answer_spans(text, AnswerKind.MEASURE, "How wide is the harbour?") == []

@@ -93,6 +93,23 @@ async def test_nothing_is_judged_without_passages() -> None:
     assert only_title.sentences == ()
 
 
+def test_a_sentence_with_a_pronoun_has_the_words_of_the_sentences_before_it() -> None:
+    text = (
+        "Ms Aster went to sea at seventeen. She was a pilot for nine years. She has written two handbooks. The harbour is old. "
+        "It is deep."
+    )
+    reading = read_evidence(read_question("Which handbooks did Aster write?"), [PassageText("", text, 1.0)])
+    assert reading.referred == ((), (0,), (1, 0), (), (3,))
+    aster = reading.question.forms.index("aster")
+    assert reading.in_window[aster].tolist() == [1.0, 1.0, 1.0, 0.0, 0.0]
+
+
+def test_the_year_of_a_document_counts_as_its_title() -> None:
+    passages = [PassageText("Notice", "There were fourteen candidates.", 1.0, date=date) for date in ("2016-09-06", "")]
+    reading = read_evidence(read_question("How many candidates were there in 2016?"), passages)
+    assert lexical_features(reading)["numbers_absent"].tolist() == [0.0, 1.0]
+
+
 def test_features_of_words() -> None:
     reading = read_evidence(
         read_question("Who did not accept the first medal of 1998?"),

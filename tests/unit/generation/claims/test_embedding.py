@@ -79,4 +79,4 @@ async def test_words_decide_while_the_embedder_is_away() -> None:
     verifier = EmbeddingVerifier(LexicalVerifier((PASSAGE,)), Counted(fails=True))
     (verdict,) = await verifier.verify([PARAPHRASE])
     assert verdict.reason == "unsupported"
-    assert verifier.failures == ("the embedder did not compare sentences: model_unavailable",)
+    assert verifier.failures == ("the encoder did not compare sentences: model_unavailable",)

@@ -136,7 +136,8 @@ async def ask(
         options=AnswerOptions(),
         global_answers=GlobalAnswers(
             calls=StructuredCalls(model, timeout_s=timeout_s),
-            embedder=HashedWords(),
+            encoder=HashedWords(),
+            judge=judge(),
             documents=held,
             options=GlobalAnswerOptions(window_tokens=window_tokens),
         ),

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 
 import httpx
+import numpy as np
 import pytest
 
 from agentic_rag_backend.testing.models.behaviour import active, parse_name, prompt_hash
@@ -175,6 +176,11 @@ def test_equal_texts_have_equal_vectors(client: httpx.Client, model: str) -> Non
     assert embed(client, model, "a red fish", dimensions=40)[0] == embed(client, model, "a red fish", dimensions=40)[0]
     assert len(embed(client, model, "a red fish", dimensions=40)[0]) == 40
     assert abs(sum(value * value for value in one) - 1) < 1e-9
+
+
+def test_a_floor_raises_all_cosines(client: httpx.Client) -> None:
+    plain, raised = (np.array(embed(client, model, "a red fish", "a red stone", "blue")) for model in ("words", "floor-70"))
+    np.testing.assert_allclose(raised @ raised.T, 0.7 + 0.3 * plain @ plain.T, atol=0.05)
 
 
 def test_each_embedded_text_is_counted(client: httpx.Client, server: ModelServer) -> None:

@@ -41,7 +41,17 @@ _UNIT = re.compile(
     r"horsepower|bar|psi|old|times|light[- ]years?|centuries|decades|people|seats|bytes?)\b",
     re.IGNORECASE,
 )
-_SINCE = re.compile(r"\bhow (?:long|old)\b", re.IGNORECASE)
+_UNITS_OF = (
+    (r"speed|fast", r"knots?|mph|k?m/[hs]|(?:\w+ )?(?:per|an?) (?:second|minute|hour|day)"),
+    (r"temperature|hot|cold", r"°|degrees?|kelvin"),
+    (r"weight|weigh|heavy", r"tons?|tonnes?|kilograms?|kilos?|kg|grams?|g|pounds?|lbs?|ounces?|stone"),
+)
+"""What is asked for, and the only units that measure it."""
+_MEASURED = tuple(
+    (re.compile(rf"\b(?:{asked})\b", re.IGNORECASE), re.compile(rf"[\s-]*(?:{units})(?!\w)", re.IGNORECASE))
+    for asked, units in _UNITS_OF
+)
+_SINCE = re.compile(r"\bhow long\b|\bhow old (?:is|are)\b(?![^?]*\bwhen\b)", re.IGNORECASE)
 """Questions about a length of time, which a date answers as well."""
 _COLOUR = re.compile(
     r"\b(?:red|blue|green|yellow|orange|purple|pink|brown|black|white|gr[ae]y|gold(?:en)?|silver|violet|scarlet|crimson|turquoise|"
@@ -49,6 +59,15 @@ _COLOUR = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"\b[A-Z][\w'’.&-]*(?: (?:(?:of|the|de|von|van|la|le|and|al) )?[A-Z][\w'’.&-]*)*")
+_PHONE = re.compile(
+    r"(?<![\w.–-])(?!\d{4}[–-]\d\d(?:\d\d|[–-]\d\d)?(?![\d–-]))\+?\(?\d(?:[ ()/.–-]{0,3}\d){5,14}(?![\w-])|"
+    r"\b(?:ext|extension|tel|(?:tele)?phone|mobile|fax)\b\W{0,3}\d{2,5}\b",
+    re.IGNORECASE,
+)
+_EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+_WEBSITE = re.compile(r"\bhttps?://\S{1,200}|(?<![\w@.])(?:[a-z0-9-]{1,63}\.){1,4}[a-z]{2,12}\b(?!@)", re.IGNORECASE)
+_AGE = re.compile(r"(?<=[a-z], )\d{1,3}(?=[,.;)])|\bage[ds]?(?: of)? (\d{1,3}\b|[a-z-]{3,20}\b)", re.IGNORECASE)
+_OF_AGE = re.compile(r"\bhow old\b|\bage\b", re.IGNORECASE)
 _AFTER = 30
 """Characters after a number in which its unit stands."""
 
@@ -89,15 +108,14 @@ def _amounts(text: str, question: str) -> Iterator[Span]:
 
 
 def _measures(text: str, question: str) -> Iterator[Span]:
+    unit = next((units for asked, units in _MEASURED if asked.search(question)), _UNIT)
     for match in _new(_NUMBERS, text, question):
-        if _UNIT.match(text, match.end(), match.end() + _AFTER):
+        if unit.match(text, match.end(), match.end() + _AFTER):
             yield match.span()
+    if _OF_AGE.search(question):
+        yield from (match.span() for match in _AGE.finditer(text))
     if _SINCE.search(question):
         yield from _times(text, question)
-
-
-def _colours(text: str, question: str) -> Iterator[Span]:
-    return (match.span() for match in _new(_COLOUR, text, question))
 
 
 def _names(text: str, question: str) -> Iterator[Span]:
@@ -109,13 +127,21 @@ def _names(text: str, question: str) -> Iterator[Span]:
             yield match.span()
 
 
+def _forms_of(pattern: re.Pattern[str]) -> Callable[[str, str], Iterator[Span]]:
+    """Return a finder of what always has one form."""
+    return lambda text, question: (match.span() for match in _new(pattern, text, question))
+
+
 _FINDERS: Mapping[AnswerKind, Callable[[str, str], Iterator[Span]]] = {
     AnswerKind.TIME: _times,
     AnswerKind.NUMBER: _numbers,
     AnswerKind.PERCENT: _percentages,
     AnswerKind.MONEY: _amounts,
     AnswerKind.MEASURE: _measures,
-    AnswerKind.COLOUR: _colours,
+    AnswerKind.COLOUR: _forms_of(_COLOUR),
+    AnswerKind.PHONE: _forms_of(_PHONE),
+    AnswerKind.EMAIL: _forms_of(_EMAIL),
+    AnswerKind.WEBSITE: _forms_of(_WEBSITE),
     AnswerKind.NAME: _names,
     AnswerKind.PLACE: _names,
 }

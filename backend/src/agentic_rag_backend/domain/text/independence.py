@@ -47,6 +47,11 @@ _MAX_NAMES = 0.6
 """Share of names and numbers in a text without function words, above which it is a caption."""
 
 
+def refers_back(text: str) -> bool:
+    """Return whether a sentence begins with a word or a subject that earlier sentences explain: "She …", "The largest was …"."""
+    return leans_on_context(text) or _UNRESOLVED.match(text) is not None
+
+
 @lru_cache(maxsize=16_384)
 def standing(text: str) -> float:
     """Return how well a sentence is understood without its neighbours, in [0, 1].

@@ -21,6 +21,9 @@ class AnswerKind(Enum):
     MEASURE = "measure"
     """A number with a unit: a length, an age, a speed."""
     COLOUR = "colour"
+    PHONE = "phone"
+    EMAIL = "email"
+    WEBSITE = "website"
     THEME = "theme"
     """An account of several sentences: a history, a reason, a role."""
     OTHER = "other"
@@ -66,6 +69,15 @@ _MEASURE = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(rf"\b(?:how (?:many|much|often)\b|{_WHAT} (?:{_COUNTS})\b{_UNNAMED})", re.IGNORECASE)
+_PHONE = re.compile(
+    r"\b(?:(?:tele)?phone|mobile|cell|fax)(?: |-)?numbers?\b|['’]s (?:tele)?phone\W*$|"
+    r"\bwhat numbers? (?:\w+ ){0,3}(?:call|ring|phone|dial)\b",
+    re.IGNORECASE,
+)
+_EMAIL = re.compile(r"\be-?mails?(?: address(?:es)?)?\W*$|\be-?mail address(?:es)?\b", re.IGNORECASE)
+_WEBSITE = re.compile(
+    r"\b(?:what|which) (?:is|was|are) [^?]{0,80}\b(?:web ?site|web ?page|home ?page|web address|url)\b", re.IGNORECASE
+)
 _COLOUR = re.compile(r"\b(?:what|which) colou?rs?\b|\b(?:is|was|are|were) the colou?rs?\b", re.IGNORECASE)
 _PLACE = re.compile(
     r"\b(?:where|(?:what|which)(?: \w+){0,2} (?:city|town|village|country|countries|state|county|province|region|district|island|"
@@ -125,6 +137,9 @@ def asked_for(question: str) -> AnswerKind:
 
 _KINDS = (
     # Of two that begin at the same word, the first in this list is the kind.
+    (_PHONE, AnswerKind.PHONE),
+    (_EMAIL, AnswerKind.EMAIL),
+    (_WEBSITE, AnswerKind.WEBSITE),
     (_TIME, AnswerKind.TIME),
     (_PERCENT, AnswerKind.PERCENT),
     (_MONEY, AnswerKind.MONEY),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
@@ -15,6 +16,8 @@ MAX_CANDIDATES = 6
 """Sentences that are encoded. With 12, the first sentence is right for .003 more of the questions (SQuAD 2.0)."""
 DIRECT_CANDIDATES = 3
 """Candidates that are chosen by themselves, at least. The others may be found through these."""
+FOLLOWING = 2
+"""Sentences after the best one that continue an account: a reason stands after what it explains."""
 MIN_ADDED = 0.05
 """Least rarity of the terms that a sentence adds to the one that leads to it."""
 
@@ -22,20 +25,32 @@ MIN_ADDED = 0.05
 def choose_candidates(reading: EvidenceReading, lexical: Features, bridges: Bridges, weights: Coefficients) -> tuple[int, ...]:
     """Return the numbers of at most `MAX_CANDIDATES` sentences, in reading order.
 
-    Half of them are the best by their words. The other half may be sentences of other documents that a name in one of these leads
-    to and that contain terms which it lacks; as far as there are none, the next best by their words.
+    Half of them are the best by their words, and the sentences that continue the best. The other half may be
+    sentences of other documents that a name in one of these leads to and that contain terms which it lacks; as far as there are
+    none, the next best by their words.
     """
     scores = weights.candidate.of(lexical)
     order = [int(number) for number in np.argsort(-scores, kind="stable")]
-    direct, others = order[:DIRECT_CANDIDATES], order[DIRECT_CANDIDATES:]
+    best = order[0]
+    direct = list(dict.fromkeys([best, *continuations(reading, best), *order]))[:DIRECT_CANDIDATES]
+    others = [number for number in order if number not in direct]
     value: dict[int, float] = {}
     for number in others:
         found = [_led(reading, bridges, weights, leader, number, float(scores[number])) for leader in direct]
-        if best := [each for each in found if each is not None]:
-            value[number] = max(best)
+        if values := [each for each in found if each is not None]:
+            value[number] = max(values)
     led = sorted(value, key=lambda number: (-value[number], number))[: MAX_CANDIDATES - len(direct)]
-    rest = [number for number in order if number not in set(led)]
+    rest = [*direct, *(number for number in others if number not in set(led))]
     return tuple(sorted([*led, *rest[: MAX_CANDIDATES - len(led)]]))
+
+
+def continuations(reading: EvidenceReading, number: int) -> list[int]:
+    """Return the sentences that continue one: the next if it refers to it; for an account, the next ones of its passage."""
+    most = min(number + 1 + FOLLOWING, len(reading.sentences))
+    after = [other for other in range(number + 1, most) if reading.passage_of[other] == reading.passage_of[number]]
+    if reading.question.asked is AnswerKind.THEME:
+        return after
+    return [other for other in after[:1] if number in reading.referred[other]]
 
 
 def _led(

@@ -1,4 +1,4 @@
-"""Estimates the chance that the chosen sentences answer the question."""
+"""Estimates the chance that the chosen sentences answer the question, or that the passages hold the requested account."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from agentic_rag_backend.generation.answerability.selection import Selection
 MATTER_WORDS = 2
 PARAPHRASED = 0.5
 """Least strength of a match by meaning that stands for a word."""
+SPECIFIC = 0.25
+"""Confidence from which one place in the documents holds a requested account ("Why was it withdrawn?"), so that it is quoted."""
+NEAREST = 5
+"""Passages whose similarity is averaged for an account."""
 
 
 def confidence(selection: Selection, weights: Coefficients) -> float:
@@ -24,6 +28,24 @@ def confidence(selection: Selection, weights: Coefficients) -> float:
     """
     features = answer_features(selection)
     return logistic(kind_of(features, weights), features)
+
+
+def account_confidence(selection: Selection, nearness: float, weights: Coefficients) -> float:
+    """Return the chance in [0, 1] that many passages together hold the account that the question asks for.
+
+    Args:
+        nearness: see `account_features`.
+    """
+    return logistic(weights.account, account_features(selection, nearness))
+
+
+def account_features(selection: Selection, nearness: float) -> dict[str, float]:
+    """Return the features of an account that rests on many passages.
+
+    ``nearness`` is the mean cosine of the question and the `NEAREST` of the best passages; fewer count as if the others were 0.
+    ``matter_absent`` is 1 if `matter_absent`.
+    """
+    return {"nearness": nearness, "matter_absent": float(matter_absent(selection.reading))}
 
 
 def kind_of(features: dict[str, float], weights: Coefficients) -> Linear:
@@ -39,16 +61,18 @@ def logistic(function: Linear, features: dict[str, float]) -> float:
 def answer_features(selection: Selection) -> dict[str, float]:
     """Return the features of an answer, each in [0, 1].
 
-    ``cosine`` is the best of a candidate. ``similar_window``, ``negation``, ``opposite``, ``type_absent``,
-    ``numbers_absent`` and ``count_absent`` are of the best sentence, ``share`` is its share of the candidates.
-    ``value_absent`` is 1 if no chosen sentence has a value of the requested kind. ``names_absent`` is the rarity of the
-    question's names that no chosen sentence has near it, ``covered`` the rarity of the terms that some passage contains,
-    ``connected`` the rarity that connected sentences add to the best.
+    ``cosine`` is the best of a candidate. ``similar_window``, ``negation`` and ``opposite`` are of the best sentence, ``share``
+    is its share of the candidates. ``connected`` is the rarity of terms that connected sentences add to it. ``year_differs``,
+    ``numbers_absent`` and ``count_absent`` are of the best sentence and those connected with it. ``type_absent`` and
+    ``value_absent`` are 1 if no chosen sentence has an item or a value of the requested kind. ``names_absent`` is the rarity of
+    the question's names that no chosen sentence has near it, ``covered`` the rarity of the terms that some passage contains.
     """
     reading, features, first = selection.reading, selection.features, selection.first
     window = reading.in_window[:, selection.numbers]
     covered = window.max(axis=1, initial=0.0)
-    own = window[:, 0]
+    connected = float(reading.rarity @ (covered - window[:, 0])) * selection.connection
+    places = selection.places if connected > 0.0 else [first]
+    held = covered if connected > 0.0 else window[:, 0]
     exponentials = np.exp(selection.scores - selection.scores.max())
     named = reading.question.named
     return {
@@ -56,14 +80,13 @@ def answer_features(selection: Selection) -> dict[str, float]:
         "similar_window": float(features["similar_window"][first]),
         "share": float(exponentials[first] / exponentials.sum()),
         "names_absent": float(reading.rarity[named] @ (1.0 - covered[named])),
-        "numbers_absent": float(any_absent(reading.question.numbers, window)[0]),
-        "count_absent": float(any_absent(reading.question.counted, window)[0]),
-        "negation": float(features["negation"][first]),
-        "opposite": float(features["opposite"][first]),
-        "type_absent": float(features["type_absent"][first]),
-        "value_absent": float(features["value_absent"][selection.places].min()),
+        "numbers_absent": float(any_absent(reading.question.numbers, held[:, None])[0]),
+        "count_absent": float(any_absent(reading.question.counted, held[:, None])[0]),
+        **{name: float(features[name][first]) for name in ("negation", "opposite")},
+        "year_differs": float(features["year_differs"][places].min()),
+        **{name: float(features[name][selection.places].min()) for name in ("type_absent", "value_absent")},
         "covered": covered_share(reading),
-        "connected": float(reading.rarity @ (covered - own)) * selection.connection,
+        "connected": connected,
     }
 
 

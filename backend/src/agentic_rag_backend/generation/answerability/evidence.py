@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.text.entries.reading import read_entries
+from agentic_rag_backend.domain.text.independence import refers_back
 from agentic_rag_backend.domain.text.sentences import Sentence
 from agentic_rag_backend.domain.text.statements import is_statement
 from agentic_rag_backend.domain.text.words import STOP_WORDS, Word, all_forms, content_forms, words
@@ -17,6 +18,8 @@ from agentic_rag_backend.generation.answerability.entries import ChosenEntry, En
 from agentic_rag_backend.generation.answerability.matches import Matches, Matrix
 from agentic_rag_backend.generation.answerability.question import QuestionReading
 
+MAX_REFERRED = 4
+"""Earlier sentences to which one with "she" or "this" may refer."""
 _HALF = 0.5
 
 
@@ -62,6 +65,11 @@ class EvidenceSentence:
         return self.entry.sentence if self.entry else self.sentence.text
 
     @cached_property
+    def leans(self) -> bool:
+        """Whether it begins with a word that refers to earlier sentences, such as "she" or "this"."""
+        return self.entry is None and refers_back(self.sentence.text.lstrip("*_ "))
+
+    @cached_property
     def words(self) -> tuple[Word, ...]:
         """Its words."""
         return tuple(words(self.text))
@@ -78,7 +86,7 @@ class EvidenceReading:
     held: Matrix
     """(q, s): 1 if the sentence contains a form related to the term."""
     titled: Matrix
-    """(q, p): 1 if the passage's title contains it."""
+    """(q, p): 1 if the passage's title or year contains it."""
 
     @cached_property
     def passage_of(self) -> NDArray[np.intp]:
@@ -94,11 +102,14 @@ class EvidenceReading:
 
     @cached_property
     def in_window(self) -> Matrix:
-        """(q, s): 1 if the sentence, a neighbour in its passage, or the title contains the term.
+        """(q, s): 1 if the sentence, a neighbour, a sentence to which it refers, or the title contains the term.
 
         Neighbours of an entry are about something else. The line above its table counts instead.
         """
         near = self.held.copy()
+        for number, earlier in enumerate(self.referred):
+            if earlier:
+                near[:, number] = np.maximum(near[:, number], self.held[:, list(earlier)].max(axis=1))
         alone = np.array([each.entry is not None for each in self.sentences], dtype=bool)
         same = (self.passage_of[1:] == self.passage_of[:-1]) & ~alone[1:] & ~alone[:-1]
         near[:, 1:] = np.maximum(near[:, 1:], self.held[:, :-1] * same)
@@ -107,6 +118,16 @@ class EvidenceReading:
             above = [content_forms(each.entry.context) if each.entry else frozenset() for each in self.sentences]
             near = np.maximum(near, self.matches.of(above))
         return np.asarray(np.maximum(near, self.titled[:, self.passage_of]), dtype=np.float32)
+
+    @cached_property
+    def referred(self) -> tuple[tuple[int, ...], ...]:
+        """The earlier sentences to which each sentence may refer: back to the first that refers to none, nearest first."""
+        found: list[tuple[int, ...]] = []
+        for number, each in enumerate(self.sentences):
+            before = self.sentences[number - 1] if number else None
+            follows = before is not None and before.passage == each.passage and each.leans and before.entry is None
+            found.append((number - 1, *found[-1])[:MAX_REFERRED] if follows else ())
+        return tuple(found)
 
     @cached_property
     def in_passage(self) -> Matrix:
@@ -142,7 +163,8 @@ def read_evidence(question: QuestionReading, passages: Sequence[PassageText]) ->
         sentences=tuple(sentences),
         matches=matches,
         held=matches.of([each.forms for each in sentences]),
-        titled=matches.of(titles),
+        # The year of a document is rarely repeated in its sentences.
+        titled=matches.of([content_forms(f"{passage.title} {passage.date[:4]}") for passage in passages]),
     )
 
 

@@ -14,12 +14,17 @@ from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, EvidenceSentence
 from agentic_rag_backend.generation.answerability.matches import Matrix
 from agentic_rag_backend.generation.answerability.opposites import OPPOSITES
-from agentic_rag_backend.generation.answerability.question import negates
+from agentic_rag_backend.generation.answerability.question import is_year, negates
 from agentic_rag_backend.models.embedding.base import TextVectors
 
 Features = Mapping[str, Matrix]
 """A value for each sentence, by the feature's name."""
-VALUES = frozenset({AnswerKind.COLOUR, AnswerKind.MONEY, AnswerKind.PERCENT, AnswerKind.MEASURE})
+VALUES = frozenset(
+    {
+        *(AnswerKind.COLOUR, AnswerKind.MONEY, AnswerKind.PERCENT, AnswerKind.MEASURE),
+        *(AnswerKind.PHONE, AnswerKind.EMAIL, AnswerKind.WEBSITE),
+    }
+)
 """Kinds of answers that a text always gives in a recognisable form."""
 CONTEXT_SIMILARITY = 0.9
 """Similarity of a term that only the title or a neighbouring sentence contains, and of the strongest match by meaning."""
@@ -46,6 +51,7 @@ def lexical_features(reading: EvidenceReading) -> dict[str, Matrix]:
         "numbers_absent": any_absent(numbers, reading.in_window),
         "numbers_absent_passage": any_absent(numbers, reading.in_passage),
         "count_absent": any_absent(counted, reading.in_window),
+        "year_differs": _year_differs(reading),
         **_answer_absent(reading),
         "negation": _negation_differs(reading),
         "opposite": _opposite(reading),
@@ -56,6 +62,15 @@ def lexical_features(reading: EvidenceReading) -> dict[str, Matrix]:
 def any_absent(terms: NDArray[np.bool_], matrix: Matrix) -> Matrix:
     """Return 1 for each column that lacks one of the chosen terms."""
     return np.asarray(1.0 - matrix[terms].min(axis=0, initial=1.0), dtype=np.float32)
+
+
+def _year_differs(reading: EvidenceReading) -> Matrix:
+    """Return 1 where the question names a year, the sentence and what surrounds it lack it, and the sentence names another."""
+    years = reading.question.years
+    if not years.any():
+        return np.zeros(len(reading.sentences), np.float32)
+    others = np.array([any(is_year(form) for form in each.forms) for each in reading.sentences], np.float32)
+    return any_absent(years, reading.in_window) * others
 
 
 def _answer_absent(reading: EvidenceReading) -> dict[str, Matrix]:

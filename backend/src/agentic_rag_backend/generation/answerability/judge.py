@@ -14,7 +14,13 @@ from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import choose_candidates
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, fitted
 from agentic_rag_backend.generation.answerability.conflicts import Conflict, find_conflict
-from agentic_rag_backend.generation.answerability.estimate import confidence, matter_absent, share_absent
+from agentic_rag_backend.generation.answerability.estimate import (
+    NEAREST,
+    SPECIFIC,
+    account_confidence,
+    confidence,
+    share_absent,
+)
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, EvidenceSentence, PassageText, read_evidence
 from agentic_rag_backend.generation.answerability.features import (
     Features,
@@ -27,6 +33,9 @@ from agentic_rag_backend.generation.answerability.parts import split_question
 from agentic_rag_backend.generation.answerability.question import read_question
 from agentic_rag_backend.generation.answerability.selection import Selection, select
 from agentic_rag_backend.models.embedding.base import TextVectors, WordEncoder
+
+COMPARED = 8
+"""Passages that are compared with a question for an account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +58,15 @@ class AnsweringSentence:
 class Judgement:
     """The judgement of one question. ``confidence`` in [0, 1] is the chance that ``sentences``, best first, answer it.
 
-    ``matter_absent`` is whether no passage contains a word of the question that is not a name. ``conflicts`` are the different
-    values that documents give for one thing: a sentence of each value is in ``sentences``, in the order of the conflict.
-    ``unanswered`` are the parts of the question that none answers. ``namesakes`` are the bearers of a name of the question that
-    has several.
+    An account that rests on many passages has no sentences: ``confidence`` is then the chance that the passages hold it.
+    ``conflicts`` are the different values that documents give for one thing: a sentence of each value is in ``sentences``, in
+    the order of the conflict. ``unanswered`` are the parts of the question that none answers. ``namesakes`` are the bearers of a
+    name of the question that has several.
     """
 
     confidence: float
     sentences: tuple[AnsweringSentence, ...]
     asked: AnswerKind
-    matter_absent: bool = False
     conflicts: tuple[Conflict, ...] = ()
     unanswered: tuple[str, ...] = ()
     namesakes: tuple[Namesakes, ...] = ()
@@ -128,9 +136,33 @@ class AnswerJudge:
         if selection is None:
             return Judgement(0.0, (), reading.question.asked)
         judged = await asyncio.to_thread(self._judged, selection)
-        return (
-            judged if absent is None else replace(judged, confidence=judged.confidence * (1.0 - share_absent(selection, absent)))
-        )
+        if judged.asked is AnswerKind.THEME and judged.confidence < SPECIFIC:
+            judged = Judgement(await self._account(selection), (), judged.asked)
+        if absent is None:
+            return judged
+        return replace(judged, confidence=judged.confidence * (1.0 - share_absent(selection, absent)))
+
+    async def account(self, question: str, passages: Sequence[PassageText]) -> float:
+        """Return the chance in [0, 1] that passages, best first, hold an account of what the question asks for.
+
+        Raises:
+            ModelUnavailable: the encoder is closed.
+        """
+        selection = await self.select(question, passages)
+        return await self._account(selection) if selection is not None else 0.0
+
+    async def _account(self, selection: Selection) -> float:
+        reading = selection.reading
+        return account_confidence(selection, await self.nearness(reading.question.text, reading.passages), self._weights)
+
+    async def nearness(self, question: str, passages: Sequence[PassageText]) -> float:
+        """Return the mean cosine, in [0, 1], of the question and the `NEAREST` of the best passages.
+
+        Fewer count as if the others were 0.
+        """
+        read = [f"{passage.title}\n{passage.text}".strip() for passage in passages[:COMPARED]]
+        vectors = await self._encoder.embed([question, *read])
+        return float(np.sort(np.maximum(vectors[1:] @ vectors[0], 0.0))[-NEAREST:].sum()) / NEAREST
 
     async def select(self, question: str, passages: Sequence[PassageText]) -> Selection | None:
         """Return the candidates and the chosen sentences; None if no passage says anything that the question does not."""
@@ -165,7 +197,6 @@ class AnswerJudge:
             confidence=confidence(selection, self._weights),
             sentences=tuple(one for each in sentences for one in _answering(selection.reading, each, alike=conflict is None)),
             asked=selection.reading.question.asked,
-            matter_absent=matter_absent(selection.reading),
             conflicts=() if conflict is None else (conflict,),
         )
 
@@ -189,7 +220,6 @@ def _together(parts: Sequence[str], judged: Sequence[Judgement], least: float) -
         confidence=min(each.confidence for each in answered),
         sentences=tuple(dict.fromkeys(sentence for each in answered for sentence in each.sentences)),
         asked=judged[0].asked,
-        matter_absent=all(each.matter_absent for each in judged),
         conflicts=tuple(conflict for each in answered for conflict in each.conflicts),
         namesakes=tuple(namesakes for each in judged for namesakes in each.namesakes),
         unanswered=missing,
@@ -220,7 +250,6 @@ def _told_apart(separation: Separation, judged: Sequence[Judgement], least: floa
         answering[0][-1],
         confidence=min(each.confidence for *_, each in answering),
         sentences=tuple(dict.fromkeys(sentences)),
-        matter_absent=all(each.matter_absent for *_, each in answering),
         conflicts=tuple(conflict for *_, each in answering for conflict in each.conflicts),
         namesakes=(shown,),
     )

@@ -23,11 +23,18 @@ _GENERIC = _forms(
 )
 """Words that describe the answer. A passage with the answer need not contain them."""
 _QUESTION_WORDS = _forms("who what when where which why how whose whom")
+YEAR_DIGITS = 4
+_CENTURIES = frozenset(("15", "16", "17", "18", "19", "20", "21"))
 _NEGATION = re.compile(
     r"\b(?:not|never|nor|neither|cannot|none|nobody|nothing|without|no|except|unlike|other than|lack\w*|fail\w*|refus\w*|"
     r"unable)\b|n['’]t\b",
     re.IGNORECASE,
 )
+
+
+def is_year(form: str) -> bool:
+    """Return whether a word is a number that may be a year."""
+    return len(form) == YEAR_DIGITS and form.isdigit() and form[:2] in _CENTURIES
 
 
 def negates(text: str) -> bool:
@@ -68,6 +75,11 @@ class QuestionReading:
     def numbers(self) -> NDArray[np.bool_]:
         """Which terms are numbers."""
         return np.array([form[0].isdigit() for form in self.forms], dtype=bool)
+
+    @cached_property
+    def years(self) -> NDArray[np.bool_]:
+        """Which terms are years."""
+        return np.array([is_year(form) for form in self.forms], dtype=bool)
 
     @cached_property
     def counted(self) -> NDArray[np.bool_]:

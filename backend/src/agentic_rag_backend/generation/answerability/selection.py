@@ -9,17 +9,20 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.bridges import Bridges
-from agentic_rag_backend.generation.answerability.candidates import rarity_added
+from agentic_rag_backend.generation.answerability.candidates import continuations, rarity_added
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
 from agentic_rag_backend.generation.answerability.features import Features, Interaction
 from agentic_rag_backend.generation.answerability.matches import Matrix
 
 MAX_SENTENCES = 3
-"""Sentences of an answer to one question."""
+"""Sentences of an answer to one question, unless they continue each other."""
+MAX_CONNECTED = 5
+"""Sentences of an answer, if a name or a title connects the later ones with those before."""
 CONNECTED = 0.6
-"""Value that a further sentence gains, if a name or a title connects it with the chosen ones: it continues them."""
+"""Value that a further sentence gains, if a name or a title connects it with the chosen ones, or if it continues the best."""
 UNCONNECTED = 0.3
 """Value that a further sentence loses otherwise: it is an alternative."""
 
@@ -65,15 +68,23 @@ class Selection:
 def select(
     reading: EvidenceReading, bridges: Bridges, interaction: Interaction, features: Features, weights: Coefficients
 ) -> Selection:
-    """Choose at most `MAX_SENTENCES` candidates: the best by itself, then by what each adds to those before it."""
+    """Choose candidates: the best by itself, then by what each adds to those before it."""
     scores = weights.sentence.of(features)
     chosen = [int(np.argmax(scores))]
     selection = Selection(reading, bridges, interaction, features, scores, tuple(chosen))
-    while len(chosen) < min(MAX_SENTENCES, len(scores)):
+    best, account = interaction.chosen[chosen[0]], reading.question.asked is AnswerKind.THEME
+    while len(chosen) < min(MAX_CONNECTED, len(scores)):
         added = added_features(selection, scores, chosen)
         connected = (added["bridge"] > 0) | (added["title_named"] > 0)
-        value = weights.further.of(added) + np.where(connected, CONNECTED, -UNCONNECTED)
+        next_ones = np.isin(interaction.chosen, continuations(reading, best)) & (features["statement"] > 0)
+        continued = next_ones & (account | (added["added"] > 0))
+        gain = np.where(connected | continued, CONNECTED, np.where(added["follows"] > 0, 0.0, -UNCONNECTED))
+        value = weights.further.of(added) + gain
+        if account:
+            value[next_ones] = np.maximum(value[next_ones], 0.0)
         value[chosen] = -np.inf
+        if len(chosen) >= MAX_SENTENCES:
+            value[~connected] = -np.inf
         following = int(np.argmax(value))
         if value[following] < 0.0:
             break
@@ -95,15 +106,20 @@ def added_features(selection: Selection, scores: NDArray[np.float64], chosen: Se
                 float(reading.rarity[(reading.held[:, number] > 0) & ~seen].sum()),
                 rarity_added(reading, held, number),
                 float(reading.sentences[number].passage in passages),
+                float(any(other in reading.referred[number] for other in held)),
+                float(any(abs(number - other) == 1 for other in held) and reading.sentences[number].passage in passages),
             )
             for number in interaction.chosen
         ],
         dtype=np.float32,
     )
-    names = ("bridge", "title_named", "added", "added_to_window", "same_passage")
+    names = ("bridge", "title_named", "added", "added_to_window", "same_passage", "follows", "adjacent")
+    missing, valueless = selection.features["type_absent"], selection.features["value_absent"]
     return {
         **dict(zip(names, rows.T, strict=True)),
         "score": np.asarray(scores - scores[chosen[0]], dtype=np.float32),
+        "item_added": (1.0 - missing) * missing[list(chosen)].min(),
+        "value_added": (1.0 - valueless) * valueless[list(chosen)].min(),
         "likeness": interaction.between[:, list(chosen)].max(axis=1),
         **{name: selection.features[name] for name in ("type_absent", "question_word", "near", "statement")},
     }

@@ -14,7 +14,7 @@ from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.claims.base import SupportingSpan, Verdict
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -28,11 +28,11 @@ MAX_QUOTES = 3
 
 
 class EmbeddingVerifier:
-    """A lexical verifier that also accepts paraphrases. One call of the embedder for each call of `verify` that needs one."""
+    """A lexical verifier that also accepts paraphrases. One call of the encoder for each call of `verify` that needs one."""
 
-    def __init__(self, lexical: LexicalVerifier, embedder: Embedder) -> None:
+    def __init__(self, lexical: LexicalVerifier, encoder: TextEncoder) -> None:
         self._lexical = lexical
-        self._embedder = embedder
+        self._encoder = encoder
         self._failures: list[str] = []
 
     @property
@@ -42,7 +42,7 @@ class EmbeddingVerifier:
 
     @property
     def failures(self) -> Sequence[str]:
-        """Failures of the embedder. Without it, words decide alone."""
+        """Failures of the encoder. Without it, words decide alone."""
         return tuple(self._failures)
 
     @property
@@ -65,7 +65,7 @@ class EmbeddingVerifier:
             nearest = await self._nearest([(claims[index].text, quotes) for index, quotes in open_ones.items()])
         except ModelUnavailable as error:
             _log.warning("paraphrases_not_checked", code=error.code)
-            self._failures.append(f"the embedder did not compare sentences: {error.code}")
+            self._failures.append(f"the encoder did not compare sentences: {error.code}")
             return verdicts
         for index, found in zip(open_ones, nearest, strict=True):
             if found is not None:
@@ -75,7 +75,7 @@ class EmbeddingVerifier:
     async def _nearest(self, compared: Sequence[tuple[str, Sequence[SupportingSpan]]]) -> list[SupportingSpan | None]:
         """Return the most similar quote of each text, if it is similar enough."""
         texts = [text for claim, quotes in compared for text in (claim, *(quote.quote for quote in quotes))]
-        vectors = await self._embedder.embed(texts)
+        vectors = await self._encoder.embed(texts)
         found: list[SupportingSpan | None] = []
         at = 0
         for _, quotes in compared:

@@ -11,7 +11,7 @@ from agentic_rag_backend.generation.claims.embedding import EmbeddingVerifier
 from agentic_rag_backend.generation.claims.judging import ModelVerifier
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.context import Passage
-from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
 VerifierName = Literal["lexical", "embedding", "model"]
@@ -21,7 +21,7 @@ VerifierName = Literal["lexical", "embedding", "model"]
 class VerifierParts:
     """The parts that verifiers are made of."""
 
-    embedder: Embedder
+    encoder: TextEncoder
     calls: StructuredCalls
 
 
@@ -32,7 +32,7 @@ def lexical(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:
 
 def embedding(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:
     """Words decide, and embeddings accept paraphrases."""
-    return EmbeddingVerifier(LexicalVerifier(passages), parts.embedder)
+    return EmbeddingVerifier(LexicalVerifier(passages), parts.encoder)
 
 
 def model(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:

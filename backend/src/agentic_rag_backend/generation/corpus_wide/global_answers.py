@@ -7,7 +7,7 @@ the answer's own model over the best points and the passages behind them. If no 
 
 from __future__ import annotations
 
-import math
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +16,12 @@ from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.text.questions import asked_for
 from agentic_rag_backend.domain.text.sentences import with_full_stop
 from agentic_rag_backend.domain.text.tokens import text_tokens
+from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.brief import Brief, failed, with_details
 from agentic_rag_backend.generation.budget import PromptBudget
-from agentic_rag_backend.generation.confidence import account_answerability, breadth
 from agentic_rag_backend.generation.context import Context, Passage, theme_chunk_ids
 from agentic_rag_backend.generation.corpus_wide.introduction import introduction
-from agentic_rag_backend.generation.corpus_wide.overview import Collected, overview
+from agentic_rag_backend.generation.corpus_wide.overview import Collected, nearest_passages, overview
 from agentic_rag_backend.generation.corpus_wide.partial_answers import (
     BEST_SCORE,
     MAP_REPLY_TOKENS,
@@ -33,7 +33,7 @@ from agentic_rag_backend.generation.corpus_wide.partial_answers import (
     themes_with_passages,
 )
 from agentic_rag_backend.generation.rendering import with_history
-from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelRequest
 from agentic_rag_backend.models.llm.windows import context_window
 from agentic_rag_backend.prompts import built_in, fence
@@ -45,9 +45,8 @@ STAND_IN_POINTS = 8
 """Number of points that form the answer if the model fails to write it."""
 
 
-_MIDPOINT = 0.461
-"""Evidence of sentences at which an answer without a model is as likely as not."""
-_STEEPNESS = 80.0
+OF_EVERYTHING = 0.9
+"""Confidence of an overview of all themes without a model. It answers by its nature; this value is not fitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +76,17 @@ class GlobalAnswers:
     """Prepares answers from themes, as the module describes."""
 
     def __init__(
-        self, *, calls: StructuredCalls, embedder: Embedder, documents: DocumentCatalogue, options: GlobalAnswerOptions
+        self,
+        *,
+        calls: StructuredCalls,
+        encoder: TextEncoder,
+        judge: AnswerJudge,
+        documents: DocumentCatalogue,
+        options: GlobalAnswerOptions,
     ) -> None:
         self._calls = calls
-        self._embedder = embedder
+        self._judge = judge
+        self._encoder = encoder
         self._documents = documents
         self._options = options
 
@@ -95,13 +101,13 @@ class GlobalAnswers:
         spending = Spending(self._allowed(query) - retrieval.usage.calls - 1)
         of_all = about_everything(query.text)
         partial, by_model = await self._partial(query.text, themes, spending, room)
+        answerable = max(partial.scores, default=0.0)
         if not by_model:
             hits = retrieval.backing.hits if retrieval.backing is not None else ()
-            plain = await overview(query.text, Collected(retrieval.themes, visible, hits), self._embedder, of_all=of_all)
+            plain, answerable = await self._without_model(query.text, Collected(retrieval.themes, visible, hits))
             partial = replace(plain, calls=partial.calls, failed=partial.failed)
         reasons = _reasons(partial, by_model=by_model and bool(themes), possible=self._calls.possible)
         points, context = _within(partial.points, self._evidence_tokens(query.text, history))
-        answerable = _answerable(partial, by_model=by_model, of_all=of_all)
         details = _details(themes, partial, points, by_model=by_model)
         traced = replace(retrieval, trace=with_details(retrieval.trace, partial_answers=details))
         brief = Brief(
@@ -152,6 +158,14 @@ class GlobalAnswers:
             return PartialAnswers(()), False
         found = await partial_answers(question, themes, self._calls, spending, room=room)
         return found, not found.calls or len(found.failed) < found.calls
+
+    async def _without_model(self, question: str, collected: Collected) -> tuple[PartialAnswers, float]:
+        """Return the documents' own sentences, and the chance that they answer."""
+        if about_everything(question):
+            return await overview(question, collected, self._encoder, of_all=True), OF_EVERYTHING
+        return await asyncio.gather(
+            overview(question, collected, self._encoder), self._judge.account(question, nearest_passages(collected))
+        )
 
     def _request(self, question: str, points: Sequence[Point], context: Context, history: Sequence[Message]) -> ModelRequest:
         prompt = built_in("global_answer")
@@ -208,21 +222,6 @@ def _within(points: Sequence[Point], budget_tokens: int) -> tuple[list[Point], C
         cited = dict.fromkeys((passage.chunk_id, passage.start_char) for passage in point.passages)
         kept.append(replace(point, passages=tuple(numbers[place] for place in cited)))
     return kept, Context(tuple(numbers.values()))
-
-
-def _answerable(partial: PartialAnswers, *, by_model: bool, of_all: bool) -> float:
-    """Return the chance that the evidence answers: the model's score of the best point, or the evidence of the sentences.
-
-    Without a model, seven of the eight theme questions of the examples are above the bound; of 60 of the podcasts' questions,
-    asked of the examples, none is. Every answer to a question about everything is above it.
-    """
-    if not partial.scores:
-        return 0.0
-    if by_model:
-        return max(partial.scores)
-    if of_all:
-        return account_answerability(breadth(partial.scores))
-    return 1.0 / (1.0 + math.exp(-_STEEPNESS * (partial.evidence - _MIDPOINT)))
 
 
 def _numbers(point: Point) -> str:

@@ -22,11 +22,11 @@ from agentic_rag_backend.domain.text.independence import plain, standing
 from agentic_rag_backend.domain.text.questions import AnswerKind, related
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, words
-from agentic_rag_backend.generation.confidence import breadth
+from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.context import Passage, passage_of, theme_passages
 from agentic_rag_backend.generation.corpus_wide.aspects import aspect_of, expresses
 from agentic_rag_backend.generation.corpus_wide.partial_answers import BEST_SCORE, MAX_FINDINGS, PartialAnswers, Point
-from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.models.llm.selection import question_weights
 
 MAX_THEMES = 24
@@ -54,8 +54,8 @@ FORMULA = 3
 """Documents with the same sentence, from which on it says nothing about a theme."""
 _LEAST_WORDS = 2
 """Words that a question must have besides its names, so that it is also read without them."""
-PASSAGE_EVIDENCE = 0.5
-"""Weight of the nearest passages, relative to the best sentences, in the decision whether there is an answer."""
+JUDGED_PASSAGES = 10
+"""Passages that are read to decide whether there is an answer."""
 _BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
 
 
@@ -95,7 +95,7 @@ class _Sentence:
         return STANDING_BASE + (1 - STANDING_BASE) * self.standing
 
 
-async def overview(question: str, collected: Collected, embedder: Embedder, *, of_all: bool = False) -> PartialAnswers:
+async def overview(question: str, collected: Collected, encoder: TextEncoder, *, of_all: bool = False) -> PartialAnswers:
     """Return the sentences that are relevant to the question, selected to complement each other.
 
     Args:
@@ -104,9 +104,9 @@ async def overview(question: str, collected: Collected, embedder: Embedder, *, o
     found = _central(collected) if of_all else _statements(question, collected)
     if not found:
         return PartialAnswers(())
-    vectors = await embedder.embed([plain(each.passage.text) for each in found])
+    vectors = await encoder.embed([plain(each.passage.text) for each in found])
     if not of_all:
-        asked = await _asked(question, embedder)
+        asked = await _asked(question, encoder)
         found = [replace(each, cosine=float(cosine)) for each, cosine in zip(found, vectors @ asked, strict=True)]
     near = [index for index, each in enumerate(found) if of_all or each.cosine >= MIN_COSINE]
     aspect = None if of_all else aspect_of(question)
@@ -118,22 +118,23 @@ async def overview(question: str, collected: Collected, embedder: Embedder, *, o
     return PartialAnswers(
         points=tuple(in_order_of_time(points, _date)),
         scores=tuple(max(0.0, min(1.0, scores[index])) for index in near),
-        evidence=0.0 if of_all else _evidence(found, near),
         zero=len(found) - len(near),
     )
 
 
-def _evidence(found: Sequence[_Sentence], near: Sequence[int]) -> float:
-    """Return how much the best sentences and the best passages have to do with the question, in [0, 1.5]."""
-    return breadth(found[index].worth for index in near) + PASSAGE_EVIDENCE * breadth(each.passage_cosine for each in found)
+def nearest_passages(collected: Collected) -> list[PassageText]:
+    """Return the passages nearest to the question, best first, at most `JUDGED_PASSAGES`."""
+    nearest = sorted(_chunks(collected), key=lambda each: (-each[1], each[0].chunk.id))[:JUDGED_PASSAGES]
+    best = nearest[0][1] or 1.0 if nearest else 1.0
+    return [PassageText(chunk.document_title, chunk.chunk.text, cosine / best) for chunk, cosine in nearest]
 
 
-async def _asked(question: str, embedder: Embedder) -> NDArray[np.float32]:
+async def _asked(question: str, encoder: TextEncoder) -> NDArray[np.float32]:
     """Return the mean of the vectors of the question and of the question without its names.
 
     The names of a question about a theme set the scene: all sentences that have them are near to it.
     """
-    vector = await embedder.embed_query(question)
+    vector = await encoder.embed_query(question)
     found = words(question)
     names = [word for word in found[1:] if word.name]
     if not names or sum(word.content for word in found) - len(names) < _LEAST_WORDS:
@@ -141,7 +142,7 @@ async def _asked(question: str, embedder: Embedder) -> NDArray[np.float32]:
     without = question
     for word in reversed(names):
         without = without[: word.start] + without[word.end :]
-    mean = vector + await embedder.embed_query(" ".join(without.split()))
+    mean = vector + await encoder.embed_query(" ".join(without.split()))
     return (mean / np.linalg.norm(mean)).astype(np.float32)
 
 

@@ -77,7 +77,7 @@ class Point:
 @dataclass(frozen=True, slots=True)
 class PartialAnswers:
     """The points, best first or in order of time, and counts of the others. ``scores`` in [0, 1] are of all useful points, merged
-    or not. ``evidence`` is the strength of the evidence without a model, see `overview`.
+    or not.
     """
 
     points: tuple[Point, ...]
@@ -86,7 +86,6 @@ class PartialAnswers:
     failed: tuple[str, ...] = ()
     zero: int = 0
     unsupported: int = 0
-    evidence: float = 0.0
 
 
 def themes_with_passages(

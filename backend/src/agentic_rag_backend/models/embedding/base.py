@@ -26,19 +26,11 @@ class EmbedderStats:
     busy_s: float = 0.0
 
 
-class Embedder(Protocol):
-    """Embeds texts as unit-length vectors. Concurrent calls are expected; an adapter may combine them into one batch.
+class TextEncoder(Protocol):
+    """Encodes texts as unit-length vectors. Concurrent calls are expected; an adapter may combine them into one batch.
 
-    A text longer than the model's input is embedded in windows and pooled, never truncated silently.
+    A text longer than the model's input is encoded in windows and pooled, never truncated silently.
     """
-
-    @property
-    def fingerprint(self) -> str:
-        """Identity of model, weights and dimension. Vectors with different fingerprints cannot be compared."""
-
-    @property
-    def dimensions(self) -> int:
-        """Length of every vector."""
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed passages: float32, shape (len(texts), dimensions), rows of length 1, in the given order.
@@ -51,8 +43,20 @@ class Embedder(Protocol):
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed one question with priority over waiting passages: float32, shape (dimensions,).
 
-        Only its first `query_characters` are read, so the cost per question is bounded.
+        Only its first characters are read (see `Embedder.query_characters`), so the cost per question is bounded.
         """
+
+
+class Embedder(TextEncoder, Protocol):
+    """The encoder of the indexes, whose vectors are stored."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of model, weights and dimension. Vectors with different fingerprints cannot be compared."""
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
 
     def query_characters(self, text: str) -> int:
         """Return the number of characters of a question that `embed_query` reads. It is less than all for very long questions
@@ -71,7 +75,7 @@ class TextVectors:
     words: Vectors
 
 
-class WordEncoder(Protocol):
+class WordEncoder(TextEncoder, Protocol):
     """Encodes texts together with the words in them, each in its context. The encoder of questions and evidence, not of indexes:
     its vectors are never stored.
     """

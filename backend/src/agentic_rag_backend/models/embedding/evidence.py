@@ -1,4 +1,7 @@
-"""The encoder of questions and evidence: the bundled weights, whatever embeds the indexes."""
+"""The encoder of questions and evidence: the bundled weights, whatever embeds the indexes.
+
+What judges an answer is fitted to the similarities of one encoder. It also makes no paid calls, which another embedder might.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,10 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentic_rag_backend.models.embedding.base import Embedder, TextVectors
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.models.embedding.base import Embedder, TextVectors, Vectors
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 
 
@@ -26,14 +32,24 @@ class EvidenceEncoder:
 
     async def encode_words(self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]) -> list[TextVectors]:
         """See `WordEncoder`."""
-        return await (self._shared or self._own or await self._loaded()).encode_words(texts, spans)
+        return await (await self._bundled()).encode_words(texts, spans)
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """See `TextEncoder`."""
+        return await (await self._bundled()).embed(texts)
+
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        """See `TextEncoder`."""
+        return await (await self._bundled()).embed_query(text)
 
     async def close(self) -> None:
         """Release the weights that it loaded itself."""
         if self._own is not None:
             await self._own.close()
 
-    async def _loaded(self) -> BundledEmbedder:
+    async def _bundled(self) -> BundledEmbedder:
+        if loaded := self._shared or self._own:
+            return loaded
         async with self._loading:
             if self._own is None:
                 self._own = await asyncio.to_thread(BundledEmbedder, threads=1)

@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.text.independence import plain
 from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.domain.text.sentences import with_full_stop
 from agentic_rag_backend.errors import ModelReplyInvalid
-from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.models.llm.selection import Candidate, read, select, support
 
@@ -29,7 +29,7 @@ _BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
 
 
 class ExtractiveModel:
-    """Selects and orders sentences of `ModelRequest.evidence`. Calls only the embedder, once per answer.
+    """Selects and orders sentences of `ModelRequest.evidence`. Calls only the encoder of sentences, once per answer.
 
     The text is "Sentence. [n] Sentence. [m]", or `NOT_ANSWERED`. Bracketed numbers inside a sentence (the references of
     an encyclopedia, or text that imitates a marker) are removed, so that every bracket in the text is a marker.
@@ -38,8 +38,8 @@ class ExtractiveModel:
     generative = False
     name = "extractive"
 
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
+    def __init__(self, encoder: TextEncoder) -> None:
+        self._encoder = encoder
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Return the chosen sentences.
@@ -57,7 +57,7 @@ class ExtractiveModel:
         yield ModelDelta("", Usage())
 
     async def close(self) -> None:
-        """Nothing to release: the caller that made the embedder owns it."""
+        """Nothing to release: the caller that made the encoder owns it."""
 
     async def _pieces(self, request: ModelRequest) -> list[str]:
         if request.schema is not None:
@@ -71,8 +71,8 @@ class ExtractiveModel:
         reading = read(request.question, request.evidence)
         if not reading.candidates:
             return []
-        asked = await self._embedder.embed_query(request.question)
-        vectors = await self._embedder.embed([candidate.in_context for candidate in reading.candidates])
+        asked = await self._encoder.embed_query(request.question)
+        vectors = await self._encoder.embed([candidate.in_context for candidate in reading.candidates])
         similarity = vectors @ asked
         chosen = select(reading, similarity, vectors @ vectors.T)
         least = MIN_THEME_SUPPORT if reading.asked is AnswerKind.THEME else MIN_SUPPORT

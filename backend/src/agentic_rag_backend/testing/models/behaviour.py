@@ -28,6 +28,7 @@ part                         effect
 ``poison-zebra``             400 for a request with that word (letters and digits) in a prompt or in a text to embed
 ``hashed``                   embeddings from a text's hash instead of its words: fast, and similar to no other text
 ``dimensions-384``           length of embeddings, if a request names none (64)
+``floor-70``                 cosines of embeddings from .7 on, in the same order: the scale of another encoder
 ============================ ==========================================================================================
 
 A request's ``max_tokens`` cuts the reply, with ``finish_reason: length``. Embeddings heed latency, statuses, limits,
@@ -55,7 +56,7 @@ _NUMBERED_LINE = re.compile(r"^\[(\d+)\] (.+)$", re.MULTILINE)
 _QUESTION = re.compile(r"<question>\n(.*?)\n</question>", re.DOTALL)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _COUNTED = re.compile(r"(?P<part>.+?)x(?P<times>\d+)\Z")
-_NUMBER = re.compile(r"(?P<kind>length|dimensions)-(?P<number>\d+)\Z")
+_NUMBER = re.compile(r"(?P<kind>length|dimensions|floor)-(?P<number>\d+)\Z")
 _NAMED = re.compile(r"(?P<kind>recorded|poison)-(?P<name>[A-Za-z0-9_.-]+)\Z")
 _DURATION = re.compile(r"(?P<kind>latency|slow-stream|rate-limited)-(?P<number>\d+)(?P<unit>ms|s)\Z")
 _STATUS = re.compile(r"status-([45]\d\d)\Z")

@@ -40,7 +40,7 @@ from agentic_rag_backend.testing.models.behaviour import (
 )
 from agentic_rag_backend.testing.models.counts import Ledger, Stats
 from agentic_rag_backend.testing.models.recordings import load_recordings
-from agentic_rag_backend.testing.models.vectors import embed_text, hash_text, packed
+from agentic_rag_backend.testing.models.vectors import embed_text, hash_text, packed, with_floor
 
 Reply = str | Callable[[str], str]
 """A recorded reply, or a function that makes one from the prompt's text."""
@@ -283,7 +283,8 @@ class ModelServer:
         if kept < len(texts):
             self._ledger.failed(model, "empty" if "empty" in kinds else "wrong-schema")
         make = hash_text if "hashed" in kinds else embed_text
-        vectors = [make(text, size) for text in texts[:kept]]
+        floor = kinds.number("floor") / 100
+        vectors = [with_floor(made, floor) if floor else made for made in (make(text, size) for text in texts[:kept])]
         self._ledger.embedded(model, texts[:kept], tokens)
         in_base64 = request.get("encoding_format") == "base64"
         data = [

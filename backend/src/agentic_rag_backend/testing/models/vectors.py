@@ -29,6 +29,16 @@ def hash_text(text: str, dimensions: int) -> list[float]:
     return [value / length for value in values]
 
 
+def with_floor(vector: Sequence[float], floor: float) -> list[float]:
+    """Return a unit vector of the same dimension whose cosines with its like are ``floor`` + (1 - ``floor``) · cosine.
+
+    The last value is used for it, so that cosines of vectors that have one differ a little.
+    """
+    scale = math.sqrt(1.0 - floor)
+    length = math.sqrt(sum(value * value for value in vector[:-1])) or 1.0
+    return [*(scale * value / length for value in vector[:-1]), math.sqrt(floor)]
+
+
 def packed(vector: Sequence[float]) -> str:
     """Return a vector as the protocol's base64 of little-endian 32-bit floats."""
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
