@@ -127,6 +127,11 @@ PLOTS = {
     ),
     "reliability-hotpotqa": Plot("answerability", "answers.md", lambda figures: reliability(figures, "hotpotqa", "HotpotQA")),
     "reliability-musique": Plot("answerability", "answers.md", lambda figures: reliability(figures, "musique", "MuSiQue")),
+    "reliability-accounts": Plot(
+        "answerability",
+        "answers.md",
+        lambda figures: reliability(figures, "podcasts", "questions for an account of many passages"),
+    ),
     "ingestion-by-stage": Plot("ingestion", "ingestion.md", stages),
 }
 
