@@ -35,23 +35,23 @@ _MONEY = re.compile(
     re.IGNORECASE,
 )
 _UNIT = re.compile(
-    r"[\s-]*(?:[a-z]+[\s-]+)?(?:%|°|(?:kilo|centi|milli|square |cubic )?met(?:re|er)s?|k?m²?|cm|mm|miles?|feet|foot|ft|"
+    r"[\s-]{0,3}(?:[a-z]{1,20}[\s-]{1,3})?(?:%|°|(?:kilo|centi|milli|square |cubic )?met(?:re|er)s?|k?m²?|cm|mm|miles?|feet|foot|ft|"
     r"inch(?:es)?|yards?|fathoms?|acres?|hectares?|years?|months?|weeks?|days?|hours?|minutes?|seconds?|tons?|tonnes?|kilograms?|kg|grams?|"
     r"pounds?|lbs?|litres?|liters?|gallons?|knots?|mph|km/h|degrees?|kelvin|(?:kilo|mega|giga)?watts?|[kmg]wh?|hertz|"
     r"horsepower|bar|psi|old|times|light[- ]years?|centuries|decades|people|seats|bytes?)\b",
     re.IGNORECASE,
 )
 _UNITS_OF = (
-    (r"speed|fast", r"knots?|mph|k?m/[hs]|(?:\w+ )?(?:per|an?) (?:second|minute|hour|day)"),
+    (r"speed|fast", r"knots?|mph|k?m/[hs]|(?:\w{1,20} )?(?:per|an?) (?:second|minute|hour|day)"),
     (r"temperature|hot|cold", r"°|degrees?|kelvin"),
     (r"weight|weigh|heavy", r"tons?|tonnes?|kilograms?|kilos?|kg|grams?|g|pounds?|lbs?|ounces?|stone"),
 )
 """What is asked for, and the only units that measure it."""
 _MEASURED = tuple(
-    (re.compile(rf"\b(?:{asked})\b", re.IGNORECASE), re.compile(rf"[\s-]*(?:{units})(?!\w)", re.IGNORECASE))
+    (re.compile(rf"\b(?:{asked})\b", re.IGNORECASE), re.compile(rf"[\s-]{{0,3}}(?:{units})(?!\w)", re.IGNORECASE))
     for asked, units in _UNITS_OF
 )
-_SINCE = re.compile(r"\bhow long\b|\bhow old (?:is|are)\b(?![^?]*\bwhen\b)", re.IGNORECASE)
+_SINCE = re.compile(r"\bhow long\b|\bhow old (?:is|are)\b(?![^?]{0,200}\bwhen\b)", re.IGNORECASE)
 """Questions about a length of time, which a date answers as well."""
 _COLOUR = re.compile(
     r"\b(?:red|blue|green|yellow|orange|purple|pink|brown|black|white|gr[ae]y|gold(?:en)?|silver|violet|scarlet|crimson|turquoise|"
