@@ -35,10 +35,10 @@ _MONEY = re.compile(
     re.IGNORECASE,
 )
 _UNIT = re.compile(
-    r"[\s-]{0,3}(?:[a-z]{1,20}[\s-]{1,3})?(?:%|°|(?:kilo|centi|milli|square |cubic )?met(?:re|er)s?|k?m²?|cm|mm|miles?|feet|foot|ft|"
-    r"inch(?:es)?|yards?|fathoms?|acres?|hectares?|years?|months?|weeks?|days?|hours?|minutes?|seconds?|tons?|tonnes?|kilograms?|kg|grams?|"
-    r"pounds?|lbs?|litres?|liters?|gallons?|knots?|mph|km/h|degrees?|kelvin|(?:kilo|mega|giga)?watts?|[kmg]wh?|hertz|"
-    r"horsepower|bar|psi|old|times|light[- ]years?|centuries|decades|people|seats|bytes?)\b",
+    r"[\s-]{0,3}(?:[a-z]{1,20}[\s-]{1,3})?(?:%|°|(?:kilo|centi|milli|square |cubic )?met(?:re|er)s?|k?m²?|cm|mm|miles?|feet|foot|"
+    r"ft|inch(?:es)?|yards?|fathoms?|acres?|hectares?|years?|months?|weeks?|days?|hours?|minutes?|seconds?|tons?|tonnes?|"
+    r"kilograms?|kg|grams?|pounds?|lbs?|litres?|liters?|gallons?|knots?|mph|km/h|degrees?|kelvin|(?:kilo|mega|giga)?watts?|"
+    r"[kmg]wh?|hertz|horsepower|bar|psi|old|times|light[- ]years?|centuries|decades|people|seats|bytes?)\b",
     re.IGNORECASE,
 )
 _UNITS_OF = (
