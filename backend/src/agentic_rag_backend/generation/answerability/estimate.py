@@ -42,7 +42,7 @@ def account_confidence(selection: Selection, nearness: float, weights: Coefficie
 def account_features(selection: Selection, nearness: float) -> dict[str, float]:
     """Return the features of an account that rests on many passages.
 
-    ``nearness`` is the mean cosine of the question and the `NEAREST` of the best passages; fewer count as if the others were 0.
+    ``nearness`` is the mean cosine of the question and the `NEAREST` of the best passages.
     ``matter_absent`` is 1 if `matter_absent`.
     """
     return {"nearness": nearness, "matter_absent": float(matter_absent(selection.reading))}

@@ -156,13 +156,10 @@ class AnswerJudge:
         return account_confidence(selection, await self.nearness(reading.question.text, reading.passages), self._weights)
 
     async def nearness(self, question: str, passages: Sequence[PassageText]) -> float:
-        """Return the mean cosine, in [0, 1], of the question and the `NEAREST` of the best passages.
-
-        Fewer count as if the others were 0.
-        """
+        """Return the mean cosine, in [0, 1], of the question and the `NEAREST` of the best passages; 0 without passages."""
         read = [f"{passage.title}\n{passage.text}".strip() for passage in passages[:COMPARED]]
         vectors = await self._encoder.embed([question, *read])
-        return float(np.sort(np.maximum(vectors[1:] @ vectors[0], 0.0))[-NEAREST:].sum()) / NEAREST
+        return float(np.sort(np.maximum(vectors[1:] @ vectors[0], 0.0))[-NEAREST:].mean()) if read else 0.0
 
     async def select(self, question: str, passages: Sequence[PassageText]) -> Selection | None:
         """Return the candidates and the chosen sentences; None if no passage says anything that the question does not."""
