@@ -70,7 +70,7 @@ test-pythons: $(VENV)/.dev ## the unit tests and a short demo on every Python fr
 
 MINUTES ?= 30
 test-deep: $(VENV)/.dev ## many more examples of what the gate samples, then MINUTES=30 of hostile input against a real server
-	$(BIN)/python -m pytest -m deep --timeout 3600 $(ARGS)
+	$(IN_MEMORY) $(BIN)/python -m pytest -m deep --timeout 7200 -n $(CORES) --dist worksteal --junitxml $(REPORTS)/deep/tests.xml $(ARGS)
 	$(BIN)/python tests/deep/fuzz.py --minutes $(MINUTES)
 
 test-services: $(VENV)/.dev ## the tests that need Neo4j or PostgreSQL: found by their settings, else started for the tests

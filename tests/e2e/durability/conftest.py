@@ -17,16 +17,6 @@ from typing import Any
 import pytest
 from programs import environment_of_templates
 
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip the long runs unless they are requested (`-m slow`)."""
-    if "slow" in config.getoption("markexpr"):
-        return
-    for item in items:
-        if Path(__file__).parent in item.path.parents and item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.skip(reason="takes minutes; run with -m slow"))
-
-
 PEOPLE = ("Mara Voss", "Tomas Eld", "Ines Carrow", "Juno Abara")
 PLACES = ("Scarrow", "Greenholm", "Teller Sound", "Outer Mirrow")
 

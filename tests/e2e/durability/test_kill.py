@@ -86,13 +86,13 @@ MORE_WHILE_LABELLING = [
     ("outbox.delivered", 1, "before"),
     ("outbox.delivered", 2, "after"),
 ]
-SLOW = pytest.mark.slow
+DEEP = pytest.mark.deep
 
 
 def points(always: Sequence[Point], more: Sequence[Point]) -> list[Any]:
-    """Return parameters: ``always``, and ``more`` that only run with `-m slow`."""
+    """Return parameters: ``always``, and ``more`` that only `make test-deep` runs."""
     return [pytest.param(point, id=name(point)) for point in always] + [
-        pytest.param(point, id=name(point), marks=SLOW) for point in more
+        pytest.param(point, id=name(point), marks=DEEP) for point in more
     ]
 
 
@@ -257,7 +257,7 @@ SHARE = 6
 """Kills per scenario. Each falls into its own sixth of the duration."""
 ALWAYS = {("chunk again", 2), ("index swap", 1), ("index swap", 3)}
 MOMENTS = [
-    pytest.param(scenario, part, id=f"{scenario} {part + 1} of {SHARE}", marks=[] if (scenario, part) in ALWAYS else SLOW)
+    pytest.param(scenario, part, id=f"{scenario} {part + 1} of {SHARE}", marks=[] if (scenario, part) in ALWAYS else DEEP)
     for scenario in ("ingest", "update", "delete", "label", "chunk again", "rebuild", "index swap")
     for part in range(SHARE)
 ]
@@ -283,7 +283,7 @@ def test_at_a_random_moment(tmp_path: Path, undisturbed: Callable[[str], Undistu
     equal(folder.finished(known.steps), known.held)
 
 
-@SLOW
+@DEEP
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("seed", range(10))
 def test_everything_at_random_moments(folder: Folder, mixed: Steps, seed: int) -> None:
@@ -296,7 +296,7 @@ def test_everything_at_random_moments(folder: Folder, mixed: Steps, seed: int) -
     assert folder.finished(mixed)["orphans"] == {}
 
 
-@SLOW
+@DEEP
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("seed", range(6))
 def test_the_examples_at_random_moments(

@@ -150,7 +150,7 @@ def column(folder: Folder, query: str) -> list[Any]:
 @pytest.mark.parametrize(
     ("build", "point"),
     [
-        pytest.param(build, point, id=" ".join(map(str, (build, *point))), marks=[] if number in ALWAYS else pytest.mark.slow)
+        pytest.param(build, point, id=" ".join(map(str, (build, *point))), marks=[] if number in ALWAYS else pytest.mark.deep)
         for number, (build, point) in enumerate(MOMENTS)
     ],
 )

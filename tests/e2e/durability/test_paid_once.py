@@ -162,7 +162,7 @@ def durations(tmp_path_factory: pytest.TempPathFactory, priced: Callable[[Path, 
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 6))])
 def test_nothing_on_record_is_paid_again(
     tmp_path: Path, priced: Callable[[Path, str], Folder], durations: tuple[Any, Any], seed: int
 ) -> None:

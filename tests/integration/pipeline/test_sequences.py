@@ -131,11 +131,9 @@ def test_any_sequence_shows_what_the_model_says(stage: Stage, seed: int) -> None
     stage.perform(drawn(seed, 18))
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(1000, 1040))
-def test_a_long_sequence_shows_what_the_model_says(stage: Stage, seed: int, request: pytest.FixtureRequest) -> None:
-    if "slow" not in request.config.getoption("markexpr"):
-        pytest.skip("minutes; `-m slow` runs it")
+def test_a_long_sequence_shows_what_the_model_says(stage: Stage, seed: int) -> None:
     stage.perform(drawn(seed, 60))
 
 
