@@ -19,7 +19,7 @@ from agentic_rag_backend.errors import (
     UnreadableDocument,
     UnsupportedMediaType,
 )
-from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
+from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.ingestion.service import INGEST
 from agentic_rag_backend.jobs import backoff, runner
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
@@ -136,10 +136,10 @@ async def test_an_inventory_counts_what_is_removed(world: World, gone: int) -> N
     """Also for a document with two versions. Items that other documents support are not counted."""
     ids = [await ready(world, text, key=str(number)) for number, text in enumerate((CURIE, JOLIOT, f"{CURIE}\n\n{JOLIOT}"))]
     await ready(world, f"{CURIE} Marie Curie taught Ellen Gleditsch.", key="0")
-    nodes = KnowledgeNodes(world.graph, world.vectors)
-    counted = await nodes.inventory(world.tenant, ids[gone], up_to_version=9)
+    facts = FactPoints(world.graph, world.vectors)
+    counted = await facts.inventory(world.tenant, ids[gone], up_to_version=9)
     assert counted.mentions > 0
-    assert counted == await nodes.remove(world.tenant, ids[gone], up_to_version=9)
+    assert counted == await facts.remove(world.tenant, ids[gone], up_to_version=9)
 
 
 async def test_a_new_version_replaces_the_old_one_everywhere(world: World) -> None:

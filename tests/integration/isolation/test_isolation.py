@@ -17,7 +17,7 @@ import pytest
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
-from agentic_rag_backend.ingestion.isolation import calls, workers
+from agentic_rag_backend.ingestion.isolation import calls, fork_client
 from agentic_rag_backend.ingestion.isolation.client import Isolation, WorkerFault
 from agentic_rag_backend.ingestion.isolation.limits import CallLimits
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
@@ -40,7 +40,7 @@ Opened = Callable[[CallLimits], Awaitable[Isolation]]
 @pytest.fixture(autouse=True)
 def _own_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start servers of workers as the product does. Other tests fork them (`tests/fixtures/programs.py`)."""
-    monkeypatch.setattr(workers, "subprocess", subprocess)
+    monkeypatch.setattr(fork_client, "subprocess", subprocess)
 
 
 @pytest.fixture

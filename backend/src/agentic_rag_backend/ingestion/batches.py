@@ -132,7 +132,7 @@ class Batches:
     async def _flush(self) -> None:
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        await self.commitment.nodes.vectors.flush()
+        await self.commitment.facts.vectors.flush()
         self._flushed_at = loop.time()
         self._flush_s = self._flushed_at - begun
 

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
-from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
+from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.ingestion.preparation import fail_version, superseded
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock, current_fence
 from agentic_rag_backend.jobs.runner import START, Run, Stopped
@@ -75,7 +75,7 @@ class Commitment:
     outbox: Outbox
     blobs: BlobStore
     resolver: Resolver
-    nodes: KnowledgeNodes
+    facts: FactPoints
     keep_originals: bool = True
     recorded: Callable[[], None] = lambda: None
 
@@ -168,9 +168,9 @@ class Commitment:
     async def _take_back(self, tenant: TenantId, document: Document, version: int) -> None:
         await confirm_lock()
         shown = await self._chunk_ids(tenant, document.id) if document.current_version else []
-        vectors = self.nodes.vectors
+        vectors = self.facts.vectors
         await vectors.delete_document(tenant, document.id, up_to_version=version, keep=shown)
-        await self.nodes.remove(tenant, document.id, up_to_version=version, above=document.current_version)
+        await self.facts.remove(tenant, document.id, up_to_version=version, above=document.current_version)
         if shown:  # chunks of both versions may carry the newer version's title and metadata
             await vectors.update_metadata(tenant, document.id, document.metadata, title=document.title, key=document.key)
 
@@ -182,13 +182,13 @@ class Commitment:
                 run.tenant, run.document_id, run.version, version.title, [item.extraction for item in prepared]
             )
             await confirm_lock()
-            await self.nodes.graph.write_document(run.tenant, knowledge)
+            await self.facts.graph.write_document(run.tenant, knowledge)
         await run.progress("vectors", 0, len(prepared))
         await confirm_lock()
-        await self.nodes.vectors.upsert(run.tenant, Collection.CHUNKS, _points(document, version, prepared))
+        await self.facts.vectors.upsert(run.tenant, Collection.CHUNKS, _points(document, version, prepared))
         async with order.facts:
             await confirm_lock()
-            nodes = await self.nodes.write(run.tenant, knowledge)
+            nodes = await self.facts.write(run.tenant, knowledge)
         failures = tuple(failure for item in prepared for failure in item.failures)
         result = {
             "chunks": len(prepared),
@@ -205,8 +205,8 @@ class Commitment:
         """Remove from every store the data that belongs only to versions before ``current``, the visible one."""
         await confirm_lock()
         shown = await self._chunk_ids(tenant, document_id)
-        await self.nodes.vectors.delete_document(tenant, document_id, up_to_version=current - 1, keep=shown)
-        await self.nodes.remove(tenant, document_id, up_to_version=current - 1)
+        await self.facts.vectors.delete_document(tenant, document_id, up_to_version=current - 1, keep=shown)
+        await self.facts.remove(tenant, document_id, up_to_version=current - 1)
         for key in await self.documents.drop_versions(tenant, document_id, below=current):
             await self.blobs.delete(tenant, key)
 

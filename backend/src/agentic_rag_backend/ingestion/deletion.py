@@ -8,7 +8,7 @@ from typing import Any
 
 from agentic_rag_backend.communities.generations.scrubbing import CommunityScrubber
 from agentic_rag_backend.domain.job import JobState
-from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
+from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock
 from agentic_rag_backend.jobs.runner import Run, Unfinished
 from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
@@ -23,7 +23,7 @@ class Deletion:
 
     documents: DocumentCatalogue
     blobs: BlobStore
-    nodes: KnowledgeNodes
+    facts: FactPoints
     tree: TreeScrubber
     communities: CommunityScrubber
 
@@ -35,17 +35,17 @@ class Deletion:
         # Counted before any removal: the receipt then also includes the removals of a process that was killed.
         removed = await run.jobs.remember(tenant, run.job.id, "removed", await self._inventory(run))
         run.stage = "vectors"
-        await self.nodes.vectors.delete_document(tenant, document_id, up_to_version=last)
+        await self.facts.vectors.delete_document(tenant, document_id, up_to_version=last)
         run.stage = "graph"
         await confirm_lock()
-        await self.nodes.remove(tenant, document_id, up_to_version=last)
+        await self.facts.remove(tenant, document_id, up_to_version=last)
         run.stage = "tree"
         await confirm_lock()
         await self.tree.scrub(tenant, document_id)
         run.stage = "communities"
         await confirm_lock()
         await self.communities.scrub(tenant, document_id)
-        await self.nodes.vectors.flush()
+        await self.facts.vectors.flush()
         # Originals are removed before the rows that name them. Otherwise an interruption would leave them for ever.
         run.stage = "originals"
         keys = await self.documents.blob_keys(tenant, document_id, up_to_version=last)
@@ -64,9 +64,9 @@ class Deletion:
         """Count the items of the document that each store holds and will remove."""
         tenant, document_id, last = run.tenant, run.document_id, run.version
         keys = await self.documents.blob_keys(tenant, document_id, up_to_version=last)
-        knowledge = await self.nodes.inventory(tenant, document_id, up_to_version=last)
+        knowledge = await self.facts.inventory(tenant, document_id, up_to_version=last)
         return {
-            "vectors": await self.nodes.vectors.count(tenant, Collection.CHUNKS, document_id=document_id),
+            "vectors": await self.facts.vectors.count(tenant, Collection.CHUNKS, document_id=document_id),
             **asdict(knowledge),
             "summaries": len(await self.tree.resting_on(tenant, document_id))
             + await self.communities.resting_on(tenant, document_id),
@@ -77,11 +77,11 @@ class Deletion:
     async def _leftovers(self, run: Run, keys: Sequence[str]) -> Mapping[str, int]:
         """Count the items of the document that remain in each store."""
         tenant, document_id = run.tenant, run.document_id
-        graph = self.nodes.graph
+        graph = self.facts.graph
         mentions = [len(batch) async for batch in graph.all_mentions(tenant, [document_id])]
         relationships = [len(batch) async for batch in graph.all_relationships(tenant, [document_id])]
         return {
-            "vectors": await self.nodes.vectors.count(tenant, Collection.CHUNKS, document_id=document_id),
+            "vectors": await self.facts.vectors.count(tenant, Collection.CHUNKS, document_id=document_id),
             "mentions": sum(mentions),
             "relationships": sum(relationships),
             "summaries": await self.communities.resting_on(tenant, document_id),

@@ -31,8 +31,8 @@ from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.ingestion.commitment import Commitment
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.deletion import Deletion
+from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.ingestion.mirroring import mirror
-from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.preparation import Preparation
 from agentic_rag_backend.ingestion.reading import IN_LOOP_BYTES, Reader
@@ -138,7 +138,7 @@ class IngestionService:
         self._queue = queue
         self._reader = reader
         self._runner = Runner(catalogue.jobs, self._options.patience_s)
-        nodes = KnowledgeNodes(graph, vectors)
+        facts = FactPoints(graph, vectors)
         documents = catalogue.documents
         self._preparation = Preparation(
             documents=documents,
@@ -154,15 +154,12 @@ class IngestionService:
             outbox=catalogue.outbox,
             blobs=blobs,
             resolver=resolver,
-            nodes=nodes,
+            facts=facts,
             keep_originals=self._options.keep_originals,
             recorded=self.relay.wake,
         )
         self._batches = Batches(self._runner, commitment, together=self._options.commit_together)
-        tree = TreeScrubber(documents, catalogue.trees, NodePoints(vectors, embedder))
-        restorer = Restorer(communities=catalogue.communities, vectors=vectors, embedder=embedder)
-        communities = CommunityScrubber(documents=documents, graph=graph, restorer=restorer)
-        self._deletion = Deletion(documents=documents, blobs=blobs, nodes=nodes, tree=tree, communities=communities)
+        self._deletion = _deletion(catalogue, graph, blobs=blobs, facts=facts, embedder=embedder)
         self.relay.register(self.deliveries())
 
     def deliveries(self) -> Mapping[Topic, Handler]:
@@ -379,3 +376,16 @@ class IngestionService:
             options=upload.options,
             expected=upload.expected,
         )
+
+
+def _deletion(catalogue: Catalogue, graph: GraphStore, *, blobs: BlobStore, facts: FactPoints, embedder: Embedder) -> Deletion:
+    """Return what deletes a document from every store, and from trees and communities that contain its text."""
+    documents, vectors = catalogue.documents, facts.vectors
+    restorer = Restorer(communities=catalogue.communities, vectors=vectors, embedder=embedder)
+    return Deletion(
+        documents=documents,
+        blobs=blobs,
+        facts=facts,
+        tree=TreeScrubber(documents, catalogue.trees, NodePoints(vectors, embedder)),
+        communities=CommunityScrubber(documents=documents, graph=graph, restorer=restorer),
+    )

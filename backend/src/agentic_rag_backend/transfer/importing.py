@@ -34,7 +34,7 @@ from agentic_rag_backend.domain.graph import (
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.computation import Computation, recipe_of
-from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
+from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.ingestion.reindexing import chunk_points
 from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.raptor.publication import NodePoints
@@ -67,9 +67,9 @@ class Destination:
     keep_originals: bool = True
 
     @property
-    def nodes(self) -> KnowledgeNodes:
+    def facts(self) -> FactPoints:
         """Vector points of facts, consistent with the graph."""
-        return KnowledgeNodes(self.graph, self.vectors)
+        return FactPoints(self.graph, self.vectors)
 
 
 @dataclass(slots=True)
@@ -148,7 +148,7 @@ class TenantImport:
             await self.destination.blobs.put(self.tenant, record.blob_key, archived.original)
         await self.destination.graph.write_document(self.tenant, knowledge)
         await self.destination.vectors.upsert(self.tenant, Collection.CHUNKS, chunk_points(record))
-        await self.destination.nodes.write(self.tenant, knowledge)
+        await self.destination.facts.write(self.tenant, knowledge)
         await self.destination.transfer.stage(self.tenant, record)
         self.run.results_saved += 1
 

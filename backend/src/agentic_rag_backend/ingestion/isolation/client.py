@@ -19,9 +19,9 @@ from agentic_rag_backend.errors import (
     UnsupportedMediaType,
 )
 from agentic_rag_backend.fairness import FairSlots
+from agentic_rag_backend.ingestion.isolation.fork_client import ForkedWorker, ServerGone, WorkerServer
 from agentic_rag_backend.ingestion.isolation.frames import HEADER, Reply, packed, unpacked
 from agentic_rag_backend.ingestion.isolation.limits import CallLimits
-from agentic_rag_backend.ingestion.isolation.workers import ForkedWorker, ServerGone, WorkerServer
 from agentic_rag_backend.telemetry.logs import get_logger
 
 MAX_AT_ONCE = 16

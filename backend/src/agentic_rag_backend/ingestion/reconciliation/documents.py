@@ -141,7 +141,7 @@ class DocumentsRound:
             report.repaired(Kind.CHUNK_VECTOR_ORPHANED, len(orphans))
         if Kind.KNOWLEDGE_ORPHANED in found:
             for held in {int(each.rpartition("@")[2]) for each in found[Kind.KNOWLEDGE_ORPHANED]}:
-                await stores.nodes.remove(tenant, document.id, up_to_version=held, above=held - 1)
+                await stores.facts.remove(tenant, document.id, up_to_version=held, above=held - 1)
             report.repaired(Kind.KNOWLEDGE_ORPHANED, len(found[Kind.KNOWLEDGE_ORPHANED]))
         knowledge = [kind for kind in _KNOWLEDGE if kind in found]
         if knowledge and await results.write_knowledge():
@@ -199,10 +199,10 @@ class _Results:
         version = document.current_version
         extractions: list[Extraction] = [self._held[id].extraction for id in self._order]
         # Remove the old knowledge first: names may now resolve to other entities, which would leave parts of both states.
-        await stores.nodes.remove(tenant, document.id, up_to_version=version, above=version - 1)
+        await stores.facts.remove(tenant, document.id, up_to_version=version, above=version - 1)
         knowledge = await stores.resolver.resolve(tenant, document.id, version, document.title, extractions)
         await stores.graph.write_document(tenant, knowledge)
-        await stores.nodes.write(tenant, knowledge)
+        await stores.facts.write(tenant, knowledge)
         return True
 
     async def write_points(self, ids: Sequence[str]) -> int:

@@ -92,7 +92,7 @@ class OrphansRound:
             if repairing and held:
                 # The range starts below version 0: orphaned data may have a version number that we never assign.
                 least = min(0, *(each.version for each in held)) - 1
-                await self.round.stores.nodes.remove(self.round.tenant, document_id, up_to_version=ALL_VERSIONS, above=least)
+                await self.round.stores.facts.remove(self.round.tenant, document_id, up_to_version=ALL_VERSIONS, above=least)
                 self.round.report.repaired(Kind.KNOWLEDGE_ORPHANED, len(held))
                 await self.round.repaired(document_id, knowledge=True)
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
+from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.ingestion.reconciliation.report import Report
 from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
@@ -43,9 +43,9 @@ class ReconciledStores:
     resolver: Resolver
 
     @property
-    def nodes(self) -> KnowledgeNodes:
+    def facts(self) -> FactPoints:
         """The points of facts, kept consistent with the graph."""
-        return KnowledgeNodes(self.graph, self.vectors)
+        return FactPoints(self.graph, self.vectors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

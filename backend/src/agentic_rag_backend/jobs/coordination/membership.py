@@ -11,9 +11,9 @@ from typing import Protocol
 
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, ResourceLimit
 from agentic_rag_backend.jobs.coordination.crash_counter import CrashCounter, DatabaseCrashCounter, FileCrashCounter
+from agentic_rag_backend.jobs.coordination.dead_workers import BEATS, SILENT_AFTER_S, Watch
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER, plan
 from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
-from agentic_rag_backend.jobs.coordination.workers import BEATS, SILENT_AFTER_S, Watch
 from agentic_rag_backend.jobs.queue.database import as_unavailable
 from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow, DbosClient, by_id
 from agentic_rag_backend.stores.catalogue.ports.leases import Leases

@@ -17,11 +17,11 @@ from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, NotFound, StoreUnavailable
 from agentic_rag_backend.jobs.base import QueueName, Workflow
+from agentic_rag_backend.jobs.coordination.dead_workers import BEATS
 from agentic_rag_backend.jobs.coordination.membership import Membership, Others, SharedDatabase, SoleProcess
 from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
 from agentic_rag_backend.jobs.coordination.slots import Slots
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock, TenantLocks
-from agentic_rag_backend.jobs.coordination.workers import BEATS
 from agentic_rag_backend.jobs.queue.claims import OwnClaims
 from agentic_rag_backend.jobs.queue.database import as_unavailable, ping, queue_engine, sidecar_path
 from agentic_rag_backend.jobs.queue.dbos_client import (

@@ -121,7 +121,7 @@ class Execution:
     async def _work(self, declared: DeclaredWorkflow, tenant: TenantId, job_id: str, attempt: int) -> None:
         try:
             await declared.workflow(tenant, job_id, attempt)
-        except Exception as error:
+        except Exception as error:  # whatever it is, the job ends with it
             (problem,) = await asyncio.gather(self._failed(tenant, job_id, attempt, error), return_exceptions=True)
             if problem is not None:
                 # If the workflow ended now, its job would stay in the state ``running`` for ever.

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs.coordination.workers import HeartbeatMonitor, UnknownWorkflows
+from agentic_rag_backend.jobs.coordination.dead_workers import HeartbeatMonitor, UnknownWorkflows
 from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow
 from agentic_rag_backend.stores.catalogue.ports.workers import Worker
 

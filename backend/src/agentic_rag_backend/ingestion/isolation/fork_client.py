@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.ingestion.isolation.server import COMMAND, DEMOTE, ENDED, EVENT, FORK, KILL, READY, STARTED
+from agentic_rag_backend.ingestion.isolation.fork_server import COMMAND, DEMOTE, ENDED, EVENT, FORK, KILL, READY, STARTED
 from agentic_rag_backend.telemetry.logs import get_logger
 
-_MODULE = "agentic_rag_backend.ingestion.isolation.server"
+_MODULE = "agentic_rag_backend.ingestion.isolation.fork_server"
 _START_S = 60.0
 _FORK_S = 30.0
 _STOP_S = 5.0

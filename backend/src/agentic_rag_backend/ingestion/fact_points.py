@@ -29,7 +29,7 @@ class Removed:
 
 
 @dataclass(frozen=True, slots=True)
-class KnowledgeNodes:
+class FactPoints:
     """Writes and removes the points of facts. A point has the id of its relationship."""
 
     graph: KnowledgeStore

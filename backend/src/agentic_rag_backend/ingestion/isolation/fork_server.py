@@ -1,6 +1,6 @@
 """The server of workers: a single-threaded process with all imports done, which forks a worker on request.
 
-Started as ``python -m agentic_rag_backend.ingestion.isolation.server <fd> [<tokenizer file>]``. Over the socket ``fd`` it
+Started as ``python -m agentic_rag_backend.ingestion.isolation.fork_server <fd> [<tokenizer file>]``. Over the socket ``fd`` it
 receives ``F`` with a worker's socket attached (fork a worker) and ``K pid`` (kill a worker's process group). It reports ``R``
 (ready), ``S pid`` (started) and ``X pid status`` (ended). If the other side disconnects, the server and all workers end.
 """
