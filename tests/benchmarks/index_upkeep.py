@@ -176,7 +176,7 @@ async def work(store: EdgeVectorStore, largest: Sample, topics: Topics, during: 
             ]
             await store.upsert(largest.tenant, CHUNKS, added)
             expected += len(added)
-            await store.update_metadata(largest.tenant, f"d{number}", {"year": 2020}, title="Changed", key=None)
+            await store.update_metadata(largest.tenant, f"d{number}", {"year": 2020}, title="Changed", key=None, up_to_version=9)
             # From the end, which the changes do not affect.
             expected -= await store.delete(largest.tenant, CHUNKS, [largest.ids[-1 - number]])
             number += 1

@@ -247,12 +247,25 @@ class KeepsNothing(Faulty):
         return await self.store.delete_document(tenant, document_id, up_to_version=up_to_version)
 
 
+class UpdatesEveryVersion(Faulty):
+    async def update_metadata(self, tenant: TenantId, document_id: str, metadata: Any, **fields: Any) -> None:
+        await self.store.update_metadata(tenant, document_id, metadata, **{**fields, "up_to_version": 9})
+
+
 class LosesVectorsWithMetadata(Faulty):
-    async def update_metadata(self, tenant: TenantId, document_id: str, metadata: Any, *, title: str, key: str | None) -> None:
-        await self.store.update_metadata(tenant, document_id, metadata, title=title, key=key)
+    async def update_metadata(self, tenant: TenantId, document_id: str, metadata: Any, **fields: Any) -> None:
+        await self.store.update_metadata(tenant, document_id, metadata, **fields)
         held = await self.store.vectors(tenant, Collection.CHUNKS, [point_id(number) for number in range(3)])
         points = [
-            VectorPoint(id=id, kind=NodeKind.CHUNK, document_id=document_id, version=1, metadata=metadata, title=title, key=key)
+            VectorPoint(
+                id=id,
+                kind=NodeKind.CHUNK,
+                document_id=document_id,
+                version=1,
+                metadata=metadata,
+                title=fields["title"],
+                key=fields["key"],
+            )
             for id in held
         ]
         await self.store.upsert(tenant, Collection.CHUNKS, points)
@@ -399,6 +412,7 @@ FAULTS: dict[type[Faulty], Check] = {
     IgnoresVersions: contract.documents_are_purged_by_version,
     KeepsNothing: contract.documents_are_purged_by_version,
     LosesVectorsWithMetadata: contract.metadata_can_be_replaced,
+    UpdatesEveryVersion: contract.metadata_of_later_versions_stays,
     IgnoresGeneration: contract.generations_are_separate,
     IgnoresFilter: vector_search.filters_match_as_documented,
     ClampsLimits: vector_search.limits_are_bounded,

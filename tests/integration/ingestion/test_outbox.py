@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agentic_rag_backend.domain.filters import Comparison
-from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.domain.job import JobState
+from agentic_rag_backend.errors import StoreUnavailable, UnreadableDocument
+from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
 
 if TYPE_CHECKING:
@@ -102,3 +104,31 @@ async def test_what_a_process_did_not_deliver_is_delivered_by_the_next(builder: 
 
 async def _leads() -> bool:
     return True
+
+
+@pytest.mark.parametrize("writer", ["cleanup", "mirror"])
+async def test_a_version_in_its_commit_keeps_its_own_metadata(world: World, monkeypatch: pytest.MonkeyPatch, writer: str) -> None:
+    """Another writer copies the visible version's metadata after the next version was written, and before it is published."""
+    document_id = await ready(world)
+    published = world.catalogue.documents.publish
+
+    async def publish(*arguments: Any, **options: Any) -> Any:
+        handlers = world.ingestion.deliveries()
+        if writer == "mirror":
+            await handlers[Topic.LABELS](world.tenant, document_id)
+        else:
+            await handlers[Topic.LEFTOVERS](world.tenant, f"{document_id}@2")
+        return await published(*arguments, **options)
+
+    # The second version fails, so that it leaves something to clean up. The third one is published.
+    monkeypatch.setattr(world.catalogue.documents, "publish", failing)
+    second = await world.submit(f"{TEXT} It ended in June.", key="harbour", metadata={"shelf": 2})
+    assert (await world.ended(second.job)).state is JobState.FAILED
+    monkeypatch.setattr(world.catalogue.documents, "publish", publish)
+    third = await world.submit(f"{TEXT} It ended in July.", key="harbour", metadata={"shelf": 3})
+    assert (await world.ended(third.job)).state is JobState.SUCCEEDED
+    assert [await found_on_shelf(world, shelf) for shelf in (1, 2, 3)] == [0, 0, 1]
+
+
+async def failing(*_: Any, **__: Any) -> Any:
+    raise UnreadableDocument("the publication fails")

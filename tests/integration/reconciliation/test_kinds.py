@@ -85,7 +85,7 @@ async def test_metadata_that_never_reached_the_vectors(application: Application)
     ids = await application.ingested(2)
     vectors, tenant = application.container.vectors, application.tenant
     whole = await application.held()
-    await vectors.update_metadata(tenant, ids[1], {"shelf": 99}, title="old", key=None)
+    await vectors.update_metadata(tenant, ids[1], {"shelf": 99}, title="old", key=None, up_to_version=9)
     chunks = await vectors.count(tenant, Collection.CHUNKS, document_id=ids[1])
     await told_and_mended(application, {Kind.CHUNK_VECTOR_METADATA: chunks})
     assert await application.held() == whole

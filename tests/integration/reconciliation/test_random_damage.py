@@ -70,7 +70,9 @@ async def add_points(application: Application, ids: list[str], number: int) -> N
 
 async def relabel(application: Application, ids: list[str], number: int) -> None:
     vectors = application.container.vectors
-    await vectors.update_metadata(application.tenant, ids[number % DOCUMENTS], {"shelf": -number}, title="x", key="y")
+    await vectors.update_metadata(
+        application.tenant, ids[number % DOCUMENTS], {"shelf": -number}, title="x", key="y", up_to_version=9
+    )
 
 
 async def drop_knowledge(application: Application, ids: list[str], number: int) -> None:

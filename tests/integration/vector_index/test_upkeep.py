@@ -447,7 +447,7 @@ async def test_writers_wait_while_files_are_copied_and_readers_do_not(tmp_path: 
             for coroutine in (
                 store.upsert(A, CHUNKS, [chunk(500)]),
                 store.delete(A, CHUNKS, [chunk(1).id]),
-                store.update_metadata(A, "d1", {}, title="t", key=None),
+                store.update_metadata(A, "d1", {}, title="t", key=None, up_to_version=9),
                 store.flush(),
             )
         ]

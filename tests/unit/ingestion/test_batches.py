@@ -29,7 +29,7 @@ class _World:
         self.writing = self.most_writing = 0
         self.stuck = asyncio.Event()
         self.stuck.set()
-        self.nodes = SimpleNamespace(vectors=self)
+        self.facts = SimpleNamespace(vectors=self)
 
     async def begin(self, tenant: TenantId, job_id: str, attempt: int, *, started: bool) -> Any:
         return SimpleNamespace(

@@ -45,6 +45,11 @@ class DocumentState(StrEnum):
     CANCELLED = "cancelled"
     DELETING = "deleting"
 
+    @property
+    def in_processing(self) -> bool:
+        """Whether the newest version has not ended yet."""
+        return self in {DocumentState.PENDING, DocumentState.PROCESSING}
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

@@ -172,7 +172,9 @@ class Commitment:
         await vectors.delete_document(tenant, document.id, up_to_version=version, keep=shown)
         await self.facts.remove(tenant, document.id, up_to_version=version, above=document.current_version)
         if shown:  # chunks of both versions may carry the newer version's title and metadata
-            await vectors.update_metadata(tenant, document.id, document.metadata, title=document.title, key=document.key)
+            await vectors.update_metadata(
+                tenant, document.id, document.metadata, title=document.title, key=document.key, up_to_version=version
+            )
 
     async def _write(self, run: Run, ready: ReadyVersion, order: Order) -> WrittenVersion:
         document, version, prepared = ready.document, ready.version, ready.prepared

@@ -12,7 +12,8 @@ from agentic_rag_backend.stores.vector.base import VectorStore
 async def mirror(documents: DocumentCatalogue, vectors: VectorStore, tenant: TenantId, document_id: str) -> None:
     """Copy title and metadata to the vectors until the copy equals the catalogue.
 
-    Two writers may copy in another order than they wrote. The last one then reads the result of both.
+    Two writers may copy in another order than they wrote. The last one then reads the result of both. A version in processing
+    has a title and metadata of its own, which its commit writes.
     """
     copied: Document | None = None
     while True:
@@ -22,5 +23,12 @@ async def mirror(documents: DocumentCatalogue, vectors: VectorStore, tenant: Ten
             return  # its deletion removes everything
         if copied is not None and (copied.title, copied.metadata) == (current.title, current.metadata):
             return
-        await vectors.update_metadata(tenant, current.id, current.metadata, title=current.title, key=current.key)
+        await vectors.update_metadata(
+            tenant,
+            current.id,
+            current.metadata,
+            title=current.title,
+            key=current.key,
+            up_to_version=current.latest_version - current.state.in_processing,
+        )
         copied = current

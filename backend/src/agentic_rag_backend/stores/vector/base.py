@@ -176,9 +176,19 @@ class VectorStore(Protocol):
         """Return the dense vectors, scaled to unit length, of the ids that exist and have one."""
 
     async def update_metadata(
-        self, tenant: TenantId, document_id: str, metadata: Mapping[str, Any], *, title: str, key: str | None
+        self,
+        tenant: TenantId,
+        document_id: str,
+        metadata: Mapping[str, Any],
+        *,
+        title: str,
+        key: str | None,
+        up_to_version: int,
     ) -> None:
-        """Replace the filterable fields of every chunk of a document; vectors stay."""
+        """Replace the filterable fields of the document's chunks whose version ≤ ``up_to_version``; vectors stay.
+
+        Chunks of a later version, which is being committed, keep the fields that they were written with.
+        """
 
     async def delete(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> int:
         """Remove points by id and return how many existed; no ids removes nothing."""

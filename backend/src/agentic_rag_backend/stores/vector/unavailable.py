@@ -45,7 +45,14 @@ class UnavailableVectorStore:
         self._refuse()
 
     async def update_metadata(
-        self, tenant: TenantId, document_id: str, metadata: Mapping[str, Any], *, title: str, key: str | None
+        self,
+        tenant: TenantId,
+        document_id: str,
+        metadata: Mapping[str, Any],
+        *,
+        title: str,
+        key: str | None,
+        up_to_version: int,
     ) -> None:
         self._refuse()
 

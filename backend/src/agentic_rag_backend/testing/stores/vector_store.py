@@ -99,7 +99,7 @@ async def another_tenant_changes_nothing(open_store: OpenStore) -> None:
         before = await find(store, A), await find(store, A, NODES, kind=NodeKind.COMMUNITY)
         assert await store.delete(B, CHUNKS, [point_id(1)]) == 0
         await store.upsert(B, CHUNKS, [chunk(1), chunk(2, document="d2")])
-        await store.update_metadata(B, "d1", {"year": 2}, title="other", key=None)
+        await store.update_metadata(B, "d1", {"year": 2}, title="other", key=None, up_to_version=9)
         assert await store.delete(B, CHUNKS, [point_id(1)]) == 1
         assert await store.delete_document(B, "d2", up_to_version=9) == 1
         assert await store.delete_generations(B, below=9) == 0
@@ -207,7 +207,7 @@ async def metadata_can_be_replaced(open_store: OpenStore) -> None:
         await store.upsert(A, CHUNKS, [*points, chunk(5, document="d2", metadata={"year": 1999})])
         assert len((await find(store, A, filter=Comparison("year", "lt", 2000))).dense) == 4
         before = await find(store, A)
-        await store.update_metadata(A, "d1", {"year": 2024}, title="New", key="k")
+        await store.update_metadata(A, "d1", {"year": 2024}, title="New", key="k", up_to_version=9)
         assert await find(store, A) == before
         _same_direction((await store.vectors(A, CHUNKS, [point_id(2)]))[point_id(2)], vector(2))
         expected = (
@@ -222,6 +222,16 @@ async def metadata_can_be_replaced(open_store: OpenStore) -> None:
             assert len((await find(store, A, filter=filter)).sparse) == count, filter
         assert await store.count(A, CHUNKS, document_id="d1") == 3
         assert await store.delete_document(A, "d1", up_to_version=1) == 3
+
+
+async def metadata_of_later_versions_stays(open_store: OpenStore) -> None:
+    """Chunks of a later version than the given one keep their metadata."""
+    async with open_store("versions") as store:
+        await store.upsert(A, CHUNKS, [chunk(number, version=number + 1, metadata={"year": 1999}) for number in range(4)])
+        await store.update_metadata(A, "d1", {"year": 2024}, title="New", key=None, up_to_version=2)
+        for year, numbers in ((2024, (0, 1)), (1999, (2, 3))):
+            found = ids((await find(store, A, filter=Comparison("year", "eq", year))).sparse)
+            assert sorted(found) == sorted(map(point_id, numbers)), year
 
 
 async def listed(store: VectorStore, tenant: TenantId, collection: Collection = CHUNKS, **which: Any) -> list[StoredPoint]:
@@ -326,6 +336,7 @@ CHECKS: tuple[Check, ...] = (
     invalid_vectors_are_refused_completely,
     *vector_search.CHECKS,
     metadata_can_be_replaced,
+    metadata_of_later_versions_stays,
     stored_points_are_listed,
     tenants_are_listed,
     indexes_are_described,

@@ -39,7 +39,7 @@ async def main():
     shutil.copytree(folder / "now", folder / "flushed")
     await store.upsert(A, Collection.CHUNKS, [chunk(number) for number in range({BEFORE}, {AFTER})])
     await store.delete_document(A, "d1", up_to_version=1, keep=[chunk(number).id for number in range(1, {AFTER})])
-    await store.update_metadata(A, "d1", {{"year": 7}}, title="t", key=None)
+    await store.update_metadata(A, "d1", {{"year": 7}}, title="t", key=None, up_to_version=9)
     await store.flush()
     shutil.copytree(folder / "now", folder / "written")
     os._exit(9)

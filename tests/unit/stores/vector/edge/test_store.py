@@ -30,7 +30,7 @@ async def main():
     store = await EdgeVectorStore.open(Path(sys.argv[1]), dimensions=DIMENSIONS, embedder_fingerprint="test")
     await store.upsert(A, Collection.CHUNKS, [chunk(number) for number in range(300)])
     await store.delete_document(A, "d1", up_to_version=1, keep=[chunk(number).id for number in range(1, 300)])
-    await store.update_metadata(A, "d1", {"year": 7}, title="t", key=None)
+    await store.update_metadata(A, "d1", {"year": 7}, title="t", key=None, up_to_version=9)
     print("written", flush=True)
     await asyncio.sleep(60)
 

@@ -174,7 +174,7 @@ async def test_every_request_goes_over_grpc_and_means_the_same() -> None:
             (expected.id, expected.kind, expected.document_id, expected.version)
         ]
         assert '["year", 7]' in listed[0].tags
-        await store.update_metadata(A, "d1", {"year": 8}, title="t", key=None)
+        await store.update_metadata(A, "d1", {"year": 8}, title="t", key=None, up_to_version=9)
         assert await store.delete_document(A, "d1", up_to_version=3, keep=[point_id(2)]) == 1
         deleted = last(service, "Delete")
         assert deleted.wait

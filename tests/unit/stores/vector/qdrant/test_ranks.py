@@ -94,7 +94,7 @@ async def test_listings_and_counts_are_those_of_the_embedded_store(tmp_path: Pat
     async with both(tmp_path, DIMENSIONS) as stores:
         for store in stores:
             await store.upsert(A, CHUNKS, points)
-            await store.update_metadata(A, "d1", {"year": 3, "label": ["x", True]}, title="New", key=None)
+            await store.update_metadata(A, "d1", {"year": 3, "label": ["x", True]}, title="New", key=None, up_to_version=9)
             gone = await store.delete_document(A, "d2", up_to_version=1, keep=[points[2].id])
             listed = [point async for page in store.points(A, CHUNKS) for point in page]
             counts = [await store.count(A, CHUNKS, document_id=f"d{number}") for number in range(6)]

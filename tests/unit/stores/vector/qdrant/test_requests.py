@@ -132,7 +132,7 @@ async def use_everything(store: QdrantVectorStore) -> None:
         ]
         await store.search(A, collection, searches)
     await store.vectors(A, CHUNKS, [point_id(1)])
-    await store.update_metadata(A, "d1", {"year": 8}, title="t", key=None)
+    await store.update_metadata(A, "d1", {"year": 8}, title="t", key=None, up_to_version=9)
     await store.delete(A, CHUNKS, [point_id(1)])
     await store.delete_document(A, "d1", up_to_version=3)
     await store.delete_document(A, "d1", up_to_version=3, keep=[point_id(2)])

@@ -192,13 +192,20 @@ class EdgeVectorStore:
         }
 
     async def update_metadata(
-        self, tenant: TenantId, document_id: str, metadata: Mapping[str, Any], *, title: str, key: str | None
+        self,
+        tenant: TenantId,
+        document_id: str,
+        metadata: Mapping[str, Any],
+        *,
+        title: str,
+        key: str | None,
+        up_to_version: int,
     ) -> None:
         tenant = require_tenant(tenant)
         tags = tags_of(filterable(metadata, document_id=document_id, key=key, title=title))
         shard = await self._writable(Collection.CHUNKS)
         self._vocabularies[Collection.CHUNKS].add(tenant, tags)
-        shard.set_payload(within(tenant, match("document_id", document_id)), {TAGS: tags})
+        shard.set_payload(_of_versions(tenant, document_id, up_to_version), {TAGS: tags})
 
     async def delete(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> int:
         tenant = require_tenant(tenant)
@@ -209,11 +216,7 @@ class EdgeVectorStore:
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, keep: Sequence[str] = ()) -> int:
         tenant = require_tenant(tenant)
-        doomed = within(
-            tenant,
-            match("document_id", document_id),
-            FieldCondition(key="version", range=RangeFloat(lte=up_to_version)),
-        )
+        doomed = _of_versions(tenant, document_id, up_to_version)
         if keep:
             kept = HasIdCondition({point_id(tenant, Collection.CHUNKS, id) for id in keep})
             doomed = EngineFilter(must=[doomed], must_not=[kept])
@@ -359,3 +362,9 @@ class EdgeVectorStore:
                 tags.update((record.payload or {}).get(TAGS, ()))
             if offset is None:
                 return tags
+
+
+def _of_versions(tenant: TenantId, document_id: str, up_to_version: int) -> EngineFilter:
+    """Select the document's chunks whose version ≤ ``up_to_version``."""
+    version = FieldCondition(key="version", range=RangeFloat(lte=up_to_version))
+    return within(tenant, match("document_id", document_id), version)

@@ -203,11 +203,18 @@ class QdrantVectorStore:
         return found
 
     async def update_metadata(
-        self, tenant: TenantId, document_id: str, metadata: Mapping[str, Any], *, title: str, key: str | None
+        self,
+        tenant: TenantId,
+        document_id: str,
+        metadata: Mapping[str, Any],
+        *,
+        title: str,
+        key: str | None,
+        up_to_version: int,
     ) -> None:
         tenant = require_tenant(tenant)
         tags = tags_of(filterable(metadata, document_id=document_id, key=key, title=title))
-        chunks = within(tenant, match("document_id", document_id))
+        chunks = _of_versions(tenant, document_id, up_to_version)
         name = self._names[Collection.CHUNKS]
         await self._server.write("writing", self._client.set_payload, name, {TAGS: tags}, points=chunks, wait=True)
 
@@ -220,8 +227,7 @@ class QdrantVectorStore:
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, keep: Sequence[str] = ()) -> int:
         tenant = require_tenant(tenant)
-        older = models.FieldCondition(key="version", range=models.Range(lte=up_to_version))
-        doomed = within(tenant, match("document_id", document_id), older)
+        doomed = _of_versions(tenant, document_id, up_to_version)
         if keep:
             doomed.must_not = [having_ids(tenant, Collection.CHUNKS, keep)]
         return await self._deleted(Collection.CHUNKS, doomed)
@@ -400,3 +406,9 @@ def _status(collection: Collection, about: models.CollectionInfo) -> IndexStatus
         share = min(1.0, (about.indexed_vectors_count or 0) / points) if points else 0.0
         state = IndexState.FAILED if about.status is models.CollectionStatus.RED else IndexState.OPTIMISING
     return IndexStatus(collection=collection, points=points, indexed_share=share, state=state)
+
+
+def _of_versions(tenant: TenantId, document_id: str, up_to_version: int) -> models.Filter:
+    """Select the document's chunks whose version ≤ ``up_to_version``."""
+    version = models.FieldCondition(key="version", range=models.Range(lte=up_to_version))
+    return within(tenant, match("document_id", document_id), version)
