@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentic_rag_backend.domain.location import Region
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.usage import Usage as Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """A checked reference: ``quote`` equals the document's visible text at ``[start_char, end_char)``, character by character."""
+    """A checked reference: ``quote`` equals the document's visible text at ``[start_char, end_char)``, character by character.
+
+    ``regions`` are the places of the quote in the file; empty if the file has no pages, sheets or boxes.
+    """
 
     marker: int
     chunk_id: str
@@ -21,7 +25,7 @@ class Citation:
     quote: str
     start_char: int
     end_char: int
-    page: int | None = None
+    regions: tuple[Region, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,63 @@
-"""The place of a chunk in its document."""
+"""The place of a passage in the text of its document, and in the file from which the text was made."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
+
+Box = tuple[float, float, float, float]
+"""Left, bottom, right and top in points (1/72 inch). The origin is the lower left corner of the page before it is rotated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The place in the file of the characters [``start_char``, ``end_char``) of its text.
+
+    A region is a line of a page, a shape of a slide, or a row of a sheet. Regions of a text are in its order and do not overlap.
+
+    Args:
+        page: page of a PDF, slide of a presentation, or chapter of a book, from 1. None in a file without pages.
+        label: the name that the file gives its page, such as "iv". None if it gives none.
+        box: the region's bounding box on its page.
+        sheet: name of the sheet.
+        cells: range of cells in the sheet, such as "A2:D2".
+    """
+
+    start_char: int
+    end_char: int
+    page: int | None = None
+    label: str | None = None
+    box: Box | None = None
+    sheet: str | None = None
+    cells: str | None = None
+
+    def clipped(self, start_char: int, end_char: int) -> Region:
+        """Return the part of the region within [``start_char``, ``end_char``), which it overlaps.
+
+        Characters of a line are taken to be equally wide.
+        """
+        first, last = max(self.start_char, start_char), min(self.end_char, end_char)
+        box = self.box
+        if box is not None and (first, last) != (self.start_char, self.end_char):
+            left, bottom, right, top = box
+            width = (right - left) / (self.end_char - self.start_char)
+            box = (left + (first - self.start_char) * width, bottom, left + (last - self.start_char) * width, top)
+        return replace(self, start_char=first, end_char=last, box=box)
+
+    def as_row(self) -> list[Any]:
+        """Return the values of the fields in their order, without missing values at the end. JSON stores them so."""
+        row = [list(value) if isinstance(value, tuple) else value for value in astuple(self)]
+        while row[-1] is None:
+            row.pop()
+        return row
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> Region:
+        """Return the region that `as_row` describes."""
+        region = cls(*row)
+        return region if region.box is None else replace(region, box=(region.box[0], *region.box[1:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,9 +65,10 @@ class Location:
     """The place of a passage in the text of one document version.
 
     Offsets count Unicode characters, ``0 <= start_char < end_char``. Lines count from 1, and ``end_line`` is the last line of
-    the passage. ``headings`` is the path of the headings above the passage, outermost first. ``header`` is the header of the
-    table within which the passage begins, or the line that introduces its list, as the document has it. It is empty if the
-    passage does not begin within one.
+    the passage. ``headings`` is the path of the headings above the passage, outermost first; of source code, the names of the
+    classes and functions around it. ``header`` is the header of the table within which the passage begins, or the line that
+    introduces its list, as the document has it. It is empty if the passage does not begin within one. ``regions`` are the places
+    in the file; empty if the file has no pages, sheets or boxes.
 
     A field that is added here flows through every layer; `LOCATION_FIELDS` lists the names. A column of ``chunks``, a field of
     the archive's chunk line and a field of the API's location have the same names.
@@ -25,10 +80,34 @@ class Location:
     end_line: int
     headings: tuple[str, ...] = ()
     header: str = ""
+    regions: tuple[Region, ...] = ()
 
     def as_fields(self) -> dict[str, Any]:
-        """Return the fields by name."""
-        return {name: getattr(self, name) for name in LOCATION_FIELDS}
+        """Return the fields by name; regions as rows."""
+        shown = {name: getattr(self, name) for name in LOCATION_FIELDS}
+        return {**shown, "regions": [region.as_row() for region in self.regions]}
+
+    @classmethod
+    def of_fields(cls, shown: Mapping[str, Any]) -> Location:
+        """Return the location that `as_fields` describes."""
+        regions = tuple(map(Region.of_row, shown["regions"])) if shown["regions"] else ()
+        return cls(**{**shown, "headings": tuple(shown["headings"]), "regions": regions})
 
 
 LOCATION_FIELDS: tuple[str, ...] = tuple(field.name for field in fields(Location))
+
+
+def regions_within(regions: Sequence[Region], start_char: int, end_char: int) -> tuple[Region, ...]:
+    """Return the parts of ``regions`` within [``start_char``, ``end_char``). Regions are in order and do not overlap."""
+    first = bisect_right(regions, start_char, key=lambda region: region.end_char)
+    last = bisect_left(regions, end_char, key=lambda region: region.start_char)
+    return tuple(region.clipped(start_char, end_char) for region in regions[first:last])
+
+
+def enclosing(regions: Iterable[Region]) -> Box | None:
+    """Return the smallest box around all ``regions``, which are on one page; None if none has a box."""
+    boxes = [region.box for region in regions if region.box is not None]
+    if not boxes:
+        return None
+    left, bottom, right, top = zip(*boxes, strict=True)
+    return min(left), min(bottom), max(right), max(top)

@@ -2,57 +2,174 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from agentic_rag_backend.errors import UnsupportedMediaType
+from agentic_rag_backend.errors import UnreadableDocument, UnsupportedMediaType
 
 TEXT = "text/plain"
 MARKDOWN = "text/markdown"
+HTML = "text/html"
+PDF = "application/pdf"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+ODT = "application/vnd.oasis.opendocument.text"
+RTF = "application/rtf"
+EPUB = "application/epub+zip"
+EML = "message/rfc822"
 CSV = "text/csv"
+JSON = "application/json"
+JSONL = "application/x-ndjson"
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Names of one media type. The first suffix is used for files that are written."""
+    """Names of one media type. The first suffix is used for files that are written.
+
+    ``language`` is the programming language of source code.
+    """
 
     suffixes: tuple[str, ...]
     aliases: tuple[str, ...] = ()
+    language: str | None = None
 
 
+SOURCE_CODE: Mapping[str, Format] = {
+    "text/x-python": Format((".py", ".pyi"), ("text/x-script.python", "application/x-python"), "python"),
+    "text/javascript": Format((".js", ".mjs", ".cjs", ".jsx"), ("application/javascript", "text/x-javascript"), "javascript"),
+    "text/x-typescript": Format((".ts", ".tsx", ".mts", ".cts"), ("application/typescript",), "typescript"),
+    "text/x-java": Format((".java",), ("text/x-java-source",), "java"),
+    "text/x-c": Format((".c", ".h"), ("text/x-csrc", "text/x-chdr"), "c"),
+    "text/x-c++": Format((".cpp", ".cc", ".cxx", ".hpp", ".hh", ".hxx"), ("text/x-c++src", "text/x-c++hdr"), "cpp"),
+    "text/x-csharp": Format((".cs",), (), "c_sharp"),
+    "text/x-go": Format((".go",), (), "go"),
+    "text/x-rust": Format((".rs",), ("text/rust",), "rust"),
+    "text/x-ruby": Format((".rb",), ("application/x-ruby",), "ruby"),
+    "application/x-php": Format((".php",), ("text/x-php", "application/x-httpd-php"), "php"),
+    "text/x-kotlin": Format((".kt", ".kts"), (), "kotlin"),
+    "text/x-swift": Format((".swift",), (), "swift"),
+    "text/x-scala": Format((".scala", ".sc"), (), "scala"),
+    "application/x-sh": Format((".sh", ".bash"), ("text/x-shellscript", "text/x-sh"), "bash"),
+}
 FORMATS: Mapping[str, Format] = {
-    TEXT: Format(suffixes=(".txt", ".text")),
-    MARKDOWN: Format(suffixes=(".md", ".markdown"), aliases=("text/x-markdown",)),
-    CSV: Format(suffixes=(".csv", ".tsv"), aliases=("text/tab-separated-values", "application/csv")),
+    TEXT: Format((".txt", ".text")),
+    MARKDOWN: Format((".md", ".markdown"), ("text/x-markdown",)),
+    HTML: Format((".html", ".htm", ".xhtml"), ("application/xhtml+xml",)),
+    PDF: Format((".pdf",), ("application/x-pdf",)),
+    DOCX: Format((".docx", ".docm"), ("application/vnd.ms-word.document.macroenabled.12",)),
+    PPTX: Format((".pptx", ".pptm"), ("application/vnd.ms-powerpoint.presentation.macroenabled.12",)),
+    XLSX: Format((".xlsx", ".xlsm"), ("application/vnd.ms-excel.sheet.macroenabled.12",)),
+    ODT: Format((".odt",)),
+    RTF: Format((".rtf",), ("text/rtf",)),
+    EPUB: Format((".epub",)),
+    EML: Format((".eml",)),
+    CSV: Format((".csv", ".tsv"), ("text/tab-separated-values", "application/csv")),
+    JSON: Format((".json",), ("text/json",)),
+    JSONL: Format((".jsonl", ".ndjson"), ("application/jsonl", "application/x-jsonlines")),
+    **SOURCE_CODE,
 }
 BY_SUFFIX: Mapping[str, str] = {suffix: name for name, each in FORMATS.items() for suffix in each.suffixes}
 _BY_ALIAS: Mapping[str, str] = {alias: name for name, each in FORMATS.items() for alias in each.aliases}
 _UNSPECIFIC = frozenset({"", "application/octet-stream", "binary/octet-stream", TEXT})
 """Media types that clients send for unknown files. The suffix of the name decides."""
 
+_SIGNATURES: Mapping[bytes, str] = {b"%PDF-": PDF, b"{\\rtf": RTF}
+_UNREADABLE: Mapping[bytes, str] = {
+    b"\xd0\xcf\x11\xe0": "an old Office file, or an encrypted one",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"II*\x00": "a TIFF image",
+    b"MM\x00*": "a TIFF image",
+    b"RIFF": "a RIFF file, such as a WebP image",
+    b"\x1f\x8b": "a gzip archive",
+    b"BZh": "a bzip2 archive",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"Rar!": "a RAR archive",
+    b"\xfd7zXZ": "an xz archive",
+    b"(\xb5/\xfd": "a Zstandard archive",
+    b"\x7fELF": "a program",
+    b"MZ\x90\x00": "a program",
+    b"SQLite format 3": "an SQLite database",
+}
+_ZIP = b"PK\x03\x04"
+_ZIPPED = re.compile(rb"PK\x03\x04.{26}(?:mimetype(application/[ -~]{4,80}?)PK|(word|ppt|xl)/)", re.DOTALL)
+"""The beginning of a ZIP member: the media type that EPUB and OpenDocument put first, or a folder of Office Open XML."""
+_FOLDERS: Mapping[bytes, str] = {b"word": DOCX, b"ppt": PPTX, b"xl": XLSX}
+_BEGINNING = 1024
+"""A PDF file may have this many bytes before its signature."""
+_HTML = re.compile(
+    rb"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,1000}?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
+)
 
-def media_type_of(declared: str | None, file_name: str | None) -> str:
-    """Return the media type to parse by, from the declared type and the file name; text if both are missing.
+
+def media_type_of(declared: str | None, file_name: str | None, head: bytes = b"") -> str:
+    """Return the media type to parse by: by the content's ``head``, then the file name, then the declared type.
+
+    A declared type is only believed before the name if it says more than "text" or "bytes". Text is the type of what nothing
+    describes.
 
     Raises:
         UnsupportedMediaType: no parser reads it; the message lists the supported types.
+        UnreadableDocument: the content is known, and no parser reads it.
     """
+    if found := _by_content(head):
+        return found
     given = (declared or "").partition(";")[0].strip().lower()
     given = _BY_ALIAS.get(given, given)
     suffix = PurePath((file_name or "").replace("\\", "/")).suffix.lower()
-    if given not in _UNSPECIFIC:
-        if given in FORMATS:
-            return given
+    named = given if given in FORMATS and given not in _UNSPECIFIC else BY_SUFFIX.get(suffix)
+    if named is None and given not in _UNSPECIFIC:
         raise unsupported(given)
-    if suffix in BY_SUFFIX:
-        return BY_SUFFIX[suffix]
-    if given == TEXT or (not given and not suffix):
-        return TEXT
-    raise unsupported(suffix or given)
+    if named is None and not (given == TEXT or (not given and not suffix)):
+        raise unsupported(suffix or given)
+    if head and named is not None and named in _BINARY:
+        raise UnreadableDocument(f"the file is not {_BINARY[named]}, as its name or its declared type says")
+    if named in {None, TEXT} and _HTML.match(head[:2_000]):
+        return HTML
+    return named or TEXT
+
+
+_BINARY: Mapping[str, str] = {
+    PDF: "a PDF file",
+    DOCX: "a Word document (.docx)",
+    PPTX: "a presentation (.pptx)",
+    XLSX: "a workbook (.xlsx)",
+    ODT: "an OpenDocument text",
+    EPUB: "an EPUB book",
+    RTF: "an RTF file",
+}
+
+
+def _by_content(head: bytes) -> str | None:
+    """Return the media type that the content itself shows; None if it shows none."""
+    for signature, kind in _UNREADABLE.items():
+        if head.startswith(signature):
+            raise UnreadableDocument(f"the file is {kind}, which is not supported")
+    for signature, media_type in _SIGNATURES.items():
+        if head.startswith(signature):
+            return media_type
+    if head.startswith(_ZIP):
+        found = next((each for each in map(_zipped, _ZIPPED.finditer(head)) if each), None)
+        if found is None:
+            raise UnreadableDocument("the file is a ZIP archive without a document that can be read; upload its files")
+        return found
+    return PDF if b"%PDF-" in head[:_BEGINNING] and b"\x00" not in head[:16] else None
+
+
+def _zipped(member: re.Match[bytes]) -> str | None:
+    if member[2]:
+        return _FOLDERS[member[2]]
+    named = member[1].decode()
+    return named if named in FORMATS else None
 
 
 def unsupported(given: str) -> UnsupportedMediaType:
     """Return the error for a media type or suffix that no parser reads."""
-    known = ", ".join(f"{name} ({', '.join(each.suffixes)})" for name, each in FORMATS.items())
-    return UnsupportedMediaType(f"documents of type {given!r} cannot be read; supported are {known}")
+    known = ", ".join(f"{name} ({', '.join(each.suffixes)})" for name, each in FORMATS.items() if each.language is None)
+    return UnsupportedMediaType(
+        f"documents of type {given!r} cannot be read; supported are {known}, and source code in {len(SOURCE_CODE)} languages"
+    )

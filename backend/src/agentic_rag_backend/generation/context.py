@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.location import Region
 from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.query import Hit, LevelWeights, Retrieval, ThemeHit
 from agentic_rag_backend.domain.text.entries.reading import header_at
@@ -34,7 +35,7 @@ class Passage:
     a community's finding rests on. ``beside`` is the marker of the passage that this one is the neighbour of, in its section.
     ``date`` is the document's (see `document_date`).
     ``header`` are the lines that name the columns of the table with which the passage begins, or that introduce its list; empty
-    if it does not begin within one.
+    if it does not begin within one. ``regions`` are the places of its chunk in the file.
     """
 
     marker: int
@@ -48,6 +49,7 @@ class Passage:
     beside: int | None = None
     date: str = ""
     header: str = ""
+    regions: tuple[Region, ...] = ()
 
     @property
     def with_header(self) -> str:
@@ -167,6 +169,7 @@ def passage_of(visible: VisibleChunk, start: int, end: int, score: float, *, the
         theme=theme,
         date=document_date(visible.document_title, visible.metadata),
         header=header_at(chunk.text, chunk.location.header, start),
+        regions=chunk.location.regions,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agentic_rag_backend.domain.answer import CheckedClaim, Citation
+from agentic_rag_backend.domain.location import regions_within
 from agentic_rag_backend.generation.base import UNSUPPORTED_MARK, CitationEvent, CitationPolicy, CitationStyle, TokenEvent
 from agentic_rag_backend.generation.claims.base import SupportingSpan, Verdict
 
@@ -105,6 +106,7 @@ class AnswerDraft:
                     quote=support.quote,
                     start_char=start,
                     end_char=end,
+                    regions=regions_within(passage.regions, start, end),
                 )
             )
         return number

@@ -55,6 +55,8 @@ INGEST = "ingest_v1"
 COMMIT = "commit_v1"
 DELETE = "delete_v1"
 
+SNIFFED_BYTES = 1024 * 1024
+"""Bytes at the beginning of a file that decide its type."""
 CHECKED_BYTES = 1024 * 1024
 """Files up to this size are parsed completely before they are accepted. Of larger files, only the beginning is parsed."""
 DELIVERED_WITHIN_S = 2.0
@@ -356,7 +358,7 @@ class IngestionService:
             raise InvalidRequest(f"extraction {upload.options.extraction!r} is not known; known are {', '.join(EXTRACTIONS)}")
         check_options(upload.options.chunking)
         plain = metadata.checked(upload.metadata)
-        media_type = media_type_of(upload.media_type, upload.file_name)
+        media_type = media_type_of(upload.media_type, upload.file_name, upload.content[:SNIFFED_BYTES])
         whole = size <= CHECKED_BYTES
         head = upload.content if whole else upload.content[:CHECKED_BYTES]
         own_title = await self._reader.check(tenant, head, media_type, upload.file_name, whole=whole)

@@ -17,6 +17,7 @@ from agentic_rag_backend.transfer.values import (
     MAX_ITEMS,
     MAX_LEVEL,
     MAX_MEMBERS,
+    MAX_REGIONS,
     MAX_WORD_CHARACTERS,
     Count,
     Counter,
@@ -32,6 +33,7 @@ from agentic_rag_backend.transfer.values import (
     Name,
     Packed,
     Processing,
+    RegionRow,
     Sha256,
     Summary,
     TenantNameText,
@@ -139,6 +141,7 @@ class ChunkLine(Record):
     end_line: Count
     headings: Annotated[tuple[Line, ...], Field(max_length=100)]
     header: Annotated[str, Field(max_length=MAX_HEADER_CHARACTERS)] = ""
+    regions: Annotated[tuple[RegionRow, ...], Field(max_length=MAX_REGIONS)] = ()
     size_tokens: Count
     extraction: Extracted | None
     """None: no result is stored, and it is computed again."""
@@ -149,7 +152,7 @@ class ChunkLine(Record):
     @property
     def location(self) -> Location:
         """The place of the passage in the document's text."""
-        return Location(**{name: getattr(self, name) for name in LOCATION_FIELDS})
+        return Location.of_fields({name: getattr(self, name) for name in LOCATION_FIELDS})
 
 
 class MentionRecord(Record):

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, AwareDatetime, Field, StrictBool, StrictFloat, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, Field, StrictBool, StrictFloat, StringConstraints, TypeAdapter
 from pydantic_core import PydanticCustomError
 
 from agentic_rag_backend.domain.document import Failure, ProcessingOptions
@@ -50,6 +50,22 @@ Packed = Annotated[str, StringConstraints(max_length=400_000)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Counter = Annotated[int, Field(ge=1, le=MAX_COUNTER)]
 Level = Annotated[int, Field(ge=0, le=MAX_LEVEL)]
+_Points = Annotated[float, Field(ge=-1e7, le=1e7, allow_inf_nan=False)]
+_REGION: TypeAdapter[Any] = TypeAdapter(
+    tuple[Count, Count, Counter | None, Word | None, tuple[_Points, _Points, _Points, _Points] | None, Line | None, Word | None]
+)
+_REGION_FIELDS = 7
+
+
+def _region(row: list[Any]) -> list[Any]:
+    """Check a row of `domain.location.Region`. Missing values at its end are None."""
+    _REGION.validate_python([*row, *[None] * (_REGION_FIELDS - len(row))], strict=False)
+    return row
+
+
+RegionRow = Annotated[list[Any], Field(min_length=2, max_length=_REGION_FIELDS), AfterValidator(_region)]
+MAX_REGIONS = 40_000
+"""Limit of the regions of a chunk. A chunk has at most 32,768 characters, and a region at least one."""
 Flag = StrictBool | Annotated[StrictFloat, Field(ge=0, le=1)]
 """A boolean or a share. It is strict, because a number is not a boolean. `tenancy.features` has the type of each flag."""
 Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]

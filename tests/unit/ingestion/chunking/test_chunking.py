@@ -204,6 +204,6 @@ def test_options_outside_their_limits_are_refused(options: ChunkingOptions, mess
 
 def test_known_strategies() -> None:
     check_options(OPTIONS)
-    assert list(chunker_of("recursive", TOKENIZER)("text", (), OPTIONS))
+    assert list(chunker_of("recursive", TOKENIZER)(ParsedDocument(text="text"), OPTIONS))
     with pytest.raises(InvalidRequest, match="known are recursive"):
         chunker_of("semantic", TOKENIZER)

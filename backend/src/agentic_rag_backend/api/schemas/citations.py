@@ -5,10 +5,11 @@ from __future__ import annotations
 from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
+from agentic_rag_backend.api.schemas.places import FilePlace, file_place
 from agentic_rag_backend.domain.answer import CheckedClaim, Citation
 
 
-class CitationView(View):
+class CitationView(FilePlace):
     marker: int
     chunk_id: str
     document_id: str
@@ -16,7 +17,6 @@ class CitationView(View):
     quote: str
     start_char: int
     end_char: int
-    page: int | None
 
     @classmethod
     def of(cls, citation: Citation) -> CitationView:
@@ -29,7 +29,7 @@ class CitationView(View):
             quote=citation.quote,
             start_char=citation.start_char,
             end_char=citation.end_char,
-            page=citation.page,
+            **file_place(citation.regions),
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from agentic_rag_backend.api.schemas.base import Body, View, Whole
+from agentic_rag_backend.api.schemas.places import FilePlace, file_place
 from agentic_rag_backend.domain.document import (
     Chunk,
     ChunkingOptions,
@@ -198,19 +199,27 @@ class DocumentView(View):
         )
 
 
-class Location(View):
+class Location(FilePlace):
     start_char: int
     end_char: int
     start_line: int
     end_line: int
-    path: list[str] = Field(description="headings above the chunk, outermost first")
+    path: list[str] = Field(description="headings above the chunk, outermost first; of code, its classes and functions")
     header: str = Field(description="header of the table or list within which the chunk begins, otherwise empty")
 
     @classmethod
     def of(cls, chunk: Chunk) -> Location:
         """Return the view of a chunk's location."""
-        shown = chunk.location.as_fields()
-        return cls(path=list(shown.pop("headings")), **shown)
+        place = chunk.location
+        return cls(
+            start_char=place.start_char,
+            end_char=place.end_char,
+            start_line=place.start_line,
+            end_line=place.end_line,
+            path=list(place.headings),
+            header=place.header,
+            **file_place(place.regions),
+        )
 
 
 class ChunkView(View):

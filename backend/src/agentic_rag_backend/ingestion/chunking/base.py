@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 from agentic_rag_backend.domain.document import ChunkingOptions
-from agentic_rag_backend.ingestion.parsing.base import Heading
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class Piece:
 
 
 class Chunker(Protocol):
-    """Cuts a text. Pure and blocking: called in a worker thread.
+    """Cuts the text of a document. Pure and blocking: called in a worker thread.
 
     Pieces come in reading order and together hold every character of the text that is not white space.
     """
 
-    def __call__(self, text: str, headings: Sequence[Heading], options: ChunkingOptions) -> Iterable[Piece]: ...
+    def __call__(self, parsed: ParsedDocument, options: ChunkingOptions) -> Iterable[Piece]: ...

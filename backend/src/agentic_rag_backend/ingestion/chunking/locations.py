@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentic_rag_backend.domain.location import Location
+from agentic_rag_backend.domain.location import Location, regions_within
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 
@@ -11,7 +11,7 @@ class Locator:
     """Finds the location of each piece of ``parsed``. Pieces must come in the order of their starts."""
 
     def __init__(self, parsed: ParsedDocument) -> None:
-        self._text = parsed.text
+        self._text, self._regions = parsed.text, parsed.regions
         self._line, self._counted = 1, 0
 
     def locate(self, piece: Piece) -> Location:
@@ -29,4 +29,5 @@ class Locator:
             end_line=self._line + self._text.count("\n", piece.start, piece.end),
             headings=piece.headings,
             header=piece.header,
+            regions=regions_within(self._regions, piece.start, piece.end),
         )

@@ -21,7 +21,7 @@ def chunks_of(
     chunks: list[Chunk] = []
     seen: Counter[str] = Counter()
     locator = Locator(parsed)
-    for piece in chunker_of(options.strategy, tokenizer)(parsed.text, parsed.headings, options):
+    for piece in chunker_of(options.strategy, tokenizer)(parsed, options):
         text = parsed.text[piece.start : piece.end]
         digest = content_hash(text)
         chunks.append(

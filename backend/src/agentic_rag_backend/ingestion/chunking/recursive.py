@@ -19,7 +19,7 @@ from agentic_rag_backend.domain.text.entries.reading import Headers, blocks_of
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.measure import Measure
-from agentic_rag_backend.ingestion.parsing.base import Heading
+from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument
 from agentic_rag_backend.models.embedding.base import Tokenizer
 
 TINY_SHARE = 0.5
@@ -51,11 +51,12 @@ class RecursiveChunker:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
 
-    def __call__(self, text: str, headings: Sequence[Heading], options: ChunkingOptions) -> Iterator[Piece]:
-        """Cut ``text`` into pieces of at most ``options.chunk_size`` units."""
+    def __call__(self, parsed: ParsedDocument, options: ChunkingOptions) -> Iterator[Piece]:
+        """Cut the text into pieces of at most ``options.chunk_size`` units."""
+        text = parsed.text
         measure = Measure(text, self._tokenizer, unit=options.unit)
         cutter = _Cutter(text, measure, options, Headers(text, blocks_of(text)))
-        for section in cutter.joined(sections_of(text, headings)):
+        for section in cutter.joined(sections_of(text, parsed.headings)):
             for start, end in cutter.cut(section.start, section.end):
                 yield Piece(start, end, measure.tokens(start, end), section.path, cutter.headers.at(start))
 

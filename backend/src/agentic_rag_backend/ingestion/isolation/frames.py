@@ -11,7 +11,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction
-from agentic_rag_backend.domain.location import Location
+from agentic_rag_backend.domain.location import Location, Region
 from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument
 
 HEADER = struct.Struct("!BQ")
@@ -19,7 +19,18 @@ PROTOCOL = pickle.HIGHEST_PROTOCOL
 
 _READABLE: Mapping[tuple[str, str], type] = {
     (each.__module__, each.__qualname__): each
-    for each in (Alias, Chunk, EntityMention, ExtractedRelationship, Extraction, Failure, Heading, Location, ParsedDocument)
+    for each in (
+        Alias,
+        Chunk,
+        EntityMention,
+        ExtractedRelationship,
+        Extraction,
+        Failure,
+        Heading,
+        Location,
+        ParsedDocument,
+        Region,
+    )
 }
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from agentic_rag_backend.domain.location import Region
+
 
 @dataclass(frozen=True, slots=True)
 class Heading:
@@ -20,13 +22,15 @@ class Heading:
 class ParsedDocument:
     """The text to be stored, into which every offset points; never empty, without NUL, lines ended by ``\\n``.
 
-    ``title`` is the one the file gives itself, or None. ``metadata`` holds JSON scalars and lists of them.
+    ``title`` is the one the file gives itself, or None. ``metadata`` holds JSON scalars and lists of them. ``regions`` are the
+    places of the text in the file, in order and without overlap; empty if the file has no pages, sheets or boxes.
     """
 
     text: str
     title: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     headings: tuple[Heading, ...] = ()
+    regions: tuple[Region, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Mapping
 from pathlib import PurePath
+from typing import cast
 
 from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, storable
 from agentic_rag_backend.domain.media_types import CSV, MARKDOWN, TEXT, unsupported
 from agentic_rag_backend.ingestion.parsing.base import Parser, Preview
-from agentic_rag_backend.ingestion.parsing.delimited import DelimitedParser
-from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser
-from agentic_rag_backend.ingestion.parsing.text import TextParser
 
-PARSERS: Mapping[str, Parser] = {TEXT: TextParser(), MARKDOWN: MarkdownParser(), CSV: DelimitedParser()}
+PARSERS: Mapping[str, str] = {
+    TEXT: "text:TextParser",
+    MARKDOWN: "markdown:MarkdownParser",
+    CSV: "delimited:DelimitedParser",
+}
+"""The module and class of each parser. It is imported with the first document of its type: some libraries are large."""
 
 _LINE_AS_TITLE_CHARACTERS = 80
 
@@ -25,7 +30,13 @@ def parser_of(media_type: str) -> Parser:
     """
     if media_type not in PARSERS:
         raise unsupported(media_type)
-    return PARSERS[media_type]
+    return _loaded(PARSERS[media_type])
+
+
+@functools.cache
+def _loaded(name: str) -> Parser:
+    module, _, parser = name.partition(":")
+    return cast(Parser, getattr(importlib.import_module(f"{__package__}.{module}"), parser)())
 
 
 def title_of(preview: Preview, file_name: str | None) -> str:

@@ -13,18 +13,6 @@ MAX_CONTROL_SHARE = 0.1
 STRAY_CONTROLS = 8
 """Number of control characters that any text may contain."""
 
-_SIGNATURES = {
-    b"%PDF-": "a PDF file",
-    b"PK\x03\x04": "a ZIP archive (such as .docx, .xlsx, .epub)",
-    b"\xd0\xcf\x11\xe0": "an old Office file",
-    b"{\\rtf": "an RTF file",
-    b"\x89PNG": "a PNG image",
-    b"\xff\xd8\xff": "a JPEG image",
-    b"GIF8": "a GIF image",
-    b"\x1f\x8b": "a gzip archive",
-    b"\x7fELF": "a program",
-    b"SQLite format 3": "an SQLite database",
-}
 # The longer marks first: UTF-32's begins with UTF-16's.
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -60,9 +48,6 @@ def decode(content: bytes, *, partial: bool = False) -> str:
     Raises:
         UnreadableDocument: the bytes are of another kind, not valid in their encoding, or hold nothing to read.
     """
-    for signature, kind in _SIGNATURES.items():
-        if content.startswith(signature):
-            raise UnreadableDocument(f"the file is {kind}, not text")
     mark, encoding = next(((mark, name) for mark, name in _BYTE_ORDER_MARKS if content.startswith(mark)), (b"", "utf-8"))
     try:
         text = codecs.getincrementaldecoder(encoding)("strict").decode(content[len(mark) :], final=not partial)

@@ -200,6 +200,7 @@ chunks = Table(
     Column("end_line", Integer, nullable=False),
     Column("headings", Json, nullable=False),
     Column("header", String, nullable=False, server_default=""),
+    Column("regions", Json, nullable=False, server_default="[]"),
     UniqueConstraint("tenant_id", "chunk_id", "version"),
     ForeignKeyConstraint(
         ["tenant_id", "document_id", "version"],

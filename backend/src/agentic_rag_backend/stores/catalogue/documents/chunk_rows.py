@@ -22,8 +22,10 @@ _SCOPE = "chunks"
 AnyRow = Row[*tuple[Any, ...]]
 
 # JSON is decoded by `chunk_from`, faster than by SQLAlchemy.
+_JSON_FIELDS = ("headings", "regions")
 _LOCATION_COLUMNS = tuple(
-    type_coerce(chunks.c[name], Text).label(f"{name}_json") if name == "headings" else chunks.c[name] for name in LOCATION_FIELDS
+    type_coerce(chunks.c[name], Text).label(f"{name}_json") if name in _JSON_FIELDS else chunks.c[name]
+    for name in LOCATION_FIELDS
 )
 CHUNK_COLUMNS = (
     chunks.c.chunk_id,
@@ -118,7 +120,7 @@ def chunk_from(row: AnyRow) -> Chunk:
     """Return the chunk in a row that begins with `CHUNK_COLUMNS`."""
     # By position, as `CHUNK_COLUMNS` orders them: names cost a look-up each, and this is the hot path of every query.
     place = dict(zip(LOCATION_FIELDS, row[_LOCATION_AT:], strict=False))
-    place["headings"] = tuple(orjson.loads(place["headings"]))
+    place |= {name: orjson.loads(place[name]) for name in _JSON_FIELDS}
     return Chunk(
         id=row[0],
         document_id=row[1],
@@ -127,5 +129,5 @@ def chunk_from(row: AnyRow) -> Chunk:
         text=row[4],
         size_tokens=row[5],
         content_hash=row[6],
-        location=Location(**place),
+        location=Location.of_fields(place),
     )

@@ -1,0 +1,70 @@
+"""Places of a text in the file from which it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import Field
+
+from agentic_rag_backend.api.schemas.base import View
+from agentic_rag_backend.domain.location import Region, enclosing
+
+_BOX = "left, bottom, right, top in points from the lower left corner of the page before it is rotated"
+
+
+class RegionView(View):
+    start_char: int
+    end_char: int
+    page: int | None
+    page_label: str | None
+    bbox: tuple[float, float, float, float] | None = Field(description=_BOX)
+    sheet: str | None
+    cells: str | None
+
+    @classmethod
+    def of(cls, region: Region) -> RegionView:
+        """Return the view of a region."""
+        return cls(
+            start_char=region.start_char,
+            end_char=region.end_char,
+            page=region.page,
+            page_label=region.label,
+            bbox=region.box,
+            sheet=region.sheet,
+            cells=region.cells,
+        )
+
+
+class FilePlace(View):
+    """Fields of every view of a text that has a place in a file. The first five describe the first page or sheet."""
+
+    page: int | None = Field(description="page, slide or chapter from 1; null if the file has none")
+    page_label: str | None = Field(description="what the file calls the page, such as `iv`")
+    bbox: tuple[float, float, float, float] | None = Field(description=f"box around the text on this page: {_BOX}")
+    sheet: str | None = Field(description="sheet of a workbook")
+    cells: str | None = Field(description="range of cells in the sheet, such as `A2:D5`")
+    regions: list[RegionView] = Field(description="lines, shapes or rows of the text in the file")
+
+
+def file_place(regions: Sequence[Region]) -> dict[str, Any]:
+    """Return the fields of `FilePlace`."""
+    if not regions:
+        return {"page": None, "page_label": None, "bbox": None, "sheet": None, "cells": None, "regions": []}
+    first = regions[0]
+    same = [region for region in regions if (region.page, region.sheet) == (first.page, first.sheet)]
+    ranges = [region.cells for region in same if region.cells]
+    return {
+        "page": first.page,
+        "page_label": first.label,
+        "bbox": enclosing(same),
+        "sheet": first.sheet,
+        "cells": _spanning(ranges) if ranges else None,
+        "regions": [RegionView.of(region) for region in regions],
+    }
+
+
+def _spanning(ranges: Sequence[str]) -> str:
+    """Return the range from the first cell of the first range to the last cell of the last one."""
+    first, last = ranges[0].partition(":")[0], ranges[-1].rpartition(":")[2]
+    return first if first == last else f"{first}:{last}"

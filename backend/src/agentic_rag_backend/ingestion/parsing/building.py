@@ -1,0 +1,94 @@
+"""Builds the text of a document from the parts of a file, with headings and regions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentic_rag_backend.domain.limits import storable
+from agentic_rag_backend.domain.location import Region
+from agentic_rag_backend.errors import UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument
+
+_UNSAFE_IN_CELL = str.maketrans({"\n": " ", "\t": " ", "|": "\\|"})
+
+
+class TextBuilder:
+    """Collects blocks of text, which a blank line separates. White space at the ends of a block is removed.
+
+    The keyword arguments ``where`` of each method are fields of `Region`, such as ``page=3``: the place of the added text in the
+    file. Without one, the text has no region.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self._headings: list[Heading] = []
+        self._regions: list[Region] = []
+
+    def paragraph(self, text: str, **where: Any) -> None:
+        """Add a block. A text without visible characters adds nothing."""
+        self.lines([(text, where)])
+
+    def heading(self, level: int, title: str, **where: Any) -> None:
+        """Add a block that is a heading. ``level`` counts from 1."""
+        plain = " ".join(_clean(title).split())
+        if plain:
+            start = self._next_block()
+            self._headings.append(Heading(level, plain, start))
+            self.lines([(plain, where)])
+
+    def lines(self, lines: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Add a block of lines, each with its own place."""
+        kept = [(text, where) for text, where in ((_clean(text).strip(), where) for text, where in lines) if text]
+        for number, (text, where) in enumerate(kept):
+            self._append(text, where, between="\n" if number else "\n\n")
+
+    def table(self, rows: Sequence[Sequence[str]], places: Sequence[Mapping[str, Any]] = (), *, header: bool = True) -> None:
+        """Add a table in Markdown, a row a line. The first row is its header, unless ``header`` is false."""
+        filled = [[_clean(cell).strip().translate(_UNSAFE_IN_CELL) for cell in row] for row in rows]
+        width = max((len(row) for row in filled), default=0)
+        if not width or not any(any(row) for row in filled):
+            return
+        where: Sequence[Mapping[str, Any]] = places or [{}] * len(filled)
+        lines = [(_row(row, width), place) for row, place in zip(filled, where, strict=True)]
+        rule: tuple[str, Mapping[str, Any]] = (_row(["---"] * width, width), {})
+        lines = [lines[0], rule, *lines[1:]] if header else [(_row([""] * width, width), {}), rule, *lines]
+        self.lines(lines)
+
+    def build(self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None) -> ParsedDocument:
+        """Return the document.
+
+        Raises:
+            UnreadableDocument: nothing was added.
+        """
+        if not self._parts:
+            raise UnreadableDocument("the document contains no text")
+        return ParsedDocument(
+            text="".join(self._parts),
+            title=" ".join(storable(title).split()) or None if title else None,
+            metadata=dict(metadata or {}),
+            headings=tuple(self._headings),
+            regions=tuple(self._regions),
+        )
+
+    def _next_block(self) -> int:
+        return self._length + 2 if self._parts else 0
+
+    def _append(self, text: str, where: Mapping[str, Any], *, between: str) -> None:
+        if self._parts:
+            self._parts.append(between)
+            self._length += len(between)
+        if where:
+            self._regions.append(Region(self._length, self._length + len(text), **where))
+        self._parts.append(text)
+        self._length += len(text)
+
+
+def _clean(text: str) -> str:
+    r"""Return a text that can be stored, with lines ended by ``\n``."""
+    return storable(text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _row(cells: Sequence[str], width: int) -> str:
+    return f"| {' | '.join([*cells, *[''] * (width - len(cells))])} |"
