@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.document import Chunk, Document, Failure, content_hash, stable_id
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction
 from agentic_rag_backend.domain.job import Job
-from agentic_rag_backend.domain.location import Location
+from agentic_rag_backend.domain.location import Location, Region
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk, Submission, Submitted
 
@@ -74,6 +74,10 @@ def prepared(document_id: str, version: int, text: str) -> list[PreparedChunk]:
                 start_line=ordinal + 1,
                 end_line=ordinal + 1,
                 headings=("Engines", "Programs"),
+                regions=(
+                    Region(start, start + 1, page=ordinal + 1, label="iv", box=(72.0, 640.25, 98.5, 652.0)),
+                    Region(start + 1, start + len(line), sheet="Sales", cells="A2:D2"),
+                )[: len(line)],
             ),
         )
         vector = np.arange(8, dtype=np.float32) / np.float32(7) + np.float32(ordinal)
