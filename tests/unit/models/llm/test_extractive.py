@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from agentic_rag_backend.errors import ModelReplyInvalid
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Evidence, ModelRequest
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
-from agentic_rag_backend.models.llm.selection import DIRECT_CANDIDATES, THEME_CANDIDATES, read
+from agentic_rag_backend.models.llm.selection import MAX_CANDIDATES, MAX_SENTENCES, read
 from agentic_rag_backend.testing.models.vectors import embed_text
 
 
@@ -72,21 +72,30 @@ async def test_a_row_without_a_full_stop_gets_one() -> None:
     assert await reply("What is the depth of Sund?", evidence("Depth of Sund 40 m")) == "Depth of Sund 40 m. [1]"
 
 
-async def test_a_theme_gets_more_sentences_than_a_fact() -> None:
-    texts = [f"Tidal energy at Sund changed the {word} of the coast." for word in ("fishing", "roads", "schools", "taxes")]
-    broad = await reply("How did tidal energy change the coast at Sund?", evidence(*texts, theme=True))
-    narrow = await reply("When did tidal energy change the coast at Sund?", evidence(*texts, theme=True))
-    assert broad.count("[") > narrow.count("[")
-    assert narrow.count("[") <= 3
+async def test_an_account_has_several_sentences() -> None:
+    words = ("fishing", "roads", "schools", "taxes", "ferries", "rents", "quays")
+    texts = [f"Tidal energy at Sund changed the {word} of the coast." for word in words]
+    assert 1 < (await reply("How did tidal energy change the coast at Sund?", evidence(*texts))).count("[") <= MAX_SENTENCES
 
 
-@pytest.mark.parametrize(("question", "most"), [("Where is Sund?", DIRECT_CANDIDATES), ("Why is Sund poor?", THEME_CANDIDATES)])
-async def test_one_batch_of_bounded_size_is_embedded(question: str, most: int) -> None:
+async def test_a_sentence_of_another_document_is_led_to_over_a_name() -> None:
+    given = [
+        ("The Tidal Array of Sund was delayed because Ola Brandt left in spring.", "Tidal Array", 1.0),
+        ("Ola Brandt joined the Polytechnic of Calder, which delayed the array.", "Ola Brandt", 0.3),
+        ("Mira Voss joined the University of Hestermark, which delayed the array.", "Mira Voss", 0.3),
+    ]
+    passages = [Evidence(marker=n, text=text, title=title, score=score) for n, (text, title, score) in enumerate(given, 1)]
+    text = await reply("Why was the Tidal Array of Sund delayed?", tuple(passages))
+    assert "[2]" in text
+    assert "[3]" not in text.partition("[2]")[0]
+
+
+async def test_one_batch_of_bounded_size_is_embedded() -> None:
     embedder = CountingEmbedder()
     long = [" ".join(f"Sentence number {n} of {p} speaks of Sund." for n in range(50)) for p in range(20)]
-    request = ModelRequest(prompt="a@1", messages=(), question=question, evidence=evidence(*long))
+    request = ModelRequest(prompt="a@1", messages=(), question="Why is Sund poor?", evidence=evidence(*long))
     await ExtractiveModel(embedder).complete(request)
-    assert embedder.batches == [most]
+    assert embedder.batches == [MAX_CANDIDATES]
 
 
 def test_an_account_is_read_from_many_passages() -> None:
@@ -100,34 +109,6 @@ def test_headings_rows_and_lists_of_names_are_no_part_of_an_account() -> None:
     text = f"# Sund in winter\n\n{present}\n\nSUND. The harbour of Sund froze in winter."
     found = read("Why did the harbour of Sund freeze in winter?", evidence(text))
     assert [candidate.text for candidate in found.candidates] == ["The harbour of Sund froze in winter."]
-
-
-async def test_the_dateline_is_not_taken_for_the_answer() -> None:
-    text = "SUND.\n\nThe new quay of Sund was opened on 22 July 2023, late. It has a painted line."
-    chosen = await reply("When was the new quay at Sund opened?", evidence(text, title="New quay at Sund opened"))
-    assert chosen.startswith("The new quay of Sund was opened on 22 July 2023, late. [1]")
-
-
-async def test_a_second_hop_is_cited_over_the_name_that_the_first_one_gives() -> None:
-    given = (
-        Evidence(marker=1, text="The Tidal Array of Sund was designed by Ola Brandt in spring.", title="Tidal Array", score=1.0),
-        Evidence(
-            marker=2, text="Ola Brandt, a designer, took a degree at the Polytechnic of Calder.", title="Ola Brandt", score=0.3
-        ),
-        Evidence(
-            marker=3, text="Mira Voss, a designer, took a degree at the University of Hestermark.", title="Mira Voss", score=0.3
-        ),
-    )
-    text = await reply("Where did the designer of the Tidal Array of Sund take a degree?", given)
-    assert "Ola Brandt, a designer, took a degree at the Polytechnic of Calder. [2]" in text
-    assert "[3]" not in text
-
-
-async def test_a_number_of_something_else_does_not_answer_how_many() -> None:
-    given = evidence("The ferry Saint Orrin of Sund was built in 1979 and painted in 2021.")
-    assert await reply("How many passengers did the ferry Saint Orrin of Sund carry?", given) == NOT_ANSWERED
-    told = evidence("The ferry Saint Orrin of Sund carried 4,100 passengers in that year.")
-    assert "4,100" in await reply("How many passengers did the ferry Saint Orrin of Sund carry?", told)
 
 
 async def test_no_structured_replies() -> None:

@@ -19,7 +19,7 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Hit, ThemeHit
 from agentic_rag_backend.domain.text.dates import first_date, has_dates, in_order_of_time
 from agentic_rag_backend.domain.text.independence import plain, standing
-from agentic_rag_backend.domain.text.questions import AnswerKind, related
+from agentic_rag_backend.domain.text.questions import related
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, words
 from agentic_rag_backend.generation.answerability.evidence import PassageText
@@ -157,7 +157,7 @@ def _date(point: Point) -> tuple[int, int, int] | None:
 
 def _statements(question: str, collected: Collected) -> list[_Sentence]:
     """Return the statements that promise most by their passage and their words, few of each passage."""
-    weights = question_weights(question, AnswerKind.THEME)
+    weights = question_weights(question)
     found = [
         (_Sentence(passage, stands, cosine), frozenset(form for form in weights if related(form, content_forms(passage.text))))
         for chunk, cosine in _chunks(collected)

@@ -9,22 +9,14 @@ import numpy as np
 
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.text.independence import plain
-from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.domain.text.sentences import with_full_stop
 from agentic_rag_backend.errors import ModelReplyInvalid
 from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest
-from agentic_rag_backend.models.llm.selection import Candidate, read, select, support
+from agentic_rag_backend.models.llm.selection import Candidate, read, select
 
-MIN_SUPPORT = 0.33
-"""Least `selection.support` of an answer.
-
-It detects failures that retrieval's relevance cannot: a question of this corpus whose attribute no document states.
-Measured by asking the questions of a set with and without their gold passages: this bound
-loses 1 % of the answers on HotpotQA and 5 % on MuSiQue, none on the examples, and refuses some 30, 53 and 62 % of the
-questions whose passages are removed; the three such questions of the examples are refused.
-"""
-MIN_THEME_SUPPORT = 0.25
+MIN_SIMILARITY = 0.25
+"""Least cosine of the question and the nearest sentence. Below it, no sentence is chosen."""
 _BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
 
 
@@ -74,9 +66,7 @@ class ExtractiveModel:
         asked = await self._encoder.embed_query(request.question)
         vectors = await self._encoder.embed([candidate.in_context for candidate in reading.candidates])
         similarity = vectors @ asked
-        chosen = select(reading, similarity, vectors @ vectors.T)
-        least = MIN_THEME_SUPPORT if reading.asked is AnswerKind.THEME else MIN_SUPPORT
-        return chosen if support(reading, chosen, float(np.max(similarity))) >= least else []
+        return select(reading, similarity, vectors @ vectors.T) if np.max(similarity) >= MIN_SIMILARITY else []
 
 
 def _clean(text: str) -> str:
