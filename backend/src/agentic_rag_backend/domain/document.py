@@ -94,6 +94,10 @@ class Document:
         return content_hash(json.dumps(owned, sort_keys=True))[:32]
 
 
+CHUNKING_STRATEGIES = ("recursive", "fixed", "structure")
+"""Names of the strategies of `ingestion.chunking.registry`."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkingOptions:
     """Options for cutting text. Sizes count ``unit``; the defaults fit the bundled encoder's 256 word pieces."""

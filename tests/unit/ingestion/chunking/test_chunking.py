@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import get_args
 
 import pytest
 from cpu_time import cpu_s
@@ -8,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
 
-from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
+from agentic_rag_backend.api.schemas.documents import Strategy
+from agentic_rag_backend.domain.document import CHUNKING_STRATEGIES, Chunk, ChunkingOptions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of, passage_text
-from agentic_rag_backend.ingestion.chunking.registry import check_options, chunker_of
+from agentic_rag_backend.ingestion.chunking.registry import STRATEGIES, check_options, chunker_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
@@ -71,7 +73,8 @@ WORDS = st.sampled_from(
     ]
 )
 SMALL = st.builds(
-    lambda size, share, unit: ChunkingOptions(chunk_size=size, overlap=int(size * share), unit=unit),
+    lambda strategy, size, share, unit: ChunkingOptions(strategy, size, int(size * share), unit),
+    st.sampled_from(["recursive", "fixed", "structure"]),
     st.integers(16, 60),
     st.floats(0, 0.5),
     st.sampled_from(["tokens", "characters"]),
@@ -202,8 +205,12 @@ def test_options_outside_their_limits_are_refused(options: ChunkingOptions, mess
         check_options(options)
 
 
+def test_every_layer_names_the_same_strategies() -> None:
+    assert tuple(STRATEGIES) == CHUNKING_STRATEGIES == get_args(Strategy)
+
+
 def test_known_strategies() -> None:
     check_options(OPTIONS)
     assert list(chunker_of("recursive", TOKENIZER)(ParsedDocument(text="text"), OPTIONS))
     with pytest.raises(InvalidRequest, match="known are recursive"):
-        chunker_of("semantic", TOKENIZER)
+        chunker_of("magic", TOKENIZER)

@@ -19,7 +19,11 @@ from agentic_rag_backend.domain.document import (
     VisibleChunk,
 )
 from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS
+from agentic_rag_backend.ingestion.chunking.registry import options_of
 from agentic_rag_backend.stores.catalogue.base import Submitted
+
+Strategy = Literal["recursive", "fixed", "structure"]
+"""The names in `domain.document.CHUNKING_STRATEGIES`."""
 
 
 class Chunking(Body):
@@ -27,7 +31,7 @@ class Chunking(Body):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"chunk_size": 120, "overlap": 16}]})
 
-    strategy: Literal["recursive"] = "recursive"
+    strategy: Strategy = "recursive"
     chunk_size: Whole | None = Field(None, ge=20, le=8000, description="default: 220 tokens, or 1000 characters")
     overlap: Whole | None = Field(
         None,
@@ -38,15 +42,8 @@ class Chunking(Body):
     unit: Literal["tokens", "characters"] = "tokens"
 
     def options(self) -> ChunkingOptions:
-        """Return the domain's value, with the unit's defaults filled in."""
-        usual, overlap = (220, 32) if self.unit == "tokens" else (1000, 100)
-        size = self.chunk_size or usual
-        return ChunkingOptions(
-            strategy=self.strategy,
-            chunk_size=size,
-            overlap=overlap * min(size, usual) // usual if self.overlap is None else self.overlap,
-            unit=self.unit,
-        )
+        """Return the domain's value, with the defaults of strategy and unit filled in."""
+        return options_of(self.strategy, self.chunk_size, self.overlap, self.unit)
 
 
 class NewDocument(Body):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agentic_rag_backend.cli.chunking import ChunkSize, Overlap, Strategy, Unit, given
 from agentic_rag_backend.cli.command import EVERYTHING, Session, command
 from agentic_rag_backend.cli.following import failure_reason, follow, succeeded
 from agentic_rag_backend.cli.output import fields, table, when
@@ -99,15 +100,14 @@ async def update(
 async def chunk(
     session: Session,
     document: DocumentName,
-    chunk_size: Annotated[int | None, typer.Option("--chunk-size", help="Maximum size of a chunk, in units.")] = None,
-    overlap: Annotated[int | None, typer.Option("--overlap", help="Overlap with the previous chunk, in units.")] = None,
-    unit: Annotated[str | None, typer.Option("--unit", help="tokens or characters.")] = None,
-    strategy: Annotated[str | None, typer.Option("--strategy", help="Chunking strategy: recursive.")] = None,
+    chunk_size: ChunkSize = None,
+    overlap: Overlap = None,
+    unit: Unit = None,
+    strategy: Strategy = None,
     watch_job: Watch = True,
 ) -> None:
     """Chunk a document again. Absent options have their defaults. The old chunks stay until the new ones are ready."""
-    body = {"chunk_size": chunk_size, "overlap": overlap, "unit": unit, "strategy": strategy}
-    wanted = {name: value for name, value in body.items() if value is not None}
+    wanted = given(chunk_size=chunk_size, overlap=overlap, unit=unit, strategy=strategy)
     document_id = await id_of(session.client, document)
     await _changed(session, await session.client.post(f"/documents/{document_id}/chunks", wanted), watch_job=watch_job)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agentic_rag_backend.cli.chunking import STRATEGY_HELP, ChunkSize, Overlap, Unit, given
 from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.following import Job, failure_reason, follow, succeeded
 from agentic_rag_backend.cli.intake import Intake, Item, Processing, Results
@@ -247,10 +248,10 @@ async def ingest(
     paths: Paths,
     key: Key = None,
     watch_job: WatchJob = True,
-    chunk_size: Annotated[int | None, typer.Option("--chunk-size", help="Size of a chunk, in units.")] = None,
-    overlap: Annotated[int | None, typer.Option("--overlap", help="Overlap of neighbouring chunks, in units.")] = None,
-    unit: Annotated[str | None, typer.Option("--unit", help="tokens or characters.")] = None,
-    chunking: Annotated[str | None, typer.Option("--chunking", help="Chunking strategy: recursive.")] = None,
+    chunk_size: ChunkSize = None,
+    overlap: Overlap = None,
+    unit: Unit = None,
+    chunking: Annotated[str | None, typer.Option("--chunking", help=STRATEGY_HELP)] = None,
     extraction: Annotated[str | None, typer.Option("--extraction", help="Method of extraction: rules.")] = None,
     text_column: TextColumn = None,
     key_column: KeyColumn = None,
@@ -263,8 +264,8 @@ async def ingest(
     """Upload documents and wait until they can be searched."""
     tables = {"text_column": text_column, "key_column": key_column, "title_column": title_column, "delimiter": delimiter}
     selection = select_sources(paths, {"key": key, "metadata_columns": metadata_columns, **tables})
-    chosen = {"strategy": chunking, "chunk_size": chunk_size, "overlap": overlap, "unit": unit}
-    processing = Processing(chunking={name: value for name, value in chosen.items() if value is not None}, extraction=extraction)
+    chosen = given(strategy=chunking, chunk_size=chunk_size, overlap=overlap, unit=unit)
+    processing = Processing(chunking=chosen, extraction=extraction)
     run = _Run(session=session, wait=watch_job, json_lines=json_lines)
     report = await run.submit(selection, processing, _finder() if report_duplicates else None)
     run.show(report)

@@ -7,12 +7,34 @@ from collections.abc import Callable, Mapping
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.ingestion.chunking.base import Chunker
+from agentic_rag_backend.ingestion.chunking.fixed import FixedChunker
 from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker
+from agentic_rag_backend.ingestion.chunking.structure import StructureChunker
 from agentic_rag_backend.models.embedding.base import Tokenizer
 
-STRATEGIES: Mapping[str, Callable[[Tokenizer], Chunker]] = {"recursive": RecursiveChunker}
+STRATEGIES: Mapping[str, Callable[[Tokenizer], Chunker]] = {
+    "recursive": RecursiveChunker,
+    "fixed": FixedChunker,
+    "structure": StructureChunker,
+}
 SIZES: Mapping[str, tuple[int, int]] = {"tokens": (16, 2048), "characters": (64, 16384)}
 """Smallest and largest ``chunk_size`` by unit. Beyond 254 word pieces a chunk is embedded in windows."""
+
+DEFAULTS: Mapping[str, tuple[int, int]] = {"tokens": (220, 32), "characters": (1000, 100)}
+"""Default ``chunk_size`` and ``overlap`` by unit."""
+DEFAULTS_OF: Mapping[str, Mapping[str, tuple[int, int]]] = {}
+"""Defaults of strategies that differ from `DEFAULTS`."""
+
+
+def options_of(strategy: str, chunk_size: int | None, overlap: int | None, unit: str) -> ChunkingOptions:
+    """Return options with the defaults of the strategy and the unit for those that are None.
+
+    A smaller ``chunk_size`` reduces the default overlap in the same proportion.
+    """
+    usual_size, usual_overlap = DEFAULTS_OF.get(strategy, DEFAULTS)[unit]
+    size = usual_size if chunk_size is None else chunk_size
+    share = usual_overlap * min(size, usual_size) // usual_size
+    return ChunkingOptions(strategy=strategy, chunk_size=size, overlap=share if overlap is None else overlap, unit=unit)
 
 
 def chunker_of(strategy: str, tokenizer: Tokenizer) -> Chunker:

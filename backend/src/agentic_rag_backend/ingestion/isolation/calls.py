@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
 from agentic_rag_backend.domain.graph import Extraction
+from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
@@ -39,6 +40,7 @@ def read(
     tenant, document_id, version = owner
     parser = parser_of(media_type)
     parsed = parser.restore(content) if isinstance(content, str) else parser.parse(content)
+    parsed = replace(parsed, language=FORMATS[media_type].language)
     chunks = chunks_of(TenantId(tenant), document_id, version, parsed, options, tokenizer=resources.tokenizer)
     return ParsedDocument(text=parsed.text, title=parsed.title, metadata=dict(parsed.metadata)), chunks
 

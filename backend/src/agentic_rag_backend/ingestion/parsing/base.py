@@ -23,7 +23,8 @@ class ParsedDocument:
     """The text to be stored, into which every offset points; never empty, without NUL, lines ended by ``\\n``.
 
     ``title`` is the one the file gives itself, or None. ``metadata`` holds JSON scalars and lists of them. ``regions`` are the
-    places of the text in the file, in order and without overlap; empty if the file has no pages, sheets or boxes.
+    places of the text in the file, in order and without overlap; empty if the file has no pages, sheets or boxes. ``language`` is
+    the programming language of source code, as `domain.media_types.Format` names it, otherwise None.
     """
 
     text: str
@@ -31,6 +32,7 @@ class ParsedDocument:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     headings: tuple[Heading, ...] = ()
     regions: tuple[Region, ...] = ()
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

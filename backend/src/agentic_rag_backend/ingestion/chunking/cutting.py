@@ -1,0 +1,163 @@
+"""Cuts a span of text into passages of a limited size, at the best boundaries near their ends.
+
+Tables and lists are cut between their rows and items, source code between its lines. Every step looks at one window of the text,
+so time is linear in its length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from agentic_rag_backend.domain.document import ChunkingOptions
+from agentic_rag_backend.domain.text.entries.reading import Headers, blocks_of
+from agentic_rag_backend.domain.text.sentences import split_sentences
+from agentic_rag_backend.ingestion.chunking.base import Piece
+from agentic_rag_backend.ingestion.chunking.measure import Measure
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+from agentic_rag_backend.models.embedding.base import Tokenizer
+
+LEAST_FILL = 0.6
+"""A boundary is only taken if the chunk is at least this share of its ideal size."""
+CHARACTERS_PER_TOKEN = 16
+"""Chunks counted in word pieces hold at most this many characters for each: a run of spaces has none."""
+
+Places = Callable[[str], list[int]]
+"""Returns the places where a window of text may be cut."""
+
+_PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
+_LINE = re.compile(r"\n\s*")
+_WORD = re.compile(r"\s+")
+_NO_SPACE = re.compile(r"\S")
+
+
+@dataclass(frozen=True, slots=True)
+class Cutter:
+    """Cuts spans of one text. ``code``: it is source code, which has lines instead of sentences."""
+
+    text: str
+    measure: Measure
+    options: ChunkingOptions
+    headers: Headers
+    code: bool = False
+
+    overlaps_at_sentences: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, parsed: ParsedDocument, options: ChunkingOptions, tokenizer: Tokenizer) -> Cutter:
+        """Return the cutter of a document's text."""
+        code = parsed.language is not None
+        headers = Headers(parsed.text, [] if code else blocks_of(parsed.text))
+        return cls(parsed.text, Measure(parsed.text, tokenizer, unit=options.unit), options, headers, code)
+
+    def piece(self, start: int, end: int, headings: tuple[str, ...] = ()) -> Piece:
+        """Return the passage [start, end) with its size and the header above it."""
+        return Piece(start, end, self.measure.tokens(start, end), headings, self.headers.at(start))
+
+    def cut(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield trimmed passages of [start, end), each overlapping the one before."""
+        start, end = self.trimmed(start, end)
+        covered = start
+        while start < end:
+            if self.fits(start, end):
+                yield start, end
+                return
+            cut = self._boundary(start, end, covered)
+            yield self.trimmed(start, cut)
+            covered = self.trimmed(cut, end)[0]
+            start = self._overlap(start, cut, covered)
+            if self._limit(start) <= covered:  # a run of spaces too long to be in one chunk
+                start = covered
+
+    def fits(self, start: int, end: int) -> bool:
+        """Return whether [start, end) is not larger than a chunk may be."""
+        return end <= self._limit(start)
+
+    def trimmed(self, start: int, end: int) -> tuple[int, int]:
+        """Return [start, end) without white space at its ends."""
+        first = _NO_SPACE.search(self.text, start, end)
+        if first is None:
+            return end, end
+        while self.text[end - 1].isspace():
+            end -= 1
+        return first.start(), end
+
+    def _limit(self, start: int) -> int:
+        """Return the largest end that a chunk from ``start`` may have."""
+        return min(self.measure.forward(start, self.options.chunk_size), start + CHARACTERS_PER_TOKEN * self.options.chunk_size)
+
+    def _boundary(self, start: int, end: int, covered: int) -> int:
+        """Return where the chunk from ``start`` ends: behind ``covered``, at the best kind of boundary near its ideal end."""
+        limit = self._limit(start)
+        size, overlap = self.options.chunk_size, self.options.overlap
+        rest = self.measure.size(start, end)
+        count = max(2, -(-(rest - overlap) // (size - overlap)))
+        ideal = min(size, overlap + -(-(rest - overlap) // count))
+        middle = min(limit, self.measure.forward(start, ideal))
+        least = max(covered + 1, min(middle, self.measure.forward(start, int(LEAST_FILL * ideal))))
+        window = self.text[start:limit]
+        rows = self.headers.cuts(covered + 1, limit + 1)
+        parts = _lines if self.code else _sentences
+        for places in (_paragraphs(window), [*parts(window), *(row - start for row in rows)], _words(window)):
+            near = [start + place for place in places if least <= start + place <= limit and self.headers.whole(start + place)]
+            if near:
+                return min(near, key=lambda place: (abs(place - middle), -place))
+        # A short chunk is better than a row without its first cells, which is better than a part of a word.
+        words = [start + place for place in _words(window) if least <= start + place <= limit]
+        return rows[-1] if rows else min(words, key=lambda place: (abs(place - middle), -place), default=max(limit, start + 1))
+
+    def _overlap(self, start: int, cut: int, covered: int) -> int:
+        """Return where the next chunk begins: at the earliest sentence, else word, within the overlap before ``cut``."""
+        earliest = max(
+            self.measure.backward(cut, self.options.overlap), cut - CHARACTERS_PER_TOKEN * self.options.overlap, start + 1
+        )
+        if self.options.overlap == 0 or earliest >= cut:
+            return covered
+        # The character before tells whether the overlap would begin inside a word or sentence.
+        window = self.text[earliest - 1 : cut]
+        for begin in (earliest - 1 + place for places in self._beginnings() for place in places(window)[:1]):
+            begin = self.trimmed(begin, cut)[0]
+            if begin < cut and not self.headers.inside(begin):
+                return begin
+        return covered
+
+    def _beginnings(self) -> tuple[Places, ...]:
+        """Return the kinds of places at which an overlap may begin, best first."""
+        if self.code:
+            return (_lines,)
+        return (_sentences, _words) if self.overlaps_at_sentences else (_words,)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCutter(Cutter):
+    """Cuts windows that are as large as allowed, between words."""
+
+    overlaps_at_sentences: ClassVar[bool] = False
+
+    def _boundary(self, start: int, end: int, covered: int) -> int:
+        """Return the last word's beginning within the limit; between rows, if the window has enough of them."""
+        limit = self._limit(start)
+        window = self.text[start : limit + 1]
+        least = max(covered + 1, self.measure.forward(start, int(LEAST_FILL * self.options.chunk_size)))
+        words = [start + place for place in _words(window) if covered < start + place <= limit]
+        whole = [place for place in reversed(words) if place >= least and self.headers.whole(place)][:1]
+        lines = [start + place for place in reversed(_lines(window)) if least <= start + place <= limit][:1] if self.code else []
+        return next(iter([*lines, *whole, *words[-1:]]), max(limit, start + 1))
+
+
+def _paragraphs(window: str) -> list[int]:
+    return [gap.end() for gap in _PARAGRAPH.finditer(window)]
+
+
+def _lines(window: str) -> list[int]:
+    return [gap.end() for gap in _LINE.finditer(window)]
+
+
+def _sentences(window: str) -> list[int]:
+    return [sentence.end for sentence in split_sentences(window)[:-1]]
+
+
+def _words(window: str) -> list[int]:
+    return [gap.end() for gap in _WORD.finditer(window)]

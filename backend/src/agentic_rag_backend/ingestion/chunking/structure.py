@@ -1,0 +1,41 @@
+"""Chunking by structure: a section below a heading, a page, a slide or a sheet is a chunk.
+
+Small neighbours below the same heading share a chunk. A section that is too long is cut as `recursive` cuts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentic_rag_backend.domain.document import ChunkingOptions
+from agentic_rag_backend.ingestion.chunking.base import Piece
+from agentic_rag_backend.ingestion.chunking.cutting import Cutter
+from agentic_rag_backend.ingestion.chunking.recursive import tiny
+from agentic_rag_backend.ingestion.chunking.sections import Section, joined, paged_sections, shared
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+from agentic_rag_backend.models.embedding.base import Tokenizer
+
+
+class StructureChunker:
+    """See the module; safe to use from several threads."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def __call__(self, parsed: ParsedDocument, options: ChunkingOptions) -> Iterator[Piece]:
+        """Cut the text into pieces of at most ``options.chunk_size`` units."""
+        cutter = Cutter.of(parsed, options, self._tokenizer)
+
+        def joint(first: Section, second: Section, small: Section) -> Section | None:
+            if not tiny(cutter, small) or not cutter.fits(first.start, second.end):
+                return None
+            if not first.mixed and len(second.path) > len(first.path) and second.path[: len(first.path)] == first.path:
+                # The few words above the first subsection, often its parent's bare heading, are no passage by themselves.
+                return Section(first.start, second.end, second.path)
+            if first.parent != second.parent:
+                return None
+            return Section(first.start, second.end, shared(first.path, second.path), mixed=first.path != second.path)
+
+        for section in joined(paged_sections(parsed), joint):
+            for start, end in cutter.cut(section.start, section.end):
+                yield cutter.piece(start, end, section.path)
