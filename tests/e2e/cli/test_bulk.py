@@ -113,7 +113,6 @@ def test_duplicates_are_reported_and_ingested(served: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("t.csv",), "t.csv holds rows; --text-column says which column is the text: 'id', 'body'"),
         (("t.csv", "--text-column", "text"), "there is no column 'text'; the columns are 'id', 'body'"),
         (("t.csv", "--key-column", "id"), "--key-column is for tables, which require --text-column"),
         (("t.csv", "--text-column", "body", "--key", "k"), "use --key-column for the rows of a table"),

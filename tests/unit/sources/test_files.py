@@ -10,7 +10,7 @@ import pytest
 from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.ingestion.parsing.registry import PARSERS
-from agentic_rag_backend.sources.files import SUFFIXES, TABLES, Source, Walk, find_sources
+from agentic_rag_backend.sources.files import SUFFIXES, Source, Walk, find_sources
 
 
 @pytest.fixture
@@ -25,13 +25,16 @@ def folder(tmp_path: Path) -> Path:
 
 def test_every_format_has_a_parser_and_suffixes() -> None:
     assert FORMATS.keys() == PARSERS.keys()
-    assert frozenset(suffix for each in FORMATS.values() for suffix in each.suffixes) - TABLES == SUFFIXES
+    assert frozenset(suffix for each in FORMATS.values() for suffix in each.suffixes) == SUFFIXES
 
 
 def test_a_folder_gives_all_it_holds_by_the_path_below_it(folder: Path) -> None:
     found = find_sources([str(folder)])
     assert [source.key for source in found.sources] == ["a.md", "b.TXT", "deep/er/a.md"]
     assert found.skipped == 1
+    walk = Walk([str(folder)])
+    assert len(list(walk)) == 3
+    assert walk.skipped_keys == ["picture.png"]
 
 
 def test_a_pattern_is_a_folder_with_a_choice(folder: Path) -> None:
@@ -66,10 +69,10 @@ def test_two_files_never_share_a_key(folder: Path) -> None:
         find_sources([str(folder)], key="mine")
 
 
-def test_tables_in_folders_are_read_only_on_request(folder: Path) -> None:
+def test_a_table_is_a_document_unless_its_rows_are(folder: Path) -> None:
     (folder / "orders.csv").write_text("text\none\n")
-    assert "orders.csv" not in {source.key for source in Walk([str(folder)])}
-    assert {source.key for source in Walk([str(folder)], tables=True) if source.is_table} == {"orders.csv"}
+    assert {source.key: source.by_rows for source in Walk([str(folder)])}["orders.csv"] is False
+    assert {source.key for source in Walk([str(folder)], by_rows=True) if source.by_rows} == {"orders.csv"}
 
 
 def test_a_walk_holds_no_folder_open_and_is_the_same_each_time(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_files_and_rows_come_in_order_and_a_key_only_once(folder: Path) -> None:
     finder = DuplicateFinder(listed=10)
-    walk = Walk([str(folder)], tables=True)
+    walk = Walk([str(folder)], by_rows=True)
     told = [
         (document.path.name, document.key, document.row, document.problem and document.problem.code)
         for document in SourceReader(walk, COLUMNS, finder)
@@ -54,21 +54,31 @@ def test_only_one_document_is_read_ahead_of_its_reader(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_a_problem_of_its_own(folder: Path) -> None:
-    sources = [Source(folder / name, name) for name in ("gone.md", "gone.csv", "a.md")]
+    sources = [Source(folder / name, name, by_rows=name.endswith("csv")) for name in ("gone.md", "gone.csv", "a.md")]
     told = [(document.key, document.problem and document.problem.code) for document in SourceReader(sources, COLUMNS)]
     assert told == [("gone.md", "unreadable_file"), ("gone.csv", "unreadable_file"), ("a.md", None)]
 
 
 def test_a_survey_counts_without_reading(folder: Path) -> None:
     (folder / "x.png").write_bytes(b"1")
-    extent = survey(Walk([str(folder)], tables=True), COLUMNS)
-    assert (extent.files, extent.skipped, extent.has_tables) == (3, 1, True)
+    extent = survey(Walk([str(folder)], by_rows=True), COLUMNS)
+    assert (extent.files, extent.skipped, extent.by_rows) == (3, 1, True)
     assert extent.size == sum((folder / name).stat().st_size for name in ("a.md", "b.jsonl", "c.csv"))
     (folder / "d.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InvalidRequest, match="there is no column 'text'"):
-        survey(Walk([str(folder)], tables=True), COLUMNS)
+        survey(Walk([str(folder)], by_rows=True), COLUMNS)
 
 
-def test_a_table_named_without_columns_is_refused(folder: Path) -> None:
-    with pytest.raises(InvalidRequest, match="--text-column"):
-        survey(Walk([str(folder / "b.jsonl")]), None)
+def test_a_table_without_a_text_column_is_one_document(folder: Path) -> None:
+    walk = Walk([str(folder / "b.jsonl")])
+    assert survey(walk, None).by_rows is False
+    (document,) = SourceReader(walk)
+    assert (document.key, document.row, document.content) == ("b.jsonl", None, (folder / "b.jsonl").read_bytes())
+
+
+def test_only_texts_as_written_are_compared_before_they_are_parsed(tmp_path: Path) -> None:
+    for name in ("a.md", "b.html", "c.pdf"):
+        (tmp_path / name).write_text("Agnes Thorley founded the Kettle Bank in 1987.")
+    finder = DuplicateFinder(listed=10)
+    assert len(list(SourceReader(Walk([str(tmp_path)]), finder=finder))) == 3
+    assert (finder.compared, finder.pairs) == (1, [])

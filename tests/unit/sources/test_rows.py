@@ -125,8 +125,6 @@ def test_a_row_over_the_limit_is_refused_without_being_held(tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("name", "content", "columns", "told"),
     [
-        ("a.csv", "id,body\n1,x\n", None, "a.csv holds rows; --text-column says which column is the text: 'id', 'body'"),
-        ("a.jsonl", '{"a": 1}\n{"b": 2}\n', None, "'a', 'b'"),
         ("a.jsonl", '{"a": 1}\n', TEXT, "there is no column 'text'; the columns are 'a'"),
         ("a.csv", "id,text\n1,x\n", ALL, "there is no column 'name'; the columns are 'id', 'text'"),
         ("a.csv", "text,text\n1,x\n", TEXT, "more than one column 'text'"),
@@ -136,7 +134,7 @@ def test_a_row_over_the_limit_is_refused_without_being_held(tmp_path: Path, monk
     ],
 )
 def test_missing_columns_are_told_with_those_found(
-    tmp_path: Path, name: str, content: str | bytes, columns: Columns | None, told: str
+    tmp_path: Path, name: str, content: str | bytes, columns: Columns, told: str
 ) -> None:
     with pytest.raises(InvalidRequest) as caught:
         check_table(_write(tmp_path, name, content), columns)

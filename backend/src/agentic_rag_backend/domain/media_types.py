@@ -106,6 +106,14 @@ _HTML = re.compile(
 )
 
 
+_AS_WRITTEN = frozenset({TEXT, MARKDOWN, CSV, JSONL, *SOURCE_CODE})
+
+
+def is_text_as_written(file_name: str) -> bool:
+    """Return whether the text of a file with this name is its content. Otherwise a parser makes the text from the content."""
+    return BY_SUFFIX.get(PurePath(file_name).suffix.lower(), TEXT) in _AS_WRITTEN
+
+
 def media_type_of(declared: str | None, file_name: str | None, head: bytes = b"") -> str:
     """Return the media type to parse by: by the content's ``head``, then the file name, then the declared type.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS
@@ -14,22 +14,22 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.sources.fingerprints import FingerprintTable, fingerprint
 
 TABLES = frozenset({".jsonl", ".ndjson", ".csv", ".tsv"})
-"""Files whose rows are documents. Taken from folders and patterns if the text column is given."""
-SUFFIXES = frozenset(BY_SUFFIX) - TABLES
+"""Files whose rows can be documents. Without the name of the text column, a table is one document."""
+SUFFIXES = frozenset(BY_SUFFIX)
 """Suffixes of the files that are taken from folders and patterns."""
+SKIPPED_LISTED = 100
+"""Maximum skipped files that are listed. All are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to submit. ``key`` identifies its document in all versions. For a table, it is the prefix of its rows' keys."""
+    """A file to submit. ``key`` identifies its document in all versions. With ``by_rows``, its rows are the documents, and
+    ``key`` is the prefix of their keys.
+    """
 
     path: Path
     key: str
-
-    @property
-    def is_table(self) -> bool:
-        """Whether its rows are the documents."""
-        return self.path.suffix.lower() in TABLES
+    by_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +50,19 @@ class Walk:
 
     Args:
         key: key of a single file.
-        tables: whether tables are also taken from folders and patterns.
+        by_rows: whether the rows of tables are the documents.
 
     Attributes:
         skipped: number of other files in the folders, known after an iteration.
+        skipped_keys: the first `SKIPPED_LISTED` of them.
     """
 
-    def __init__(self, paths: Sequence[str], *, key: str | None = None, tables: bool = False) -> None:
+    def __init__(self, paths: Sequence[str], *, key: str | None = None, by_rows: bool = False) -> None:
         self.skipped = 0
+        self.skipped_keys: list[str] = []
         self._paths = paths
         self._key = key
-        self._suffixes = SUFFIXES | TABLES if tables else SUFFIXES
+        self._by_rows = by_rows
 
     def __iter__(self) -> Iterator[Source]:
         """Yield each file once.
@@ -70,6 +72,7 @@ class Walk:
                 given for several files.
         """
         self.skipped = 0
+        self.skipped_keys = []
         keys, paths = FingerprintTable(), FingerprintTable()
         for given in self._paths:
             empty = True
@@ -80,13 +83,13 @@ class Walk:
                     continue
                 yield self._keyed(source, keys, len(paths))
             if empty:
-                raise InvalidRequest(f"{given!r} holds no document; supported suffixes are {', '.join(sorted(self._suffixes))}")
+                raise InvalidRequest(f"{given!r} holds no document; supported suffixes are {', '.join(sorted(SUFFIXES))}")
 
     def _keyed(self, source: Source, keys: FingerprintTable, number: int) -> Source:
         if self._key is not None:
             if number > 1:
-                raise InvalidRequest(f"--key names one document; the paths name {_count(self._paths, self._suffixes)} files")
-            return Source(source.path, self._key)
+                raise InvalidRequest(f"--key names one document; the paths name {_count(self._paths)} files")
+            return replace(source, key=self._key)
         if len(source.key) > MAX_DOCUMENT_KEY_CHARACTERS:
             raise InvalidRequest(
                 f"a key may have at most {MAX_DOCUMENT_KEY_CHARACTERS} characters; {source.path} would get {len(source.key)}"
@@ -104,7 +107,7 @@ class Walk:
         if path.is_dir():
             yield from self._chosen(path, _below(path))
         elif path.exists():
-            yield Source(path, path.name)
+            yield self._source(path, path.name)
         elif glob.has_magic(given):
             matches = sorted(glob.iglob(given, recursive=True))  # noqa: PTH207 - Path.glob accepts no absolute pattern
             yield from self._chosen(_fixed_part(given), map(Path, matches))
@@ -116,10 +119,15 @@ class Walk:
             relative = path.relative_to(root)
             if any(part.startswith(".") for part in relative.parts) or not path.is_file():
                 continue
-            if path.suffix.lower() in self._suffixes:
-                yield Source(path, relative.as_posix())
-            else:
-                self.skipped += 1
+            if path.suffix.lower() in SUFFIXES:
+                yield self._source(path, relative.as_posix())
+                continue
+            self.skipped += 1
+            if len(self.skipped_keys) < SKIPPED_LISTED:
+                self.skipped_keys.append(relative.as_posix())
+
+    def _source(self, path: Path, key: str) -> Source:
+        return Source(path, key, by_rows=self._by_rows and path.suffix.lower() in TABLES)
 
 
 def find_sources(paths: Sequence[str], *, key: str | None = None) -> Found:
@@ -154,5 +162,5 @@ def _fixed_part(pattern: str) -> Path:
     return Path(*fixed)
 
 
-def _count(paths: Sequence[str], suffixes: frozenset[str]) -> int:
-    return sum(1 for _ in Walk(paths, tables=suffixes >= TABLES))
+def _count(paths: Sequence[str]) -> int:
+    return sum(1 for _ in Walk(paths))

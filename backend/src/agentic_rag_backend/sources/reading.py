@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentic_rag_backend.domain.media_types import is_text_as_written
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.sources.files import Source, Walk
 from agentic_rag_backend.sources.fingerprints import FingerprintTable, fingerprint
@@ -53,7 +54,8 @@ class Extent:
     files: int
     size: int
     skipped: int
-    has_tables: bool
+    skipped_keys: tuple[str, ...] = ()
+    by_rows: bool = False
 
 
 def survey(walk: Walk, columns: Columns | None) -> Extent:
@@ -63,26 +65,26 @@ def survey(walk: Walk, columns: Columns | None) -> Extent:
         InvalidRequest: a path selects nothing, keys collide, or a table lacks the columns.
     """
     files = size = 0
-    has_tables = False
+    by_rows = False
     for source in walk:
         files += 1
         try:
             size += source.path.stat().st_size
-            if source.is_table:
-                has_tables = True
+            if source.by_rows and columns is not None:
+                by_rows = True
                 check_table(source.path, columns)
         except OSError as error:
-            if source.is_table:
+            if source.by_rows:
                 raise InvalidRequest(f"{source.path} cannot be read: {error.strerror or error}") from None
-    return Extent(files=files, size=size, skipped=walk.skipped, has_tables=has_tables)
+    return Extent(files=files, size=size, skipped=walk.skipped, skipped_keys=tuple(walk.skipped_keys), by_rows=by_rows)
 
 
 class SourceReader:
     """Reads sources in order. A repeated key is reported as a problem, because it would replace the earlier document.
 
     Args:
-        columns: columns of tables. Without them, tables are not read.
-        finder: receives every document that was read.
+        columns: columns of tables whose rows are documents.
+        finder: receives every document whose text is its content. The text of the others is known after parsing.
     """
 
     def __init__(self, sources: Iterable[Source], columns: Columns | None = None, finder: DuplicateFinder | None = None) -> None:
@@ -103,13 +105,13 @@ class SourceReader:
                     if keys.first(fingerprint(document.key.encode("utf-8", errors="surrogateescape")), 0) is not None:
                         yield _again(source, document)
                         continue
-                    if self._finder is not None:
+                    if self._finder is not None and (document.row is not None or is_text_as_written(document.path.name)):
                         self._finder.add(document.key, document.content)
                 yield document
 
     def _documents(self, source: Source) -> Iterator[SourceDocument]:
         try:
-            if not source.is_table:
+            if not source.by_rows:
                 yield _file(source)
             elif self._columns is not None:
                 for row in read_rows(source.path, source.key, self._columns):

@@ -73,24 +73,22 @@ class _Bad(ValueError):
     """The error in a row."""
 
 
-def check_table(path: Path, columns: Columns | None) -> None:
+def check_table(path: Path, columns: Columns) -> None:
     """Read the beginning of a table and check that the columns exist.
 
     Raises:
-        InvalidRequest: a column does not exist, or the text column is not given. The message lists the columns found.
+        InvalidRequest: a column does not exist. The message lists the columns found.
         OSError: the file cannot be read.
     """
     if is_lines(path):
         found = _line_columns(path)
-        needed = columns.needed[:1] if columns else ()  # objects may lack the other columns
+        needed = columns.needed[:1]  # objects may lack the other columns
     else:
-        found = _header(path, columns.delimiter if columns else None)
-        needed = columns.needed if columns else ()
+        found = _header(path, columns.delimiter)
+        needed = columns.needed
     listed = ", ".join(repr(name[:80]) for name in found[:_LISTED]) + (", …" if len(found) > _LISTED else "")
     if not found:
         raise InvalidRequest(f"{path} has no column: it needs UTF-8 and {'objects' if is_lines(path) else 'a header'}")
-    if columns is None:
-        raise InvalidRequest(f"{path} holds rows; --text-column says which column is the text: {listed}")
     for name in needed:
         if found.count(name) != 1:
             problem = "there is no" if name not in found else "more than one"

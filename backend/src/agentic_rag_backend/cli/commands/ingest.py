@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ from agentic_rag_backend.cli.following import Job, failure_reason, follow, succe
 from agentic_rag_backend.cli.intake import Intake, Item, Processing, Results
 from agentic_rag_backend.cli.interruption import Interrupted
 from agentic_rag_backend.cli.output import Output, console, plain, table
+from agentic_rag_backend.domain.media_types import is_text_as_written
 from agentic_rag_backend.errors import AgenticRagError, Forbidden, InvalidRequest
 from agentic_rag_backend.sources.files import Walk
 from agentic_rag_backend.sources.reading import Extent, SourceDocument, SourceReader, survey
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 DUPLICATES = 100
 """Maximum near duplicates in the list. All are counted."""
 _LISTED = 50
+_READABLE = frozenset({"ready", "partial", "unchanged"})
+_COMPARED_CHUNKS = 2_000
+"""Chunks of a parsed document that are compared with other texts."""
 LATER = (
     "communities were not rebuilt: COMMUNITY_AUTO_REBUILD is off, or the key lacks the scope 'admin'. If it is on, the server "
     "rebuilds them once no document has changed for COMMUNITY_REBUILD_DELAY_S (default: 30 s)"
@@ -71,7 +76,8 @@ class IngestReport:
         """Return the members that follow the documents in JSON."""
         pairs = [] if self.finder is None else [asdict(pair) for pair in self.finder.pairs]
         communities = None if self.rebuilt is None else {"state": self.rebuilt["state"], "result": self.rebuilt["result"]}
-        return {"duplicates": pairs, "summary": self.summary(), "communities": communities}
+        skipped = [{"path": key, "reason": _skipped_reason(key)} for key in self.extent.skipped_keys]
+        return {"duplicates": pairs, "skipped": skipped, "summary": self.summary(), "communities": communities}
 
 
 async def show_progress(
@@ -131,9 +137,9 @@ def select_sources(paths: Sequence[str], options: Mapping[str, Any]) -> SourceSe
     """
     columns = _columns(options)
     key = options.get("key")
-    walk = Walk(paths, key=key, tables=columns is not None)
+    walk = Walk(paths, key=key, by_rows=columns is not None)
     extent = survey(walk, columns)
-    if key is not None and extent.has_tables:
+    if key is not None and extent.by_rows:
         raise InvalidRequest("--key is for a single document; use --key-column for the rows of a table")
     return SourceSelection(walk=walk, columns=columns, extent=extent)
 
@@ -181,7 +187,12 @@ JsonLines = Annotated[
     bool, typer.Option("--json-lines", help="Print one line of JSON for each finished document, and one for the summary.")
 ]
 TextColumn = Annotated[
-    str | None, typer.Option("--text-column", help="Column with the text; required for tables.", rich_help_panel=_TABLES)
+    str | None,
+    typer.Option(
+        "--text-column",
+        help="Column with the text: each row is a document. Default: a table is one document.",
+        rich_help_panel=_TABLES,
+    ),
 ]
 KeyColumn = Annotated[
     str | None, typer.Option("--key-column", help="Column with the key; default: FILE#ROW.", rich_help_panel=_TABLES)
@@ -216,6 +227,8 @@ class _Run:
         rebuilt = None
         try:
             results = await show_progress(client, documents, processing, size=size, wait=self.wait, on_ended=self._ended)
+            if self.wait and finder is not None:
+                await _compare_parsed(client, results.first, finder)
             if self.wait and results.counts.keys() & {"ready", "partial"}:
                 rebuilt = await rebuild_if_automatic(client)
         except AgenticRagError:
@@ -273,6 +286,24 @@ async def ingest(
         raise typer.Exit(1)
 
 
+async def _compare_parsed(client: Client, items: Sequence[Item], finder: DuplicateFinder) -> None:
+    """Compare the texts that parsers made, such as those of a PDF and its DOCX, with all other texts."""
+    for item in items:
+        if item.row is None and item.document_id is not None and item.state in _READABLE and not is_text_as_written(item.path):
+            chunks = await client.every(f"/documents/{item.document_id}/chunks", limit=_COMPARED_CHUNKS)
+            finder.add(item.key, _joined(chunks).encode("utf-8", errors="surrogatepass"))
+
+
+def _joined(chunks: Sequence[Mapping[str, Any]]) -> str:
+    """Return the text of chunks in reading order, without the text that two of them share."""
+    parts, end = [], 0
+    for chunk in chunks:
+        start = chunk["location"]["start_char"]
+        parts.append(chunk["content"][max(0, end - start) :])
+        end = max(end, chunk["location"]["end_char"])
+    return "\n".join(parts)
+
+
 def _others(client: Client) -> str:
     """Return a message about the submitted documents that are not ready."""
     if client.in_process:
@@ -284,6 +315,11 @@ def _finder() -> DuplicateFinder:
     from agentic_rag_backend.sources.similarity import DuplicateFinder  # imports numpy, which other commands do not need
 
     return DuplicateFinder(listed=DUPLICATES)
+
+
+def _skipped_reason(key: str) -> str:
+    suffix = PurePath(key).suffix.lower()
+    return f"{suffix} is not a supported type" if suffix else "the name has no suffix that tells its type"
 
 
 def _print_item(item: Item) -> None:
@@ -316,6 +352,9 @@ def _show(output: Output, report: IngestReport) -> None:
         more = finder.found - len(alike)
         output.show(f"{finder.found} near duplicates{f', {more} of them not shown' if more else ''}")
     others = f"; {report.extent.skipped} files of other types skipped" if report.extent.skipped else ""
+    if report.extent.skipped_keys:
+        skipped = report.extent.skipped_keys[:_LISTED]
+        output.show("", table(["skipped file", "reason"], [[key, _skipped_reason(key)] for key in skipped]))
     output.show(f"{_count_text(results.counts)}{others}")
     if rebuilt is not None:
         reason = "" if succeeded(rebuilt) else f": {failure_reason(rebuilt)}"
