@@ -99,7 +99,7 @@ _ZIP = b"PK\x03\x04"
 _ZIPPED = re.compile(rb"PK\x03\x04.{26}(?:mimetype(application/[ -~]{4,80}?)PK|(word|ppt|xl)/)", re.DOTALL)
 """The beginning of a ZIP member: the media type that EPUB and OpenDocument put first, or a folder of Office Open XML."""
 _FOLDERS: Mapping[bytes, str] = {b"word": DOCX, b"ppt": PPTX, b"xl": XLSX}
-_BEGINNING = 1024
+PDF_BEGINNING = 1024
 """A PDF file may have this many bytes before its signature."""
 _HTML = re.compile(
     rb"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,1000}?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
@@ -165,7 +165,7 @@ def _by_content(head: bytes) -> str | None:
         if found is None:
             raise UnreadableDocument("the file is a ZIP archive without a document that can be read; upload its files")
         return found
-    return PDF if b"%PDF-" in head[:_BEGINNING] and b"\x00" not in head[:16] else None
+    return PDF if b"%PDF-" in head[:PDF_BEGINNING] and b"\x00" not in head[:16] else None
 
 
 def _zipped(member: re.Match[bytes]) -> str | None:

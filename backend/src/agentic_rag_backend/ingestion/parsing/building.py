@@ -38,11 +38,14 @@ class TextBuilder:
             self._headings.append(Heading(level, plain, start))
             self.lines([(plain, where)])
 
-    def lines(self, lines: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        """Add a block of lines, each with its own place."""
-        kept = [(text, where) for text, where in ((_clean(text).strip(), where) for text, where in lines) if text]
-        for number, (text, where) in enumerate(kept):
-            self._append(text, where, between="\n" if number else "\n\n")
+    def lines(self, lines: Sequence[tuple[str, Mapping[str, Any]]], *, joins: Sequence[str] = ()) -> None:
+        """Add a block of lines, each with its own place. ``joins[i]`` follows line ``i``, a line break if there is none."""
+        between = "\n\n"
+        for number, (line, where) in enumerate(lines):
+            text = _clean(line).strip()
+            if text:
+                self._append(text, where, between=between)
+                between = joins[number] if number < len(joins) else "\n"
 
     def table(self, rows: Sequence[Sequence[str]], places: Sequence[Mapping[str, Any]] = (), *, header: bool = True) -> None:
         """Add a table in Markdown, a row a line. The first row is its header, unless ``header`` is false."""

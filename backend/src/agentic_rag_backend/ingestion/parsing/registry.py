@@ -9,17 +9,19 @@ from pathlib import PurePath
 from typing import cast
 
 from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, storable
-from agentic_rag_backend.domain.media_types import CSV, MARKDOWN, TEXT, unsupported
+from agentic_rag_backend.domain.media_types import CSV, MARKDOWN, PDF, TEXT, unsupported
 from agentic_rag_backend.ingestion.parsing.base import Parser, Preview
 
 PARSERS: Mapping[str, str] = {
     TEXT: "text:TextParser",
     MARKDOWN: "markdown:MarkdownParser",
     CSV: "delimited:DelimitedParser",
+    PDF: "pdf.parser:PdfParser",
 }
 """The module and class of each parser. It is imported with the first document of its type: some libraries are large."""
 
 _LINE_AS_TITLE_CHARACTERS = 80
+_UNTITLED = "Untitled document"
 
 
 def parser_of(media_type: str) -> Parser:
@@ -44,7 +46,7 @@ def title_of(preview: Preview, file_name: str | None) -> str:
     stem = PurePath((file_name or "").replace("\\", "/")).stem.strip()
     if preview.title or stem:
         return storable(preview.title or stem)[:MAX_TITLE_CHARACTERS]
-    line = next(line for line in map(str.strip, preview.text.splitlines()) if line)
+    line = next((line for line in map(str.strip, preview.text.splitlines()) if line), _UNTITLED)
     if len(line) <= _LINE_AS_TITLE_CHARACTERS:
         return line
     return line[: _LINE_AS_TITLE_CHARACTERS - 1].rsplit(" ", 1)[0].rstrip() + "…"

@@ -1,0 +1,81 @@
+"""Builds the text of a PDF document from its paragraphs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+from agentic_rag_backend.ingestion.parsing.pdf.headings import Outline, larger, levels_by_size, outlined
+from agentic_rag_backend.ingestion.parsing.pdf.lines import Line, around
+from agentic_rag_backend.ingestion.parsing.pdf.pages import PageLayout
+from agentic_rag_backend.ingestion.parsing.pdf.paragraphs import HYPHENATED, paragraphs_of
+from agentic_rag_backend.ingestion.parsing.pdf.words import on_page
+
+_COMPOUND = re.compile(r"\w+-\w+")
+_LAST_PART = re.compile(r"\w+$")
+_FIRST_PART = re.compile(r"\w+")
+
+
+def assembled(pages: Sequence[PageLayout], outline: Outline) -> TextBuilder:
+    """Return a builder with the text of ``pages``."""
+    builder = TextBuilder()
+    lines = [line for page in pages for line in page.lines]
+    places = _Places({page.number: page.label for page in pages})
+    compounds = _compounds(lines)
+    found = [(paragraph, outlined(paragraph, outline)) for paragraph in paragraphs_of(c for page in pages for c in page.columns)]
+    levels = levels_by_size(lines) if not any(heading for _, heading in found) else {}
+    for paragraph, heading in found:
+        level, count = heading or (larger(paragraph, levels), len(paragraph.lines))
+        if level is None:
+            count = 0
+        elif count:
+            title = _joined(paragraph.lines[:count], paragraph.joins, compounds)
+            builder.heading(level, title, **places.around(paragraph.lines[:count]))
+        rest, joins = paragraph.lines[count:], paragraph.joins[count:]
+        texts = _texts(rest, joins, compounds)
+        builder.lines([(text, places.of(line)) for text, line in zip(texts, rest, strict=True)], joins=joins)
+    return builder
+
+
+class _Places:
+    def __init__(self, labels: Mapping[int, str | None]) -> None:
+        self._labels = labels
+
+    def of(self, line: Line) -> dict[str, Any]:
+        return {"page": line.page, "label": self._labels[line.page], "box": on_page(line.box, line.turn)}
+
+    def around(self, lines: Sequence[Line]) -> dict[str, Any]:
+        """Return the place of a heading, on its first page."""
+        first = lines[0]
+        box = around(line.box for line in lines if (line.page, line.turn) == (first.page, first.turn))
+        return {**self.of(first), "box": on_page(box, first.turn)}
+
+
+def _compounds(lines: Iterable[Line]) -> frozenset[str]:
+    """Return the words that the document writes with a hyphen within a line."""
+    return frozenset(word.casefold() for line in lines if "-" in line.text for word in _COMPOUND.findall(line.text))
+
+
+def _texts(lines: Sequence[Line], joins: Sequence[str], compounds: frozenset[str]) -> list[str]:
+    """Return the text of each line. A hyphen at its end is left out if only the end of the line caused it."""
+    texts = []
+    for index, line in enumerate(lines):
+        inside = index < len(joins) and joins[index] == HYPHENATED
+        texts.append(line.text if inside and _divided(line.text, lines[index + 1].text, compounds) else line.whole)
+    return texts
+
+
+def _divided(before: str, after: str, compounds: frozenset[str]) -> bool:
+    """Whether a hyphen between two lines only divides a word: it is not that of a compound, a name or a number."""
+    head, tail = _LAST_PART.search(before), _FIRST_PART.match(after)
+    if head is None or tail is None or not tail[0][0].islower() or not head[0][-1].isalpha():
+        return False
+    return f"{head[0]}-{tail[0]}".casefold() not in compounds
+
+
+def _joined(lines: Sequence[Line], joins: Sequence[str], compounds: frozenset[str]) -> str:
+    inner = joins[: len(lines) - 1]
+    texts = _texts(lines, inner, compounds)
+    return "".join(text + join for text, join in zip(texts, [*inner, ""], strict=True))

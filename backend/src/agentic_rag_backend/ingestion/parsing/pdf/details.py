@@ -1,0 +1,69 @@
+"""What a PDF file says of itself: title, author, dates, page labels."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pypdfium2
+
+from agentic_rag_backend.ingestion.metadata import kept
+from agentic_rag_backend.ingestion.parsing.pdf.lines import cleaned
+
+MAX_CHARACTERS = 500
+"""Characters of a value of the metadata that are kept."""
+_NO_TITLE = re.compile(
+    r"(?:untitled|title|document|microsoft word - .*|.*\.(?:docx?|tex|dvi|pdf|indd|qxd|rtf|odt|pptx?|xlsx?|ps|eps))$",
+    re.IGNORECASE,
+)
+_DATE = re.compile(r"D?:?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:(Z)|([+-])(\d\d)'?(\d\d)?)?")
+
+
+def title_of(document: pypdfium2.PdfDocument) -> str | None:
+    """Return the title in the file's metadata, unless it is the name of another file."""
+    title = _value(document, "Title")
+    return None if not title or _NO_TITLE.fullmatch(title) else title
+
+
+def metadata_of(document: pypdfium2.PdfDocument) -> dict[str, Any]:
+    """Return the file's metadata: ``author``, ``subject``, ``keywords``, ``created`` and ``modified`` if given, and ``pages``."""
+    found: dict[str, Any] = {name.casefold(): _value(document, name) for name in ("Author", "Subject", "Keywords")}
+    found |= {"created": date_of(_value(document, "CreationDate")), "modified": date_of(_value(document, "ModDate"))}
+    return kept({**{name: value for name, value in found.items() if value}, "pages": len(document)})
+
+
+def _value(document: pypdfium2.PdfDocument, name: str) -> str:
+    try:
+        return cleaned(document.get_metadata_value(name))[:MAX_CHARACTERS]
+    except (pypdfium2.PdfiumError, UnicodeDecodeError):
+        return ""
+
+
+def date_of(written: str) -> str | None:
+    """Return a date of a PDF file ("D:20250208122313+01'00'") in ISO 8601; None if it is none."""
+    match = _DATE.match(written)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(part) if part else None for part in match.groups()[:6])
+    try:
+        moment = datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, second or 0)  # noqa: DTZ001 - see below
+        if hour is None:
+            return moment.date().isoformat()
+        if match[7]:
+            return moment.replace(tzinfo=UTC).isoformat()
+        if match[8]:
+            offset = timedelta(hours=int(match[9]), minutes=int(match[10] or 0))
+            return moment.replace(tzinfo=timezone(offset if match[8] == "+" else -offset)).isoformat()
+    except ValueError:
+        return None
+    return moment.isoformat()  # a date without a zone stays one
+
+
+def label_of(document: pypdfium2.PdfDocument, index: int) -> str | None:
+    """Return the label of a page; None if it has none, or only its number."""
+    try:
+        label = cleaned(document.get_page_label(index))[:MAX_CHARACTERS]
+    except (pypdfium2.PdfiumError, UnicodeDecodeError):
+        return None
+    return label or None

@@ -1,0 +1,48 @@
+"""The layout of a page: its lines and tables in reading order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pypdfium2
+
+from agentic_rag_backend.ingestion.parsing.pdf.columns import columns_of
+from agentic_rag_backend.ingestion.parsing.pdf.lines import Line, Segment, line_of, rows_of, segments_of
+from agentic_rag_backend.ingestion.parsing.pdf.words import DIAGONAL, Word, words_of
+
+Column = list[Line]
+
+
+@dataclass(slots=True)
+class PageLayout:
+    """The columns of page ``number`` in reading order. ``label`` is the page's name in the file."""
+
+    number: int
+    label: str | None = None
+    columns: list[Column] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[Line]:
+        """The lines of all columns."""
+        return [line for column in self.columns for line in column]
+
+
+def layout_of(page: pypdfium2.PdfPage, number: int, label: str | None) -> PageLayout:
+    """Return the layout of ``page``. Text in its main direction comes first, text across the page last."""
+    by_turn: dict[int, list[Word]] = {}
+    for word in words_of(page):
+        by_turn.setdefault(word.turn, []).append(word)
+    layout = PageLayout(number, label)
+    for turn in sorted(by_turn, key=lambda each: (each == DIAGONAL, -len(by_turn[each]))):
+        layout.columns += _columns(segments_of(by_turn[turn]), turn, number)
+    return layout
+
+
+def _columns(segments: Sequence[Segment], turn: int, page: int) -> list[Column]:
+    columns = []
+    for part in columns_of(segments):
+        lines = [line for line in (line_of(row, turn, page) for row in rows_of(part)) if line is not None]
+        if lines:
+            columns.append(lines)
+    return columns

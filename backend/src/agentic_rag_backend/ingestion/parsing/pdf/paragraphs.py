@@ -1,0 +1,136 @@
+"""From lines to paragraphs: where one ends, and what joins its lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+
+from agentic_rag_backend.ingestion.parsing.pdf.lines import Line
+
+WRAPPED, BROKEN, HYPHENATED = " ", "\n", ""
+"""What joins two lines: the end of a line in a sentence, one that the author meant, and one inside a word."""
+_PITCH = 1.3
+"""A distance of lines above the usual one by this factor separates paragraphs."""
+_WIDEST_PITCH = 2.0
+"""Font sizes between lines of a paragraph, whatever is usual."""
+_SIZE_CHANGE = 0.08
+"""Share by which font sizes of a paragraph differ."""
+_LARGE_CHANGE = 0.2
+"""The same for lines at the usual distance: one may be in another font."""
+_REGULAR = 1.05
+_INDENT = 0.8
+_WIDE = 0.6
+_SPACE = 0.25
+"""Width of a space in font sizes."""
+_ITEM = re.compile(r"(?:[•‣◦▪■●○–—*·-]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)])\s")
+_OF_CONTENTS = re.compile(r" \.\.\. ?\S{1,8}$")
+"""The end of a line of a table of contents: leaders and a page."""
+_ENDS_SENTENCE = re.compile(r"[.!?:;…。！？][\"'”’)\]]*$")
+
+
+@dataclass(slots=True)
+class Paragraph:
+    """Lines of one or more columns. ``joins[i]`` stands between the lines ``i`` and ``i + 1``.
+
+    ``open_end`` says whether its last line is full, so that the next column may continue it.
+    """
+
+    lines: list[Line]
+    joins: list[str] = field(default_factory=list)
+    open_end: bool = False
+
+    @property
+    def size(self) -> float:
+        """Font size of most of its text."""
+        return max(self.lines, key=lambda line: len(line.text)).size
+
+
+def paragraphs_of(columns: Iterable[Sequence[Line]]) -> list[Paragraph]:
+    """Return the paragraphs of columns in reading order. A paragraph may continue in the next column or on the next page."""
+    found: list[Paragraph] = []
+    for column in columns:
+        wide = _wide(column)
+        for number, paragraph in enumerate(p for block in _blocks(column) for p in _paragraphs(block, wide)):
+            before = found[-1] if found else None
+            if number == 0 and before is not None and _goes_on(before, paragraph):
+                before.joins += [HYPHENATED if before.lines[-1].hyphen else WRAPPED, *paragraph.joins]
+                before.lines += paragraph.lines
+                before.open_end = paragraph.open_end
+            else:
+                found.append(paragraph)
+    return found
+
+
+def _goes_on(before: Paragraph, after: Paragraph) -> bool:
+    last, first = before.lines[-1], after.lines[0]
+    if abs(before.size - after.size) > _SIZE_CHANGE * before.size or last.turn != first.turn or not first.text[0].islower():
+        return False
+    return last.hyphen or (before.open_end and _ENDS_SENTENCE.search(last.text) is None)
+
+
+def _blocks(column: Sequence[Line]) -> list[list[Line]]:
+    """Return the lines of a column in blocks, which a wider distance or another font size separates."""
+    pitches = [_middle(one) - _middle(other) for one, other in pairwise(column)]
+    close = [pitch for line, pitch in zip(column, pitches, strict=False) if 0 < pitch < _WIDEST_PITCH * line.size]
+    usual = median(close) if close else 0.0
+    blocks: list[list[Line]] = []
+    for index, line in enumerate(column):
+        before = column[index - 1]
+        if index and not _apart(before, line, pitches[index - 1], usual):
+            blocks[-1].append(line)
+        else:
+            blocks.append([line])
+    return blocks
+
+
+def _apart(before: Line, line: Line, pitch: float, usual: float) -> bool:
+    change = abs(before.size - line.size) / max(before.size, line.size)
+    if change > _LARGE_CHANGE or (change > _SIZE_CHANGE and pitch > _REGULAR * usual):
+        return True
+    return not -before.size < pitch <= min(max(_PITCH * usual, 1.05 * line.size), _WIDEST_PITCH * line.size)
+
+
+def _middle(line: Line) -> float:
+    return (line.box[1] + line.box[3]) / 2
+
+
+def _wide(column: Sequence[Line]) -> float:
+    """Return how far to the right a block of the column must reach for its lines to be full. Code and addresses do not."""
+    left, right = min(line.box[0] for line in column), max(line.box[2] for line in column)
+    return left + _WIDE * (right - left)
+
+
+def _paragraphs(block: Sequence[Line], wide: float) -> list[Paragraph]:
+    left, right = min(line.box[0] for line in block), max(line.box[2] for line in block)
+    found = [Paragraph([block[0]])]
+    for before, line in pairwise(block):
+        full = right >= wide and _full(before, right, line.first_width)
+        if _indented(before, line, left) and (not full or _ENDS_SENTENCE.search(before.text)):
+            found.append(Paragraph([line]))
+            continue
+        found[-1].joins.append(_join(before, line, full=full))
+        found[-1].lines.append(line)
+    last = found[-1].lines[-1]
+    found[-1].open_end = last.box[2] >= left + 0.85 * (right - left)
+    return found
+
+
+def _full(line: Line, right: float, next_width: float) -> bool:
+    """Whether the next word has no room in ``line``."""
+    return line.box[2] + _SPACE * line.size + next_width > right
+
+
+def _indented(before: Line, line: Line, left: float) -> bool:
+    """Whether ``line`` begins a paragraph by its indent."""
+    return line.box[0] >= left + _INDENT * line.size and before.box[0] < line.box[0] - _INDENT * line.size
+
+
+def _join(before: Line, line: Line, *, full: bool) -> str:
+    if (_ITEM.match(line.text) and not before.hyphen) or _OF_CONTENTS.search(before.text):
+        return BROKEN
+    if before.hyphen and line.text[0].isalnum():
+        return HYPHENATED
+    return WRAPPED if full else BROKEN
