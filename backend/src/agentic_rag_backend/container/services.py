@@ -37,9 +37,7 @@ from agentic_rag_backend.generation.claims.registry import VerifierParts, verifi
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
-from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.previewing import ChunkPreviews
 from agentic_rag_backend.ingestion.reading import IsolatedReader
 from agentic_rag_backend.ingestion.reconciliation.rounds import ReconciledStores
 from agentic_rag_backend.ingestion.reconciliation.rounds import Services as ReconciledServices
@@ -266,15 +264,6 @@ class Container:
             relay=self.relay,
             options=ingestion_options(self.settings),
         )
-
-    @cached_property
-    def previews(self) -> ChunkPreviews:
-        """Previews the chunks of documents."""
-        return ChunkPreviews(self.catalogue.documents, self.blobs, self._chunk_reader)
-
-    @cached_property
-    def _chunk_reader(self) -> ChunkReader:
-        return ChunkReader(IsolatedReader(self._adapters.isolation))
 
     @cached_property
     def _computation(self) -> Computation:

@@ -49,7 +49,7 @@ class TextBuilder:
 
     def table(self, rows: Sequence[Sequence[str]], places: Sequence[Mapping[str, Any]] = (), *, header: bool = True) -> None:
         """Add a table in Markdown, a row a line. The first row is its header, unless ``header`` is false."""
-        filled = [[_clean(cell).strip().translate(_UNSAFE_IN_CELL) for cell in row] for row in rows]
+        filled = [[each.strip() for each in row] if _is_plain(row) else [_cell(each) for each in row] for row in rows]
         width = max((len(row) for row in filled), default=0)
         if not width or not any(any(row) for row in filled):
             return
@@ -57,7 +57,7 @@ class TextBuilder:
         lines = [(_row(row, width), place) for row, place in zip(filled, where, strict=True)]
         rule: tuple[str, Mapping[str, Any]] = (_row(["---"] * width, width), {})
         lines = [lines[0], rule, *lines[1:]] if header else [(_row([""] * width, width), {}), rule, *lines]
-        self.lines(lines)
+        self._add(lines)
 
     def build(self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None) -> ParsedDocument:
         """Return the document.
@@ -75,6 +75,10 @@ class TextBuilder:
             regions=tuple(self._regions),
         )
 
+    def _add(self, lines: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        for number, (text, where) in enumerate(lines):
+            self._append(text, where, between="\n" if number else "\n\n")
+
     def _next_block(self) -> int:
         return self._length + 2 if self._parts else 0
 
@@ -91,6 +95,16 @@ class TextBuilder:
 def _clean(text: str) -> str:
     r"""Return a text that can be stored, with lines ended by ``\n``."""
     return storable(text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _is_plain(row: Sequence[str]) -> bool:
+    """Return whether a row's cells can be written as they are. Most rows can, and one search is cheaper than one a cell."""
+    joined = "".join(row)
+    return joined.isascii() and joined.isprintable() and "|" not in joined
+
+
+def _cell(text: str) -> str:
+    return _clean(text).strip().translate(_UNSAFE_IN_CELL)
 
 
 def _row(cells: Sequence[str], width: int) -> str:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import cast
 
 from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, storable
-from agentic_rag_backend.domain.media_types import CSV, MARKDOWN, PDF, TEXT, unsupported
+from agentic_rag_backend.domain.media_types import CSV, MARKDOWN, PDF, TEXT, XLSX, unsupported
 from agentic_rag_backend.ingestion.parsing.base import Parser, Preview
 
 PARSERS: Mapping[str, str] = {
@@ -17,11 +17,12 @@ PARSERS: Mapping[str, str] = {
     MARKDOWN: "markdown:MarkdownParser",
     CSV: "delimited:DelimitedParser",
     PDF: "pdf.parser:PdfParser",
+    XLSX: "office.xlsx:XlsxParser",
 }
 """The module and class of each parser. It is imported with the first document of its type: some libraries are large."""
 
-_LINE_AS_TITLE_CHARACTERS = 80
 _UNTITLED = "Untitled document"
+_LINE_AS_TITLE_CHARACTERS = 80
 
 
 def parser_of(media_type: str) -> Parser:

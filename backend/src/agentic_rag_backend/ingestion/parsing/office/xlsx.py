@@ -1,0 +1,133 @@
+"""XLSX: a heading for each visible sheet, and its tables row by row with their ranges of cells."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import posixpath
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import python_calamine
+from python_calamine import CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
+
+from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
+from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+from agentic_rag_backend.ingestion.parsing.containers import Container, xml_tree
+from agentic_rag_backend.ingestion.parsing.office import package
+from agentic_rag_backend.ingestion.parsing.office.extent import Positions, bounded
+from agentic_rag_backend.ingestion.parsing.office.tables import Block, Row, add_block
+from agentic_rag_backend.ingestion.parsing.office.values import shown
+
+MAX_CELLS = 2_000_000
+"""Cells with a value, in all visible sheets."""
+MAX_SHEETS = 1_000
+
+_WORKBOOK = "xl/workbook.xml"
+_RELATIONSHIP_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+
+
+class XlsxParser:
+    """Parser of workbooks. Formulas have the values that were saved with them; hidden sheets are left out."""
+
+    def check(self, head: bytes, *, whole: bool) -> Preview:
+        """Open the package and read its title."""
+        return package.checked(head, _WORKBOOK, whole=whole)
+
+    def parse(self, content: bytes) -> ParsedDocument:
+        """Return the sheets one after the other."""
+        container = Container(content)
+        package.require(container, _WORKBOOK)
+        title, metadata = package.core_properties(container)
+        builder = TextBuilder()
+        with _calamine_errors(), package.damage_is_reported("workbook"):
+            hidden = _add_sheets(builder, *_bounded_sheets(package.copied(container)))
+        return builder.build(title=title, metadata={**metadata, **({"hidden_sheets": hidden} if hidden else {})})
+
+    def restore(self, text: str) -> ParsedDocument:
+        """Return ``text``; which lines are the names of sheets is not known."""
+        return ParsedDocument(text=text)
+
+
+def _add_sheets(builder: TextBuilder, copy: bytes, positions: dict[str, Positions]) -> list[str]:
+    """Add the visible sheets, and return the names of the hidden ones."""
+    workbook = CalamineWorkbook.from_filelike(io.BytesIO(copy))
+    hidden, filled = [], 0
+    for sheet in workbook.sheets_metadata:
+        if sheet.visible is not SheetVisibleEnum.Visible:
+            hidden.append(sheet.name)
+        elif sheet.typ is SheetTypeEnum.WorkSheet:
+            blocks = _blocks(workbook, sheet.name, positions.get(sheet.name, Positions()), MAX_CELLS - filled)
+            for number, block in enumerate(blocks):
+                if number == 0:
+                    builder.heading(1, sheet.name, sheet=sheet.name)
+                add_block(builder, block, sheet.name)
+                filled += block.filled
+    return hidden
+
+
+def _blocks(workbook: CalamineWorkbook, name: str, positions: Positions, most: int) -> Iterator[Block]:
+    """Yield the rows between empty rows. They may have ``most`` cells with a value."""
+    sheet = workbook.get_sheet_by_name(name)
+    if sheet.start is None:
+        return
+    first_column, rows, filled = sheet.start[1], list[Row](), 0
+    for index, values in enumerate(sheet.iter_rows()):
+        cells = [shown(value) for value in values]
+        count = len(cells) - cells.count("")
+        number = positions.row(index) if count else -1
+        if rows and number != rows[-1][0] + 1:
+            yield Block(rows, filled, first_column, positions)
+            rows, filled = [], 0
+        if count:
+            rows.append((number, cells))
+            filled, most = filled + count, most - count
+        if most < 0:
+            raise ResourceLimit(f"the workbook has more than {MAX_CELLS} cells with a value, which is the limit")
+    if rows:
+        yield Block(rows, filled, first_column, positions)
+
+
+def _bounded_sheets(copy: bytes) -> tuple[bytes, dict[str, Positions]]:
+    """Return the package with compacted sheets where one spans too many cells, and the positions in these by name."""
+    with zipfile.ZipFile(io.BytesIO(copy)) as opened:
+        changed: dict[str, bytes] = {}
+        positions: dict[str, Positions] = {}
+        for name, part in _parts(opened):
+            xml = opened.read(part)
+            changed_xml, positions[name] = bounded(xml, name)
+            if changed_xml is not xml:
+                changed[part] = changed_xml
+        if not changed:
+            return copy, positions
+        target = io.BytesIO()
+        with zipfile.ZipFile(target, "w") as written:
+            for part in opened.namelist():
+                written.writestr(part, changed[part] if part in changed else opened.read(part))
+    return target.getvalue(), positions
+
+
+def _parts(opened: zipfile.ZipFile) -> list[tuple[str, str]]:
+    """Return the name and the part of each sheet."""
+    relationships = xml_tree(opened.read("xl/_rels/workbook.xml.rels"), "xl/_rels/workbook.xml.rels")
+    targets = {each.get("Id"): posixpath.normpath(posixpath.join("/xl", each.get("Target") or "")) for each in relationships}
+    sheets = [each for each in xml_tree(opened.read(_WORKBOOK), _WORKBOOK).iter("{*}sheet") if each.get("name")]
+    if len(sheets) > MAX_SHEETS:
+        raise ResourceLimit(f"the workbook has {len(sheets)} sheets; the limit is {MAX_SHEETS}")
+    found = [(each.get("name") or "", targets.get(each.get(_RELATIONSHIP_ID), "").lstrip("/")) for each in sheets]
+    return [(name, part) for name, part in found if part in opened.NameToInfo]
+
+
+@contextlib.contextmanager
+def _calamine_errors() -> Iterator[Any]:
+    """Turn errors of the library into `UnreadableDocument`, a panic of its Rust code included: that is no `Exception`."""
+    try:
+        yield
+    except (python_calamine.CalamineError, python_calamine.ZipError, python_calamine.XmlError) as error:
+        raise UnreadableDocument(f"the workbook is damaged: {str(error)[:200]}") from None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise UnreadableDocument("the workbook is damaged: its sheets cannot be read") from None

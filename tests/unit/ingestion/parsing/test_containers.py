@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import io
+import warnings
+import zipfile
+
+import pytest
+from office_files import zipped
+
+from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
+from agentic_rag_backend.ingestion.parsing import containers
+from agentic_rag_backend.ingestion.parsing.containers import Container, xml_tree
+
+
+def test_members_are_read() -> None:
+    container = Container(zipped({"a.xml": "<a>é</a>", "folder/": "", "folder/b.txt": b"b"}))
+    assert list(container.names) == ["a.xml", "folder/b.txt"]
+    assert container.tree("a.xml").text == "é"
+    assert container.read("folder/b.txt") == b"b"
+    with pytest.raises(UnreadableDocument, match="no member 'c'"):
+        container.read("c")
+
+
+def two_members_of_one_name() -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as written, warnings.catch_warnings(action="ignore"):
+        written.writestr("a", "1")
+        written.writestr("a", "2")
+    return target.getvalue()
+
+
+def encrypted() -> bytes:
+    content = bytearray(zipped({"a": "text"}))
+    content[6] |= 1
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    return bytes(content)
+
+
+def compressed_by_lzma() -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_LZMA) as written:
+        written.writestr("a", "1")
+    return target.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PK\x03\x04", "damaged"),
+        (zipped({"a": "text" * 100})[:-30], "damaged"),
+        (zipped({"../a": "1"}), "leads out"),
+        (zipped({"/etc/a": "1"}), "leads out"),
+        (zipped({"a\\..\\b": "1"}), "leads out"),
+        (two_members_of_one_name(), "two members"),
+        (encrypted(), "encrypted"),
+        (compressed_by_lzma(), "Deflate"),
+        (zipped({str(number): "" for number in range(10_001)}), "10001 members; the limit is 10000"),
+    ],
+    ids=["signature", "truncated", "parent", "root", "backslash", "duplicate", "encrypted", "lzma", "many"],
+)
+def test_hostile_containers_are_refused(content: bytes, message: str) -> None:
+    with pytest.raises(UnreadableDocument, match=message):
+        Container(content)
+
+
+def lying(content: bytes, size: int) -> bytes:
+    """Return a ZIP file whose directory states that its member has another size."""
+    changed = bytearray(content)
+    directory = changed.index(b"PK\x01\x02")
+    changed[directory + 24 : directory + 28] = size.to_bytes(4, "little")
+    return bytes(changed)
+
+
+def test_bombs_stop_early() -> None:
+    bomb = zipped({"a": bytes(100_000_000)})
+    container = Container(bomb)
+    with pytest.raises(ResourceLimit, match="more than 200 times its size"):
+        container.read("a")
+    assert container._unzipped <= containers.RATIO_FROM_BYTES + containers._BLOCK_BYTES
+    with pytest.raises(UnreadableDocument):
+        Container(lying(bomb, 10)).read("a")
+
+
+def test_all_members_together_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(containers, "MAX_UNZIPPED_BYTES", 5 * 1024 * 1024)
+    container = Container(zipped({str(number): bytes(1024 * 1024) for number in range(6)}))
+    with pytest.raises(ResourceLimit, match="more than 5 MiB"):
+        [container.read(name) for name in container.names]
+
+
+LAUGHS = '<!DOCTYPE a [<!ENTITY b "ha"><!ENTITY c "&b;&b;&b;">]><a>&c;</a>'
+EXTERNAL = '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'
+
+
+@pytest.mark.parametrize(
+    ("xml", "message"),
+    [
+        (LAUGHS.encode(), "DOCTYPE"),
+        (EXTERNAL.encode(), "DOCTYPE"),
+        (LAUGHS.encode("utf-16"), "DOCTYPE"),
+        (EXTERNAL.encode("utf-16-be"), "DOCTYPE"),
+        (b"<a>" * 300 + b"</a>" * 300, "not valid"),
+        (b"<a>", "not valid"),
+        (b"", "not valid"),
+        (b"<a>\x00</a>", "not valid"),
+    ],
+    ids=["entities", "external", "utf-16", "utf-16-be", "deep", "open", "empty", "NUL"],
+)
+def test_hostile_xml_is_refused(xml: bytes, message: str) -> None:
+    with pytest.raises(UnreadableDocument, match=message):
+        xml_tree(xml, "a.xml")
