@@ -121,15 +121,13 @@ def media_type_of(declared: str | None, file_name: str | None, head: bytes = b""
     describes.
 
     Raises:
-        UnsupportedMediaType: no parser reads it; the message lists the supported types.
-        UnreadableDocument: the content is known, and no parser reads it.
+        UnsupportedMediaType: no parser reads it; the message says what it is, or lists the supported types.
+        UnreadableDocument: the content is not of the type that the name or the declaration says.
     """
     if found := _by_content(head):
         return found
-    given = (declared or "").partition(";")[0].strip().lower()
-    given = _BY_ALIAS.get(given, given)
-    suffix = PurePath((file_name or "").replace("\\", "/")).suffix.lower()
-    named = given if given in FORMATS and given not in _UNSPECIFIC else BY_SUFFIX.get(suffix)
+    given, suffix = _given(declared, file_name)
+    named = _named(given, suffix)
     if named is None and given not in _UNSPECIFIC:
         raise unsupported(given)
     if named is None and not (given == TEXT or (not given and not suffix)):
@@ -152,18 +150,38 @@ _BINARY: Mapping[str, str] = {
 }
 
 
+def contradiction(declared: str | None, file_name: str | None, head: bytes) -> str | None:
+    """Return a warning if the content shows another type than the declared type or the name. The content decides."""
+    found, named = _by_content(head), _named(*_given(declared, file_name))
+    if found is None or named in {None, found}:
+        return None
+    return f"the file is {found} by its content, not {named} as its name or its declared type says; it is read as {found}"
+
+
+def _given(declared: str | None, file_name: str | None) -> tuple[str, str]:
+    """Return the declared media type without parameters, and the suffix of the name."""
+    given = (declared or "").partition(";")[0].strip().lower()
+    return _BY_ALIAS.get(given, given), PurePath((file_name or "").replace("\\", "/")).suffix.lower()
+
+
+def _named(given: str, suffix: str) -> str | None:
+    return given if given in FORMATS and given not in _UNSPECIFIC else BY_SUFFIX.get(suffix)
+
+
 def _by_content(head: bytes) -> str | None:
     """Return the media type that the content itself shows; None if it shows none."""
     for signature, kind in _UNREADABLE.items():
         if head.startswith(signature):
-            raise UnreadableDocument(f"the file is {kind}, which is not supported")
+            raise UnsupportedMediaType(f"the file is {kind}, which cannot be read")
     for signature, media_type in _SIGNATURES.items():
         if head.startswith(signature):
             return media_type
     if head.startswith(_ZIP):
         found = next((each for each in map(_zipped, _ZIPPED.finditer(head)) if each), None)
         if found is None:
-            raise UnreadableDocument("the file is a ZIP archive without a document that can be read; upload its files")
+            raise UnsupportedMediaType(
+                "the file is a ZIP archive without a document that can be read; upload its files one by one"
+            )
         return found
     return PDF if b"%PDF-" in head[:PDF_BEGINNING] and b"\x00" not in head[:16] else None
 

@@ -180,9 +180,7 @@ def test_media_types(declared: str | None, name: str | None, expected: str) -> N
     assert media_type_of(declared, name) == expected
 
 
-@pytest.mark.parametrize(
-    ("declared", "name"), [("application/msword", "a"), (None, "a.doc"), ("application/octet-stream", None)]
-)
+@pytest.mark.parametrize(("declared", "name"), [("application/msword", "a"), (None, "a.doc"), ("application/octet-stream", None)])
 def test_errors_of_unsupported_types_list_the_supported_ones(declared: str | None, name: str | None) -> None:
     with pytest.raises(UnsupportedMediaType, match=r"text/plain \(\.txt, \.text\), text/markdown \(\.md, \.markdown\)"):
         media_type_of(declared, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, Self
 
@@ -126,9 +127,10 @@ class SubmittedView(View):
     unchanged: bool = False
     file: str | None = None
     error: dict[str, Any] | None = None
+    warnings: list[str] = Field(default=[], description="such as: the content shows another type than the name")
 
     @classmethod
-    def of(cls, submitted: Submitted, *, file: str | None = None) -> SubmittedView:
+    def of(cls, submitted: Submitted, *, file: str | None = None, warnings: Sequence[str] = ()) -> SubmittedView:
         """Return the view of a submission."""
         return cls(
             document_id=submitted.document.id,
@@ -136,6 +138,7 @@ class SubmittedView(View):
             state="unchanged" if submitted.unchanged else submitted.document.state.value,
             unchanged=submitted.unchanged,
             file=file,
+            warnings=list(warnings),
         )
 
 
