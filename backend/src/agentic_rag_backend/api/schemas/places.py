@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
-from agentic_rag_backend.domain.location import Region, enclosing
+from agentic_rag_backend.domain.location import Box, Region, enclosing
 
 _BOX = "left, bottom, right, top in points from the lower left corner of the page before it is rotated"
 
@@ -18,7 +18,7 @@ class RegionView(View):
     end_char: int
     page: int | None
     page_label: str | None
-    bbox: tuple[float, float, float, float] | None = Field(description=_BOX)
+    bbox: Box | None = Field(description=_BOX)
     sheet: str | None
     cells: str | None
 
@@ -30,7 +30,7 @@ class RegionView(View):
             end_char=region.end_char,
             page=region.page,
             page_label=region.label,
-            bbox=region.box,
+            bbox=_rounded(region.box),
             sheet=region.sheet,
             cells=region.cells,
         )
@@ -41,7 +41,7 @@ class FilePlace(View):
 
     page: int | None = Field(description="page, slide or chapter from 1; null if the file has none")
     page_label: str | None = Field(description="what the file calls the page, such as `iv`")
-    bbox: tuple[float, float, float, float] | None = Field(description=f"box around the text on this page: {_BOX}")
+    bbox: Box | None = Field(description=f"box around the text on this page: {_BOX}")
     sheet: str | None = Field(description="sheet of a workbook")
     cells: str | None = Field(description="range of cells in the sheet, such as `A2:D5`")
     regions: list[RegionView] = Field(description="lines, shapes or rows of the text in the file")
@@ -57,11 +57,16 @@ def file_place(regions: Sequence[Region]) -> dict[str, Any]:
     return {
         "page": first.page,
         "page_label": first.label,
-        "bbox": enclosing(same),
+        "bbox": _rounded(enclosing(same)),
         "sheet": first.sheet,
         "cells": _spanning(ranges) if ranges else None,
         "regions": [RegionView.of(region) for region in regions],
     }
+
+
+def _rounded(box: Box | None) -> Box | None:
+    """Return the box to a hundredth of a point."""
+    return None if box is None else (round(box[0], 2), round(box[1], 2), round(box[2], 2), round(box[3], 2))
 
 
 def _spanning(ranges: Sequence[str]) -> str:
