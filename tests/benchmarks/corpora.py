@@ -20,19 +20,27 @@ async def ingest(
     services: Container, tenant: TenantId, passages: Sequence[CorpusPassage], *, media_type: str = "text/plain"
 ) -> dict[str, float]:
     """Ingest passages into an empty tenant. Return the figures."""
+    uploads = (
+        Upload(content=passage.text.encode(), media_type=media_type, title=passage.title or None, key=passage.id)
+        for passage in passages
+    )
+    return await ingest_uploads(services, tenant, list(uploads))
+
+
+async def ingest_uploads(services: Container, tenant: TenantId, uploads: Sequence[Upload]) -> dict[str, float]:
+    """Ingest documents. Return the figures."""
     before = services.embedder.stats
     started = time.perf_counter()
     slots = asyncio.Semaphore(SUBMITTED_AT_ONCE)
     held = (await services.catalogue.documents.counts(tenant))["documents_ready"]
 
-    async def submit(passage: CorpusPassage) -> None:
+    async def submit(upload: Upload) -> None:
         async with slots:
-            upload = Upload(content=passage.text.encode(), media_type=media_type, title=passage.title or None, key=passage.id)
             await services.ingestion.submit(tenant, upload)
 
-    await asyncio.gather(*(submit(passage) for passage in passages))
+    await asyncio.gather(*map(submit, uploads))
     submitted_s = time.perf_counter() - started
-    while (await services.catalogue.documents.counts(tenant))["documents_ready"] < held + len(passages):
+    while (await services.catalogue.documents.counts(tenant))["documents_ready"] < held + len(uploads):
         await asyncio.sleep(0.25)
         if time.perf_counter() - started > LONGEST_S:
             raise SystemExit(f"not ingested within an hour: {await services.catalogue.documents.counts(tenant)}")
@@ -41,7 +49,7 @@ async def ingest(
     counts = await services.catalogue.documents.counts(tenant)
     embedder_s = after.busy_s - before.busy_s
     return {
-        "documents": len(passages),
+        "documents": len(uploads),
         "chunks": counts["chunks"],
         "submit_s": round(submitted_s, 2),
         "total_s": round(total_s, 2),
