@@ -1,6 +1,6 @@
 """Measures parsing by format, and the ingestion of many files of mixed formats.
 
-Each format gets a file made of the example documents by a real writer, and the files of ``--files FOLDER``. Each file is parsed in
+Each format gets a file made of the example documents by a real writer. ``--files FOLDER`` adds real files. Each file is parsed in
 a process of its own, whose processor time and memory are those of the parser. Writes ``results/formats.json`` and ``.md``.
 """
 
