@@ -35,6 +35,7 @@ class Case:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int = 404
+    owner_status: int = 200
 
 
 NO_ID: tuple[Case, ...] = ()
@@ -91,6 +92,11 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     ),
     "DELETE /documents/{document_id}": (Case("document"), Case("job"), Case("document", "If-Match", headers={"If-Match": '"x"'})),
     "GET /documents/{document_id}/content": (Case("document"), Case("chunk")),
+    "GET /documents/{document_id}/pages/{page}": (Case("document", owner_status=404), Case("chunk")),
+    "GET /documents/{document_id}/pages/{page}/image": (
+        Case("document", owner_status=415),
+        Case("document", "highlight", query={"highlight": "1,2,3,4"}),
+    ),
     "GET /documents/{document_id}/chunks": (Case("document"), Case("document", "limit", query={"limit": "1"})),
     "POST /documents/{document_id}/chunks": (
         Case("document", "path", {"chunk_size": 50, "overlap": 0}),
@@ -221,7 +227,7 @@ def _readable() -> list[Any]:
     """Return the rows that only read, with the kind of id that the route needs."""
     rows = []
     for route, cases in CASES.items():
-        wanted = _RIGHT.get("".join(re.findall(r"\{(\w+)\}", route))) if route.startswith("GET ") else None
+        wanted = _RIGHT.get("".join(re.findall(r"\{(\w+_id)\}", route))) if route.startswith("GET ") else None
         rows += [pytest.param(route, case, id=route) for case in cases if case.kind == wanted and not case.query]
     return rows
 
@@ -229,7 +235,7 @@ def _readable() -> list[Any]:
 @pytest.mark.parametrize(("route", "case"), _readable())
 async def test_the_owner_finds_it(world: World, ids: dict[str, str], route: str, case: Case) -> None:
     """The cases would prove nothing with ids that do not exist."""
-    assert (await _asked(world.beta, route, case, ids[case.kind]))[0] == 200
+    assert (await _asked(world.beta, route, case, ids[case.kind]))[0] == case.owner_status
 
 
 async def _asked(client: Client, route: str, case: Case, id: str) -> tuple[int, str]:
@@ -239,7 +245,7 @@ async def _asked(client: Client, route: str, case: Case, id: str) -> tuple[int, 
     def put(value: Any) -> Any:
         return json.loads(json.dumps(value).replace("{id}", id))
 
-    filled = re.sub(r"\{\w+\}", id, path)
+    filled = re.sub(r"\{\w+\}", id, path.replace("{page}", "1"))
     if path.startswith("/health"):
         filled = "/" + filled
     body = {} if case.body is None else {"json": put(case.body)}

@@ -38,6 +38,7 @@ from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
 from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.pages import DocumentPages
 from agentic_rag_backend.ingestion.reading import IsolatedReader
 from agentic_rag_backend.ingestion.reconciliation.rounds import ReconciledStores
 from agentic_rag_backend.ingestion.reconciliation.rounds import Services as ReconciledServices
@@ -264,6 +265,11 @@ class Container:
             relay=self.relay,
             options=ingestion_options(self.settings),
         )
+
+    @cached_property
+    def pages(self) -> DocumentPages:
+        """Reads single pages of documents."""
+        return DocumentPages(self.catalogue.documents, self.blobs, self._adapters.isolation)
 
     @cached_property
     def _computation(self) -> Computation:

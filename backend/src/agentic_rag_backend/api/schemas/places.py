@@ -10,7 +10,7 @@ from pydantic import Field
 from agentic_rag_backend.api.schemas.base import View
 from agentic_rag_backend.domain.location import Box, Region, enclosing
 
-_BOX = "left, bottom, right, top in points from the lower left corner of the page before it is rotated"
+BOX_DESCRIPTION = "left, bottom, right, top in points from the lower left corner of the page before it is rotated"
 
 
 class RegionView(View):
@@ -18,7 +18,7 @@ class RegionView(View):
     end_char: int
     page: int | None
     page_label: str | None
-    bbox: Box | None = Field(description=_BOX)
+    bbox: Box | None = Field(description=BOX_DESCRIPTION)
     sheet: str | None
     cells: str | None
 
@@ -41,7 +41,7 @@ class FilePlace(View):
 
     page: int | None = Field(description="page, slide or chapter from 1; null if the file has none")
     page_label: str | None = Field(description="what the file calls the page, such as `iv`")
-    bbox: Box | None = Field(description=f"box around the text on this page: {_BOX}")
+    bbox: Box | None = Field(description=f"box around the text on this page: {BOX_DESCRIPTION}")
     sheet: str | None = Field(description="sheet of a workbook")
     cells: str | None = Field(description="range of cells in the sheet, such as `A2:D5`")
     regions: list[RegionView] = Field(description="lines, shapes or rows of the text in the file")

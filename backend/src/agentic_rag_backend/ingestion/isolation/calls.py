@@ -8,11 +8,12 @@ from typing import Any
 
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
 from agentic_rag_backend.domain.graph import Extraction
+from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
-from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.parsing.registry import parser_of, title_of
+from agentic_rag_backend.ingestion.parsing.base import PageFrame, ParsedDocument
+from agentic_rag_backend.ingestion.parsing.registry import parser_of, renderer_of, title_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Tokenizer
 
@@ -50,4 +51,14 @@ def extract(resources: WorkerResources, title: str, chunks: Sequence[Chunk]) -> 
     return resources.extractor.extract_document(title, chunks)
 
 
-CALLS: Mapping[str, Callable[..., Any]] = {"check": check, "read": read, "extract": extract}
+def frame(_: WorkerResources, content: bytes, media_type: str, number: int) -> PageFrame:
+    """Return the visible part of a page and its rotation."""
+    return renderer_of(media_type).frame(content, number)
+
+
+def picture(_: WorkerResources, content: bytes, media_type: str, number: int, scale: float, boxes: Sequence[Box]) -> bytes:
+    """Return a PNG of a page with ``boxes`` highlighted."""
+    return renderer_of(media_type).picture(content, number, scale, boxes)
+
+
+CALLS: Mapping[str, Callable[..., Any]] = {"check": check, "read": read, "extract": extract, "frame": frame, "picture": picture}

@@ -13,6 +13,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import (
     AgenticRagError,
     InvalidRequest,
+    NotFound,
     ResourceLimit,
     StoreUnavailable,
     UnreadableDocument,
@@ -39,7 +40,7 @@ _UNPACKED_IN_LOOP_BYTES = 256 * 1024
 _TRIES = 3
 
 _REFUSALS: dict[str, type[AgenticRagError]] = {
-    each.__name__: each for each in (UnreadableDocument, UnsupportedMediaType, InvalidRequest)
+    each.__name__: each for each in (UnreadableDocument, UnsupportedMediaType, InvalidRequest, NotFound)
 }
 _log = get_logger(__name__)
 

@@ -12,7 +12,7 @@ from typing import Any
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction
 from agentic_rag_backend.domain.location import Location, Region
-from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument
+from agentic_rag_backend.ingestion.parsing.base import Heading, PageFrame, ParsedDocument
 
 HEADER = struct.Struct("!BQ")
 PROTOCOL = pickle.HIGHEST_PROTOCOL
@@ -28,6 +28,7 @@ _READABLE: Mapping[tuple[str, str], type] = {
         Failure,
         Heading,
         Location,
+        PageFrame,
         ParsedDocument,
         Region,
     )

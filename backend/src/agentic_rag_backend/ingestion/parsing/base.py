@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agentic_rag_backend.domain.location import Region
+from agentic_rag_backend.domain.location import Box, Region
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,31 @@ class Preview:
 
     title: str | None
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFrame:
+    """The part of a page that is shown. ``rotation`` is in degrees, clockwise."""
+
+    box: Box
+    rotation: int
+
+
+class Renderer(Protocol):
+    """Draws the pages of one kind of file. Pure and blocking, as a `Parser`.
+
+    Both methods raise `UnreadableDocument`, and `NotFound` if there is no page ``number``, which counts from 1.
+    """
+
+    def frame(self, content: bytes, number: int) -> PageFrame:
+        """Return the visible part of a page and its rotation."""
+
+    def picture(self, content: bytes, number: int, scale: float, boxes: Sequence[Box]) -> bytes:
+        """Return a PNG of a page with ``scale`` pixels a point, with ``boxes`` highlighted.
+
+        Raises:
+            InvalidRequest: the picture would be too large.
+        """
 
 
 class Parser(Protocol):

@@ -10,7 +10,8 @@ from typing import cast
 
 from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, storable
 from agentic_rag_backend.domain.media_types import CSV, MARKDOWN, PDF, TEXT, XLSX, unsupported
-from agentic_rag_backend.ingestion.parsing.base import Parser, Preview
+from agentic_rag_backend.errors import UnsupportedMediaType
+from agentic_rag_backend.ingestion.parsing.base import Parser, Preview, Renderer
 
 PARSERS: Mapping[str, str] = {
     TEXT: "text:TextParser",
@@ -20,6 +21,8 @@ PARSERS: Mapping[str, str] = {
     XLSX: "office.xlsx:XlsxParser",
 }
 """The module and class of each parser. It is imported with the first document of its type: some libraries are large."""
+RENDERERS: Mapping[str, str] = {PDF: "pdf.rendering:PdfRenderer"}
+"""The module and class of each renderer."""
 
 _UNTITLED = "Untitled document"
 _LINE_AS_TITLE_CHARACTERS = 80
@@ -33,13 +36,24 @@ def parser_of(media_type: str) -> Parser:
     """
     if media_type not in PARSERS:
         raise unsupported(media_type)
-    return _loaded(PARSERS[media_type])
+    return cast(Parser, _loaded(PARSERS[media_type]))
+
+
+def renderer_of(media_type: str) -> Renderer:
+    """Return the renderer of ``media_type``.
+
+    Raises:
+        UnsupportedMediaType: there is none.
+    """
+    if media_type not in RENDERERS:
+        raise UnsupportedMediaType(f"pages of {media_type} have no picture; documents with one are {', '.join(RENDERERS)}")
+    return cast(Renderer, _loaded(RENDERERS[media_type]))
 
 
 @functools.cache
-def _loaded(name: str) -> Parser:
-    module, _, parser = name.partition(":")
-    return cast(Parser, getattr(importlib.import_module(f"{__package__}.{module}"), parser)())
+def _loaded(name: str) -> object:
+    module, _, found = name.partition(":")
+    return getattr(importlib.import_module(f"{__package__}.{module}"), found)()
 
 
 def title_of(preview: Preview, file_name: str | None) -> str:

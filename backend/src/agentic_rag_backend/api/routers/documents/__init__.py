@@ -2,6 +2,6 @@
 
 from fastapi import APIRouter
 
-from agentic_rag_backend.api.routers.documents import changes, reading, submission
+from agentic_rag_backend.api.routers.documents import changes, pages, reading, submission
 
-router = APIRouter(routes=[*submission.router.routes, *reading.router.routes, *changes.router.routes])
+router = APIRouter(routes=[*submission.router.routes, *reading.router.routes, *pages.router.routes, *changes.router.routes])

@@ -1,0 +1,145 @@
+"""Single pages of documents: text with boxes from the visible version's chunks, pictures from its original."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.location import Box, Region, enclosing
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.errors import NotFound, UnsupportedMediaType
+from agentic_rag_backend.ingestion.isolation.client import Isolation
+from agentic_rag_backend.ingestion.originals import Original, read_original
+from agentic_rag_backend.ingestion.parsing.base import PageFrame
+from agentic_rag_backend.ingestion.parsing.registry import RENDERERS
+from agentic_rag_backend.stores.blob.base import BlobStore
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+
+_CHUNKS_AT_ONCE = 100
+_LINE_TOLERANCE = 0.05
+"""Points by which the heights of two parts of one line may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageLine:
+    """A line of a page, or another part of it, with its text."""
+
+    text: str
+    region: Region
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentPage:
+    """A page of a document's visible version. ``frame`` is None if its original was not kept, or has no pictures of pages."""
+
+    number: int
+    label: str | None
+    text: str
+    lines: Sequence[PageLine]
+    frame: PageFrame | None
+
+
+class DocumentPages:
+    """Reads pages, slides and chapters of documents."""
+
+    def __init__(self, documents: DocumentCatalogue, blobs: BlobStore, isolation: Isolation) -> None:
+        self._documents = documents
+        self._blobs = blobs
+        self._isolation = isolation
+
+    async def page(self, tenant: TenantId, document_id: str, number: int) -> DocumentPage:
+        """Return page ``number``, from 1.
+
+        Raises:
+            NotFound: the document does not exist, or has no such page.
+        """
+        require_tenant(tenant)
+        parts: list[Region] = []
+        seen: VisibleChunk | None = None
+        async for seen in self._chunks(tenant, document_id):
+            on_page = [region for region in seen.chunk.location.regions if region.page is not None]
+            parts += [region for region in on_page if region.page == number]
+            if on_page and all(cast(int, region.page) > number for region in on_page):
+                break
+        regions = merged(parts)
+        if not regions and not _is_blank_page(seen, number):
+            raise NotFound(f"document {document_id!r} has no page {number}")
+        text = ""
+        if regions and seen is not None:
+            text = (await self._documents.version(tenant, document_id, seen.chunk.version)).text
+        return DocumentPage(
+            number=number,
+            label=next((region.label for region in regions), None),
+            text=text[regions[0].start_char : regions[-1].end_char] if regions else "",
+            lines=[PageLine(text[region.start_char : region.end_char], region) for region in regions],
+            frame=await self._frame(tenant, document_id, number),
+        )
+
+    async def picture(self, tenant: TenantId, document_id: str, number: int, *, scale: float, boxes: Sequence[Box] = ()) -> bytes:
+        """Return a PNG of page ``number`` with ``scale`` pixels a point, with ``boxes`` highlighted.
+
+        Raises:
+            NotFound: the document does not exist, has no such page, or its original was not kept.
+            UnsupportedMediaType: pages of its format have no picture.
+            InvalidRequest: the picture would be too large.
+            UnreadableDocument: the page is damaged.
+        """
+        original = await self._original(tenant, document_id)
+        return cast(bytes, await self._drawn("picture", tenant, original, number, scale, list(boxes)))
+
+    async def _chunks(self, tenant: TenantId, document_id: str) -> AsyncIterator[VisibleChunk]:
+        cursor: str | None = None
+        while True:
+            page = await self._documents.chunks(tenant, document_id, limit=_CHUNKS_AT_ONCE, cursor=cursor)
+            for chunk in page.items:
+                yield chunk
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    async def _frame(self, tenant: TenantId, document_id: str, number: int) -> PageFrame | None:
+        document = await self._documents.document(tenant, document_id)
+        version = await self._documents.version(tenant, document_id, document.current_version or document.latest_version)
+        if version.media_type not in RENDERERS or not version.blob_key:
+            return None
+        try:
+            original = await self._original(tenant, document_id)
+            return cast(PageFrame, await self._drawn("frame", tenant, original, number))
+        except (NotFound, UnsupportedMediaType):  # a new version took its place
+            return None
+
+    async def _original(self, tenant: TenantId, document_id: str) -> Original:
+        return await read_original(self._documents, self._blobs, require_tenant(tenant), document_id)
+
+    async def _drawn(self, name: str, tenant: TenantId, original: Original, *arguments: object) -> object:
+        content = original.content
+        return await self._isolation.call(name, content, original.media_type, *arguments, size_bytes=len(content), tenant=tenant)
+
+
+def _is_blank_page(seen: VisibleChunk | None, number: int) -> bool:
+    """Whether the file has this page, without text: its parser counts ``pages``."""
+    pages = seen.metadata.get("pages") if seen is not None else None
+    return isinstance(pages, int) and 1 <= number <= pages
+
+
+def merged(parts: Iterable[Region]) -> list[Region]:
+    """Return the regions of which ``parts`` are parts, in order. Chunks that overlap repeat lines, or cut them."""
+    regions: list[Region] = []
+    for part in sorted(parts, key=lambda each: (each.start_char, each.end_char)):
+        last = regions[-1] if regions else None
+        if last is not None and part.end_char <= last.end_char:
+            continue
+        if last is not None and part.start_char <= last.end_char and _of_one_line(last, part):
+            regions[-1] = replace(last, end_char=part.end_char, box=enclosing([last, part]))
+        else:
+            regions.append(part)
+    return regions
+
+
+def _of_one_line(one: Region, other: Region) -> bool:
+    if one.box is None or other.box is None:
+        return one.box is other.box and (one.sheet, one.cells) == (other.sheet, other.cells)
+    upright = all(abs(a - b) <= _LINE_TOLERANCE for a, b in ((one.box[1], other.box[1]), (one.box[3], other.box[3])))
+    return upright
