@@ -141,5 +141,4 @@ def merged(parts: Iterable[Region]) -> list[Region]:
 def _of_one_line(one: Region, other: Region) -> bool:
     if one.box is None or other.box is None:
         return one.box is other.box and (one.sheet, one.cells) == (other.sheet, other.cells)
-    upright = all(abs(a - b) <= _LINE_TOLERANCE for a, b in ((one.box[1], other.box[1]), (one.box[3], other.box[3])))
-    return upright
+    return all(abs(a - b) <= _LINE_TOLERANCE for a, b in ((one.box[1], other.box[1]), (one.box[3], other.box[3])))

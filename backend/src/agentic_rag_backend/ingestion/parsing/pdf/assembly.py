@@ -13,8 +13,8 @@ from agentic_rag_backend.ingestion.parsing.pdf.pages import PageLayout
 from agentic_rag_backend.ingestion.parsing.pdf.paragraphs import HYPHENATED, paragraphs_of
 from agentic_rag_backend.ingestion.parsing.pdf.words import on_page
 
-_COMPOUND = re.compile(r"\w+-\w+")
-_LAST_PART = re.compile(r"\w+$")
+_COMPOUND = re.compile(r"(?<!\w)\w+-\w+")
+_LAST_PART = re.compile(r"(?<!\w)\w+$")
 _FIRST_PART = re.compile(r"\w+")
 
 
