@@ -102,6 +102,9 @@ CASES: Mapping[str, tuple[Case, ...]] = {
         Case("document", "path", {"chunk_size": 50, "overlap": 0}),
         Case("document", "If-Match", {"chunk_size": 50, "overlap": 0}, headers={"If-Match": '"x"'}),
     ),
+    "POST /chunking/preview": tuple(
+        Case(kind, "body", {"document_id": "{id}", "chunking": {"chunk_size": 50}}) for kind in ("document", "chunk", "tenant")
+    ),
     "GET /chunks/{chunk_id}": (Case("chunk"), Case("document"), Case("community")),
     "GET /jobs": (Case("document", "query document_id", query={"document_id": "{id}"}, status=200),),
     "GET /jobs/{job_id}": (Case("job"), Case("document")),

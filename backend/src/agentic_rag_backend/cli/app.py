@@ -13,7 +13,19 @@ from typer.exceptions import Abort, TyperException
 
 from agentic_rag_backend import __version__
 from agentic_rag_backend.cli.command import debugging
-from agentic_rag_backend.cli.commands import ask, demo, documents, features, ingest, jobs, search, status, tenants, transfer
+from agentic_rag_backend.cli.commands import (
+    ask,
+    chunk,
+    demo,
+    documents,
+    features,
+    ingest,
+    jobs,
+    search,
+    status,
+    tenants,
+    transfer,
+)
 from agentic_rag_backend.cli.commands.knowledge import communities, diversity, graph_building, raptor
 from agentic_rag_backend.cli.interruption import UNFINISHED, CommandStopped
 from agentic_rag_backend.cli.operations import config, doctor, migrate, reindex, serve, worker
@@ -53,6 +65,7 @@ for _module in (
     search,
     ask,
     documents,
+    chunk,
     jobs,
     communities,
     raptor,

@@ -37,8 +37,10 @@ from agentic_rag_backend.generation.claims.registry import VerifierParts, verifi
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
+from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.pages import DocumentPages
+from agentic_rag_backend.ingestion.previewing import ChunkPreviews
 from agentic_rag_backend.ingestion.reading import IsolatedReader
 from agentic_rag_backend.ingestion.reconciliation.rounds import ReconciledStores
 from agentic_rag_backend.ingestion.reconciliation.rounds import Services as ReconciledServices
@@ -270,6 +272,15 @@ class Container:
     def pages(self) -> DocumentPages:
         """Reads single pages of documents."""
         return DocumentPages(self.catalogue.documents, self.blobs, self._adapters.isolation)
+
+    @cached_property
+    def previews(self) -> ChunkPreviews:
+        """Previews the chunks of documents."""
+        return ChunkPreviews(self.catalogue.documents, self.blobs, self._chunk_reader)
+
+    @cached_property
+    def _chunk_reader(self) -> ChunkReader:
+        return ChunkReader(IsolatedReader(self._adapters.isolation))
 
     @cached_property
     def _computation(self) -> Computation:

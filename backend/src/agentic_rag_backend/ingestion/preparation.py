@@ -10,8 +10,8 @@ from weakref import WeakValueDictionary
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
+from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.reading import Reader
 from agentic_rag_backend.jobs.runner import CANCELLED, Run, Stopped
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Enqueue, HandOn, PreparedChunk
@@ -53,7 +53,7 @@ class Preparation:
     documents: DocumentCatalogue
     blobs: BlobStore
     computation: Computation
-    reader: Reader
+    reader: ChunkReader
     enqueue_commit: Callable[[], Enqueue]
     handed_on: Callable[[Run], None]
     group_size: int = 64
@@ -81,7 +81,8 @@ class Preparation:
         await run.progress("parse", 0, 0)
         # Without an original, use the text that an earlier version was parsed to.
         content = await self._original(run, version) if version.blob_key else version.text
-        parsed, chunks = await self.reader.read(run.tenant, version, content)
+        document = await self.reader.read(run.tenant, version, content)
+        parsed, chunks = document.parsed, document.chunks
         del content
         # Only then can results be recorded: a text is present if an interrupted attempt parsed it.
         known = bool(version.text) or run.version > 1

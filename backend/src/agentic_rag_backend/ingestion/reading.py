@@ -25,10 +25,12 @@ class Reader(Protocol):
     async def check(self, tenant: TenantId, head: bytes, media_type: str, file_name: str | None, *, whole: bool) -> str:
         """Check the beginning of a file, or all of it if ``whole``. Return the title of the document."""
 
-    async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes | str) -> tuple[ParsedDocument, list[Chunk]]:
+    async def read(
+        self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
+    ) -> tuple[ParsedDocument, list[Chunk]]:
         """Return the text of a version, and its chunks with the headings above them.
 
-        ``content`` is the original, or the text that was made from it before (a str).
+        ``content`` is the original, or the text that was made from it before (a str). ``waiting``: a request waits for it.
         """
 
 
@@ -43,11 +45,19 @@ class IsolatedReader:
         found = await self._isolation.call("check", head, media_type, file_name, whole, size_bytes=len(head), tenant=tenant)
         return cast(str, found)
 
-    async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes | str) -> tuple[ParsedDocument, list[Chunk]]:
+    async def read(
+        self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
+    ) -> tuple[ParsedDocument, list[Chunk]]:
         """Return the text of a version, and its chunks."""
         owner = (str(tenant), version.document_id, version.version)
         found = await self._isolation.call(
-            "read", content, version.media_type, owner, version.options.chunking, size_bytes=len(content)
+            "read",
+            content,
+            version.media_type,
+            owner,
+            version.options.chunking,
+            size_bytes=len(content),
+            tenant=tenant if waiting else None,
         )
         return cast(tuple[ParsedDocument, list[Chunk]], found)
 
@@ -80,7 +90,9 @@ class DirectReader:
         """Check the beginning of a file. Return the title of the document."""
         return calls.check(self._resources, head, media_type, file_name, whole)
 
-    async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes | str) -> tuple[ParsedDocument, list[Chunk]]:
+    async def read(
+        self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
+    ) -> tuple[ParsedDocument, list[Chunk]]:
         """Return the text of a version, and its chunks."""
         owner = (str(tenant), version.document_id, version.version)
         arguments = (self._resources, content, version.media_type, owner, version.options.chunking)

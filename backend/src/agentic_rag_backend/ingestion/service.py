@@ -27,6 +27,7 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.ingestion import metadata
 from agentic_rag_backend.ingestion.batches import Batches
+from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.ingestion.commitment import Commitment
 from agentic_rag_backend.ingestion.computation import Computation
@@ -146,7 +147,7 @@ class IngestionService:
             documents=documents,
             blobs=blobs,
             computation=Computation(embedder=embedder, extractor=extractor),
-            reader=reader,
+            reader=ChunkReader(reader),
             enqueue_commit=lambda: queue.enqueuer(COMMIT),
             handed_on=self._handed_on,
             group_size=self._options.group_size,

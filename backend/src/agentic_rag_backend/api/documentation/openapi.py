@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from agentic_rag_backend.api.documentation.examples import example_of, problem_example
 from agentic_rag_backend.api.responses.errors import MEDIA_TYPE
 from agentic_rag_backend.api.schemas.documents import NewDocument
+from agentic_rag_backend.api.schemas.previews import PreviewBody
 
 _REFERENCE = "#/components/schemas/{model}"
 _CREDENTIALS = frozenset({"authorization", "x-api-key"})
@@ -73,7 +74,7 @@ def describe(app: FastAPI, *, base_path: str) -> None:
 def _completed(document: dict[str, Any], base_path: str) -> dict[str, Any]:
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
-    for model in (Problem, NewDocument):
+    for model in (Problem, NewDocument, PreviewBody):
         schema = model.model_json_schema(ref_template=_REFERENCE)
         schemas.update(schema.pop("$defs", {}))
         schemas[model.__name__] = schema

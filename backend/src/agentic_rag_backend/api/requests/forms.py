@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 from fastapi import Request
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
+from agentic_rag_backend.api.requests.json_body import loaded
 from agentic_rag_backend.errors import InvalidRequest
 
 MAX_FILES = 50
@@ -36,3 +40,36 @@ def _require_utf8(request: Request) -> None:
     charset = options.get(b"charset", b"utf-8").decode("latin-1")
     if charset.lower() not in _UTF8:
         raise InvalidRequest(f"the charset of a form must be utf-8 or absent; got {charset[:80]!r}")
+
+
+def require_fields(form: FormData, known: Collection[str]) -> None:
+    """Refuse a form with unknown fields.
+
+    Raises:
+        InvalidRequest: the message names the first unknown field, and those that are known.
+    """
+    unknown = sorted(set(form.keys()) - set(known))
+    if unknown:
+        raise InvalidRequest(f"unknown form field {unknown[0][:80]!r}; known are {', '.join(sorted(known))}")
+
+
+def text_field(form: FormData, name: str) -> str | None:
+    """Return the text of a field. None if it is absent or empty.
+
+    Raises:
+        InvalidRequest: it occurs twice, or is a file.
+    """
+    values = form.getlist(name)
+    if len(values) > 1 or any(not isinstance(value, str) for value in values):
+        raise InvalidRequest(f"send the form field {name!r} at most once, as text")
+    return str(values[0]) if values and values[0] else None
+
+
+def json_field(form: FormData, name: str) -> Any:
+    """Return the value of a field whose text is JSON. None if it is absent or empty.
+
+    Raises:
+        InvalidRequest: it is not JSON.
+    """
+    text = text_field(form, name)
+    return None if text is None else loaded(text, what=f"the form field {name!r}")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from fastapi.exceptions import RequestValidationError
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from agentic_rag_backend.api.schemas.base import Body, View, Whole
 from agentic_rag_backend.api.schemas.places import FilePlace, file_place
@@ -45,6 +46,20 @@ class Chunking(Body):
     def options(self) -> ChunkingOptions:
         """Return the domain's value, with the defaults of strategy and unit filled in."""
         return options_of(self.strategy, self.chunk_size, self.overlap, self.unit)
+
+
+def chunking_of(value: Any) -> Chunking:
+    """Return the options that a form field has as JSON; None has the defaults.
+
+    Raises:
+        RequestValidationError: an option is invalid. Its place begins with ``chunking``.
+    """
+    try:
+        return Chunking.model_validate(value if value is not None else {})
+    except ValidationError as error:
+        raise RequestValidationError(
+            [{**item, "loc": ("chunking", *item["loc"])} for item in error.errors(include_url=False)]
+        ) from None
 
 
 class NewDocument(Body):

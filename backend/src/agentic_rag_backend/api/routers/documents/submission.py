@@ -10,17 +10,17 @@ from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
 from agentic_rag_backend.api.dependencies import Services, Writer, container_of
-from agentic_rag_backend.api.requests.forms import MAX_FILES, read_form
+from agentic_rag_backend.api.requests.forms import MAX_FILES, json_field, read_form, require_fields, text_field
 from agentic_rag_backend.api.requests.guard import DOCUMENT_BYTES, reads
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
-from agentic_rag_backend.api.requests.json_body import loaded, media_type_of, read_json, require_json
+from agentic_rag_backend.api.requests.json_body import media_type_of, read_json, require_json
 from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.schemas.documents import (
-    Chunking,
     NewDocument,
     SubmittedFiles,
     SubmittedView,
+    chunking_of,
     search_state,
 )
 from agentic_rag_backend.container import Container
@@ -120,13 +120,11 @@ def _validated(value: Any) -> NewDocument:
 async def _submit_files(
     services: Container, tenant: TenantId, form: FormData, expected: Expected, response: Response
 ) -> list[SubmittedView]:
-    unknown = sorted(set(form.keys()) - _FORM_FIELDS)
-    if unknown:
-        raise InvalidRequest(f"unknown form field {unknown[0][:80]!r}; known are {', '.join(sorted(_FORM_FIELDS))}")
+    require_fields(form, _FORM_FIELDS)
     files = [item for item in form.getlist("file") if isinstance(item, UploadFile)]
     if not 1 <= len(files) <= MAX_FILES:
         raise InvalidRequest(f"send 1 to {MAX_FILES} parts named 'file'; got {len(files)}")
-    title, key = _text(form, "title"), _text(form, "key")
+    title, key = text_field(form, "title"), text_field(form, "key")
     if len(files) > 1 and (title is not None or key is not None):
         raise InvalidRequest(f"title and key apply to one document; got {len(files)} files")
     if len(files) > 1 and expected is not None:
@@ -164,20 +162,8 @@ async def _submit_one(services: Container, tenant: TenantId, upload: Upload, *, 
     return SubmittedView.of(submitted, file=upload.file_name, warnings=[warning] if warning else [])
 
 
-def _text(form: FormData, name: str) -> str | None:
-    values = form.getlist(name)
-    if len(values) > 1 or any(not isinstance(value, str) for value in values):
-        raise InvalidRequest(f"send the form field {name!r} at most once, as text")
-    return str(values[0]) if values and values[0] else None
-
-
-def _json_field(form: FormData, name: str) -> Any:
-    text = _text(form, name)
-    return None if text is None else loaded(text, what=f"the form field {name!r}")
-
-
 def _metadata(form: FormData) -> dict[str, Any]:
-    value = _json_field(form, "metadata")
+    value = json_field(form, "metadata")
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -186,14 +172,7 @@ def _metadata(form: FormData) -> dict[str, Any]:
 
 
 def _processing(form: FormData) -> ProcessingOptions:
-    extraction = _text(form, "extraction") or "rules"
+    extraction = text_field(form, "extraction") or "rules"
     if extraction != "rules":
         raise InvalidRequest(f"extraction must be 'rules'; got {extraction[:80]!r}")
-    chunking = _json_field(form, "chunking")
-    try:
-        chosen = Chunking.model_validate(chunking if chunking is not None else {})
-    except ValidationError as error:
-        raise RequestValidationError(
-            [{**item, "loc": ("chunking", *item["loc"])} for item in error.errors(include_url=False)]
-        ) from None
-    return ProcessingOptions(chunking=chosen.options(), extraction=extraction)
+    return ProcessingOptions(chunking=chunking_of(json_field(form, "chunking")).options(), extraction=extraction)

@@ -1,0 +1,98 @@
+"""Previews of chunking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.datastructures import FormData, UploadFile
+
+from agentic_rag_backend.api.dependencies import Services, Writer
+from agentic_rag_backend.api.requests.forms import json_field, read_form, require_fields, text_field
+from agentic_rag_backend.api.requests.guard import DOCUMENT_BYTES, GuardedRoute, reads
+from agentic_rag_backend.api.requests.json_body import media_type_of, read_json, require_json
+from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
+from agentic_rag_backend.api.schemas.documents import chunking_of
+from agentic_rag_backend.api.schemas.previews import MAX_PREVIEWED_CHUNKS, PreviewBody, PreviewView
+from agentic_rag_backend.container import Container
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.ingestion.previewing import MAX_PREVIEW_BYTES
+
+router = APIRouter(tags=["documents"], route_class=GuardedRoute)
+_FORM_FIELDS = frozenset({"file", "media_type", "chunking", "limit"})
+
+
+@router.post(
+    "/chunking/preview",
+    response_model=Envelope[PreviewView],
+    summary="Preview the chunks of a document",
+    responses={404: {"description": "no such document"}},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": {"$ref": "#/components/schemas/PreviewBody"}},
+                "multipart/form-data": {
+                    "schema": {
+                        "type": "object",
+                        "required": ["file"],
+                        "examples": [{"file": "minutes.md", "chunking": '{"strategy": "structure"}'}],
+                        "properties": {
+                            "file": {"type": "string", "format": "binary"},
+                            "media_type": {"type": "string", "maxLength": 200},
+                            "chunking": {"type": "string", "description": "a JSON object"},
+                            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_PREVIEWED_CHUNKS},
+                        },
+                    }
+                },
+            },
+        }
+    },
+)
+@reads(lambda _: DOCUMENT_BYTES)
+async def preview(request: Request, services: Services, caller: Writer) -> dict[str, Any]:
+    """Parse and chunk a document of at most 2 MiB, and return its chunks. Nothing is stored."""
+    if media_type_of(request) == "multipart/form-data":
+        form = await read_form(request)
+        try:
+            return enveloped(request, await _of_file(services, caller.tenant.id, form))
+        finally:
+            await form.close()
+    require_json(request, instead="application/json or multipart/form-data")
+    body = _validated(await read_json(request))
+    options, tenant = body.chunking.options(), caller.tenant.id
+    if body.document_id is not None:
+        found = await services.previews.of_document(tenant, body.document_id, options)
+    else:
+        content = (body.text or "").encode("utf-8", errors="surrogatepass")
+        found = await services.previews.of_content(tenant, content, options, media_type=body.media_type)
+    return enveloped(request, PreviewView.of(found, limit=body.limit))
+
+
+async def _of_file(services: Container, tenant: TenantId, form: FormData) -> PreviewView:
+    require_fields(form, _FORM_FIELDS)
+    files = [item for item in form.getlist("file") if isinstance(item, UploadFile)]
+    if len(files) != 1:
+        raise InvalidRequest(f"send one part named 'file'; got {len(files)}")
+    file, options, limit = files[0], chunking_of(json_field(form, "chunking")).options(), _limit(form)
+    declared = text_field(form, "media_type") or file.content_type
+    content = await file.read(MAX_PREVIEW_BYTES + 1)
+    found = await services.previews.of_content(tenant, content, options, media_type=declared, file_name=file.filename)
+    return PreviewView.of(found, limit=limit)
+
+
+def _limit(form: FormData) -> int:
+    given = text_field(form, "limit") or "100"
+    if not (given.isascii() and given.isdigit() and len(given) <= 4 and 1 <= int(given) <= MAX_PREVIEWED_CHUNKS):
+        raise InvalidRequest(f"limit must be 1 to {MAX_PREVIEWED_CHUNKS}; got {given[:80]!r}")
+    return int(given)
+
+
+def _validated(value: Any) -> PreviewBody:
+    try:
+        return PreviewBody.model_validate(value)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_url=False)) from None

@@ -1,0 +1,30 @@
+"""``chunk preview`` as a separate process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.e2e.cli.conftest import CommandLine
+
+pytestmark = pytest.mark.slow
+
+HARBOUR = "# Harbour\n\nDelphine Aster leads the harbour. The basin is deep, and the cranes are tall."
+TEXT = f"{HARBOUR}\n\n# Bank\n\nAgnes Thorley founded the bank."
+
+
+def test_a_preview_shows_the_chunks_and_stores_nothing(cli: CommandLine) -> None:
+    Path(cli.folder, "notes.md").write_text(TEXT)
+    shown = cli("chunk", "preview", "notes.md", "--strategy", "structure", "--chunk-size", "20")
+    assert (shown.code, shown.err) == (0, "")
+    assert "lines 1-3" in shown.out
+    assert "Delphine Aster leads the harbour." in shown.out
+    assert "(structure, at most 20 tokens, overlap 2)" in shown.out
+    found = cli("chunk", "preview", "notes.md", "--json").json
+    assert (found["count"], found["chunks"][0]["content"]) == (1, TEXT)
+    assert cli("documents", "list", "--json").json == []
+    missing = cli("chunk", "preview", "missing.md")
+    assert (missing.code, missing.err) == (2, "error: missing.md cannot be read: No such file or directory\n")
