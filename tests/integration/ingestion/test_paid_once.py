@@ -269,3 +269,23 @@ async def test_a_deletion_leaves_no_result(metered: World, meter: Metered) -> No
     assert job.result["removed"]["rows"]["prepared_chunks"] == held["prepared_chunks"]
     assert job.result["leftovers"]["prepared_chunks"] == 0
     assert not any((await metered.catalogue.documents.remains(metered.tenant, first.document_id)).values())
+
+
+async def test_another_strategy_keeps_the_chunks_that_stay(metered: World, meter: Metered) -> None:
+    # `recursive` with this size makes a chunk of each section, and so does `structure`.
+    first = await submitted(metered, report())
+    meter.paid()
+    assert first.document_id is not None
+    cut = await metered.ingestion.chunk_again(metered.tenant, first.document_id, ChunkingOptions("structure", 60, 0))
+    second = await metered.ended(cut.job)
+    assert second.result is not None
+    assert (second.result["chunks"], second.result["reused"]) == (10, 10)
+    assert meter.paid() == (0, 0)
+
+    by_meaning = await metered.ingestion.chunk_again(metered.tenant, first.document_id, ChunkingOptions("semantic", 60, 0))
+    third = await metered.ended(by_meaning.job)
+    assert third.state is JobState.SUCCEEDED, third.error
+    text = report()
+    for chunk in (await metered.catalogue.documents.chunks(metered.tenant, first.document_id, limit=100)).items:
+        place = chunk.chunk.location
+        assert text[place.start_char : place.end_char] == chunk.chunk.text

@@ -280,7 +280,7 @@ class Container:
 
     @cached_property
     def _chunk_reader(self) -> ChunkReader:
-        return ChunkReader(IsolatedReader(self._adapters.isolation))
+        return ChunkReader(IsolatedReader(self._adapters.isolation), self.embedder)
 
     @cached_property
     def _computation(self) -> Computation:

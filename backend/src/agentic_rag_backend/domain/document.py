@@ -94,18 +94,22 @@ class Document:
         return content_hash(json.dumps(owned, sort_keys=True))[:32]
 
 
-CHUNKING_STRATEGIES = ("recursive", "fixed", "structure")
+CHUNKING_STRATEGIES = ("recursive", "fixed", "structure", "semantic")
 """Names of the strategies of `ingestion.chunking.registry`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkingOptions:
-    """Options for cutting text. Sizes count ``unit``; the defaults fit the bundled encoder's 256 word pieces."""
+    """Options for cutting text. Sizes count ``unit``; the defaults fit the bundled encoder's 256 word pieces.
+
+    ``percentile`` is for the strategy `semantic`: the share of the gaps between sentences, in percent, that are no breakpoints.
+    """
 
     strategy: str = "recursive"
     chunk_size: int = 220
     overlap: int = 32
     unit: str = "tokens"
+    percentile: int = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
@@ -99,17 +99,21 @@ class Preparation:
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
             # Waiting for the lock lets this version reuse the results that another version of the document is computing.
             async with self._turn(run):
-                await self._prepare_page(run, version.title, chunks, start, known=known)
+                await self._prepare_page(run, version.title, chunks, start, known=known, failures=document.failures)
         if not chunks:
             await self._save(run, (), last=True)
 
     def _turn(self, run: Run) -> asyncio.Lock:
         return self._turns.setdefault((run.tenant, run.document_id), asyncio.Lock())
 
-    async def _prepare_page(self, run: Run, title: str, chunks: Sequence[Chunk], start: int, *, known: bool) -> None:
+    async def _prepare_page(
+        self, run: Run, title: str, chunks: Sequence[Chunk], start: int, *, known: bool, failures: Sequence[Failure] = ()
+    ) -> None:
         page = chunks[start : start + self.group_size * _PAGE_GROUPS]
         recipes = {chunk.id: self.computation.recipe(title, chunk) for chunk in page}
         held = await self._on_record(run, page, recipes) if known else frozenset()
+        if failures:  # the first chunk carries the document's failure, so a result of another version cannot stand for it
+            held -= {chunks[0].id}
         # Groups are equal at every attempt, because the result of a chunk may depend on its neighbours.
         for first in range(0, len(page), self.group_size):
             group = page[first : first + self.group_size]
@@ -118,6 +122,7 @@ class Preparation:
             last = done == len(chunks)
             if missing or last:
                 prepared = await self._computed(title, missing, recipes) if missing else ()
+                prepared = _with_failures(prepared, chunks[0].id, failures)
                 await self._save(run, prepared, last=last)
             if not last:  # after the last write, the commit reports the progress
                 await run.progress("embed", done, len(chunks))
@@ -141,3 +146,10 @@ class Preparation:
         hand_on = HandOn(run.job, self.enqueue_commit()) if last else None
         await self.documents.save_prepared(run.tenant, run.document_id, run.version, prepared, hand_on=hand_on)
         run.results_saved += 1
+
+
+def _with_failures(prepared: Sequence[PreparedChunk], first: str, failures: Sequence[Failure]) -> Sequence[PreparedChunk]:
+    """Return the chunks, the document's first one with a failure of the whole document, unless it has its own."""
+    if not failures:
+        return prepared
+    return [replace(each, failure=each.failure or failures[0]) if each.chunk.id == first else each for each in prepared]

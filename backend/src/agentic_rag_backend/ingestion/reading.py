@@ -9,6 +9,7 @@ from typing import Protocol, cast
 from agentic_rag_backend.domain.document import Chunk, DocumentVersion
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.isolation import calls
 from agentic_rag_backend.ingestion.isolation.client import Isolation
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
@@ -20,7 +21,7 @@ IN_LOOP_BYTES = 32_768
 
 
 class Reader(Protocol):
-    """Reads documents. Both methods raise `UnsupportedMediaType`, and `UnreadableDocument` or its subclass `ResourceLimit`."""
+    """Reads documents. All methods raise `UnsupportedMediaType`, and `UnreadableDocument` or its subclass `ResourceLimit`."""
 
     async def check(self, tenant: TenantId, head: bytes, media_type: str, file_name: str | None, *, whole: bool) -> str:
         """Check the beginning of a file, or all of it if ``whole``. Return the title of the document."""
@@ -32,6 +33,11 @@ class Reader(Protocol):
 
         ``content`` is the original, or the text that was made from it before (a str). ``waiting``: a request waits for it.
         """
+
+    async def units(
+        self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
+    ) -> tuple[ParsedDocument, list[Piece]]:
+        """Return the text of a version with its regions, and its sentences and rows; see `chunking.units`."""
 
 
 class IsolatedReader:
@@ -60,6 +66,20 @@ class IsolatedReader:
             tenant=tenant if waiting else None,
         )
         return cast(tuple[ParsedDocument, list[Chunk]], found)
+
+    async def units(
+        self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
+    ) -> tuple[ParsedDocument, list[Piece]]:
+        """Return the text of a version, and its sentences and rows."""
+        found = await self._isolation.call(
+            "units",
+            content,
+            version.media_type,
+            version.options.chunking,
+            size_bytes=len(content),
+            tenant=tenant if waiting else None,
+        )
+        return cast(tuple[ParsedDocument, list[Piece]], found)
 
 
 class IsolatedExtractor:
@@ -99,3 +119,9 @@ class DirectReader:
         if len(content) <= IN_LOOP_BYTES:
             return calls.read(*arguments)
         return await asyncio.to_thread(calls.read, *arguments)
+
+    async def units(
+        self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
+    ) -> tuple[ParsedDocument, list[Piece]]:
+        """Return the text of a version, and its sentences and rows."""
+        return await asyncio.to_thread(calls.units, self._resources, content, version.media_type, version.options.chunking)

@@ -147,7 +147,7 @@ class IngestionService:
             documents=documents,
             blobs=blobs,
             computation=Computation(embedder=embedder, extractor=extractor),
-            reader=ChunkReader(reader),
+            reader=ChunkReader(reader, embedder),
             enqueue_commit=lambda: queue.enqueuer(COMMIT),
             handed_on=self._handed_on,
             group_size=self._options.group_size,

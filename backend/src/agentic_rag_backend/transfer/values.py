@@ -22,7 +22,7 @@ from agentic_rag_backend.domain.limits import (
 from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion import metadata
-from agentic_rag_backend.ingestion.chunking.registry import SIZES, STRATEGIES, check_options
+from agentic_rag_backend.ingestion.chunking.registry import KNOWN, SIZES, check_options
 
 T = TypeVar("T")
 MAX_COUNTER = 2**30
@@ -89,7 +89,7 @@ def _refuse(reason: str) -> PydanticCustomError:
 
 def _processing(value: ProcessingOptions) -> ProcessingOptions:
     # The message omits the values of these fields; sizes are numbers, so it repeats them.
-    for field, given, known in (("strategy", value.chunking.strategy, STRATEGIES), ("unit", value.chunking.unit, SIZES)):
+    for field, given, known in (("strategy", value.chunking.strategy, KNOWN), ("unit", value.chunking.unit, SIZES)):
         if given not in known:
             raise _refuse(f"the chunking {field} is not known; known are {', '.join(known)}")
     check_options(value.chunking)

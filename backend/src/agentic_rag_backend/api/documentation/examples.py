@@ -73,6 +73,7 @@ VALUES: Mapping[str, Any] = {
     "chunk_size": 220,
     "overlap": 32,
     "unit": "tokens",
+    "percentile": 90,
     "content": _TEXT,
     "size_tokens": 12,
     "start_char": 18,

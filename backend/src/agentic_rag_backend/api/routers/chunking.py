@@ -63,7 +63,7 @@ async def preview(request: Request, services: Services, caller: Writer) -> dict[
             await form.close()
     require_json(request, instead="application/json or multipart/form-data")
     body = _validated(await read_json(request))
-    options, tenant = body.chunking.options(), caller.tenant.id
+    options, tenant = (body.chunking or chunking_of(None)).options(), caller.tenant.id
     if body.document_id is not None:
         found = await services.previews.of_document(tenant, body.document_id, options)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, Self
 
@@ -24,7 +25,7 @@ from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_T
 from agentic_rag_backend.ingestion.chunking.registry import options_of
 from agentic_rag_backend.stores.catalogue.base import Submitted
 
-Strategy = Literal["recursive", "fixed", "structure"]
+Strategy = Literal["recursive", "fixed", "structure", "semantic"]
 """The names in `domain.document.CHUNKING_STRATEGIES`."""
 
 
@@ -34,18 +35,24 @@ class Chunking(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"chunk_size": 120, "overlap": 16}]})
 
     strategy: Strategy = "recursive"
-    chunk_size: Whole | None = Field(None, ge=20, le=8000, description="default: 220 tokens, or 1000 characters")
+    chunk_size: Whole | None = Field(
+        None, ge=20, le=8000, description="default: 220 tokens or 1000 characters; `semantic`: 512 or 2000"
+    )
     overlap: Whole | None = Field(
         None,
         ge=0,
         le=4000,
-        description="at most half of chunk_size; default: 32 tokens or 100 characters, or that share of a smaller chunk_size",
+        description="at most half of chunk_size; default: 32 tokens or 100 characters (`semantic`: 50 or 200), or that share of "
+        "a smaller chunk_size",
     )
     unit: Literal["tokens", "characters"] = "tokens"
+    percentile: Whole = Field(
+        90, ge=50, le=99, description="strategy `semantic`: percentile of the distances of sentences above which it cuts"
+    )
 
     def options(self) -> ChunkingOptions:
         """Return the domain's value, with the defaults of strategy and unit filled in."""
-        return options_of(self.strategy, self.chunk_size, self.overlap, self.unit)
+        return replace(options_of(self.strategy, self.chunk_size, self.overlap, self.unit), percentile=self.percentile)
 
 
 def chunking_of(value: Any) -> Chunking:

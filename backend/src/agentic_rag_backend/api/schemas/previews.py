@@ -31,7 +31,7 @@ class PreviewBody(Body):
     text: str | None = Field(None, description="a text of `media_type`")
     document_id: str | None = Field(None, max_length=64, description="a stored document, instead of `text`")
     media_type: str = Field("text/markdown", max_length=200, description="media type of `text`; `text/x-python` is source code")
-    chunking: Chunking = Field(default_factory=Chunking)
+    chunking: Chunking | None = Field(None, description="default: the defaults of an upload")
     limit: Whole = Field(100, ge=1, le=MAX_PREVIEWED_CHUNKS, description="maximum chunks to return; `count` has all of them")
 
     @model_validator(mode="after")
@@ -60,6 +60,7 @@ class AppliedChunking(View):
     chunk_size: int
     overlap: int
     unit: str
+    percentile: int
 
 
 class PreviewView(View):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions, chunk_id, content_hash
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.entries.reading import header_text
+from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.locations import Locator
 from agentic_rag_backend.ingestion.chunking.registry import chunker_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
@@ -18,10 +19,16 @@ def chunks_of(
     tenant: TenantId, document_id: str, version: int, parsed: ParsedDocument, options: ChunkingOptions, *, tokenizer: Tokenizer
 ) -> list[Chunk]:
     """Return the chunks of one version; the same input gives the same chunks in every process."""
+    pieces = chunker_of(options.strategy, tokenizer)(parsed, options)
+    return chunks_from(tenant, document_id, version, parsed, pieces)
+
+
+def chunks_from(tenant: TenantId, document_id: str, version: int, parsed: ParsedDocument, pieces: Iterable[Piece]) -> list[Chunk]:
+    """Return the chunks that have the passages ``pieces``."""
     chunks: list[Chunk] = []
     seen: Counter[str] = Counter()
     locator = Locator(parsed)
-    for piece in chunker_of(options.strategy, tokenizer)(parsed, options):
+    for piece in pieces:
         text = parsed.text[piece.start : piece.end]
         digest = content_hash(text)
         chunks.append(

@@ -17,12 +17,16 @@ STRATEGIES: Mapping[str, Callable[[Tokenizer], Chunker]] = {
     "fixed": FixedChunker,
     "structure": StructureChunker,
 }
+SEMANTIC = "semantic"
+KNOWN: tuple[str, ...] = (*STRATEGIES, SEMANTIC)
+"""All strategies. `semantic` needs an encoder; see `ingestion.chunk_reading`."""
+PERCENTILES = (50, 99)
 SIZES: Mapping[str, tuple[int, int]] = {"tokens": (16, 2048), "characters": (64, 16384)}
 """Smallest and largest ``chunk_size`` by unit. Beyond 254 word pieces a chunk is embedded in windows."""
 
 DEFAULTS: Mapping[str, tuple[int, int]] = {"tokens": (220, 32), "characters": (1000, 100)}
 """Default ``chunk_size`` and ``overlap`` by unit."""
-DEFAULTS_OF: Mapping[str, Mapping[str, tuple[int, int]]] = {}
+DEFAULTS_OF: Mapping[str, Mapping[str, tuple[int, int]]] = {SEMANTIC: {"tokens": (512, 50), "characters": (2000, 200)}}
 """Defaults of strategies that differ from `DEFAULTS`."""
 
 
@@ -54,8 +58,8 @@ def check_options(options: ChunkingOptions) -> None:
     Raises:
         InvalidRequest: one is outside its limits; the message names limit and value.
     """
-    if options.strategy not in STRATEGIES:
-        raise InvalidRequest(f"chunking strategy {options.strategy!r} is not known; known are {', '.join(STRATEGIES)}")
+    if options.strategy not in KNOWN:
+        raise InvalidRequest(f"chunking strategy {options.strategy!r} is not known; known are {', '.join(KNOWN)}")
     if options.unit not in SIZES:
         raise InvalidRequest(f"chunking unit {options.unit!r} is not known; known are {', '.join(SIZES)}")
     least, most = SIZES[options.unit]
@@ -63,3 +67,6 @@ def check_options(options: ChunkingOptions) -> None:
         raise InvalidRequest(f"chunk_size must be {least} to {most} {options.unit}; it is {options.chunk_size}")
     if not 0 <= options.overlap <= options.chunk_size // 2:
         raise InvalidRequest(f"overlap must be 0 to {options.chunk_size // 2} (half of chunk_size); it is {options.overlap}")
+    low, high = PERCENTILES
+    if not low <= options.percentile <= high:
+        raise InvalidRequest(f"percentile must be {low} to {high}; it is {options.percentile}")

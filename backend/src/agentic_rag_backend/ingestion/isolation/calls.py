@@ -11,7 +11,9 @@ from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
+from agentic_rag_backend.ingestion.chunking.units import units_of
 from agentic_rag_backend.ingestion.parsing.base import PageFrame, ParsedDocument
 from agentic_rag_backend.ingestion.parsing.registry import parser_of, renderer_of, title_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
@@ -39,11 +41,24 @@ def read(
     ``content`` is the original, or the text that was made from it before (a str).
     """
     tenant, document_id, version = owner
-    parser = parser_of(media_type)
-    parsed = parser.restore(content) if isinstance(content, str) else parser.parse(content)
-    parsed = replace(parsed, language=FORMATS[media_type].language)
+    parsed = _parsed(content, media_type)
     chunks = chunks_of(TenantId(tenant), document_id, version, parsed, options, tokenizer=resources.tokenizer)
     return ParsedDocument(text=parsed.text, title=parsed.title, metadata=dict(parsed.metadata)), chunks
+
+
+def units(
+    resources: WorkerResources, content: bytes | str, media_type: str, options: ChunkingOptions
+) -> tuple[ParsedDocument, list[Piece]]:
+    """Return a document and its sentences and rows, for strategies that decide outside of this process how to join them."""
+    parsed = _parsed(content, media_type)
+    found = list(units_of(parsed, options, resources.tokenizer))
+    return replace(parsed, metadata=dict(parsed.metadata), headings=()), found
+
+
+def _parsed(content: bytes | str, media_type: str) -> ParsedDocument:
+    parser = parser_of(media_type)
+    parsed = parser.restore(content) if isinstance(content, str) else parser.parse(content)
+    return replace(parsed, language=FORMATS[media_type].language)
 
 
 def extract(resources: WorkerResources, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
@@ -61,4 +76,11 @@ def picture(_: WorkerResources, content: bytes, media_type: str, number: int, sc
     return renderer_of(media_type).picture(content, number, scale, boxes)
 
 
-CALLS: Mapping[str, Callable[..., Any]] = {"check": check, "read": read, "extract": extract, "frame": frame, "picture": picture}
+CALLS: Mapping[str, Callable[..., Any]] = {
+    "check": check,
+    "read": read,
+    "units": units,
+    "extract": extract,
+    "frame": frame,
+    "picture": picture,
+}

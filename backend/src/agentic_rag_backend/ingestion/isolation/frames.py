@@ -12,6 +12,7 @@ from typing import Any
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction
 from agentic_rag_backend.domain.location import Location, Region
+from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.parsing.base import Heading, PageFrame, ParsedDocument
 
 HEADER = struct.Struct("!BQ")
@@ -30,6 +31,7 @@ _READABLE: Mapping[tuple[str, str], type] = {
         Location,
         PageFrame,
         ParsedDocument,
+        Piece,
         Region,
     )
 }

@@ -1,0 +1,118 @@
+"""Semantic chunking: cut where the meaning of neighbouring sentences differs most.
+
+The distance at a gap is one minus the cosine similarity of the sentences before and after it, two on each side, as in TextTiling
+(Hearst 1997) with embeddings. A gap whose distance is above a percentile of all gaps is a breakpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.domain.document import ChunkingOptions
+from agentic_rag_backend.ingestion.chunking.base import Piece
+from agentic_rag_backend.ingestion.chunking.cutting import CHARACTERS_PER_TOKEN, LEAST_FILL
+from agentic_rag_backend.ingestion.chunking.sections import shared
+from agentic_rag_backend.models.embedding.base import Vectors
+
+SENTENCES_PER_SIDE = 2
+SMALL_SHARE = 0.25
+"""A chunk smaller than this share of the chunk size is joined with the neighbour that is nearer in meaning."""
+
+
+def distances(vectors: Vectors) -> NDArray[np.float64]:
+    """Return the distance at each gap between neighbouring units, shape (units - 1,), rounded so that ties are ties."""
+    count = len(vectors)
+    sums = np.vstack([np.zeros(vectors.shape[1]), np.cumsum(vectors, axis=0, dtype=np.float64)])
+    gaps = np.arange(1, count)
+    before = sums[gaps] - sums[np.maximum(gaps - SENTENCES_PER_SIDE, 0)]
+    after = sums[np.minimum(gaps + SENTENCES_PER_SIDE, count)] - sums[gaps]
+    lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
+    found: NDArray[np.float64] = 1 - np.einsum("ij,ij->i", before, after) / np.maximum(lengths, 1e-12)
+    return found.round(4)
+
+
+def breakpoints(vectors: Vectors, units: Sequence[Piece], options: ChunkingOptions) -> list[int]:
+    """Return the indexes of the units that begin a chunk, the first one included. A pure function of its arguments."""
+    if len(units) < 2:
+        return [0] if units else []
+    gaps = distances(vectors)
+    limit = float(np.percentile(gaps, options.percentile))
+    starts = [0]
+    for unit in range(1, len(units)):
+        if gaps[unit - 1] > limit:
+            starts.append(unit)
+        while not _fits(units, starts[-1], unit, options):
+            starts.append(_widest(gaps, units, starts[-1], unit, options))
+    return _joined(starts, gaps, units, options)
+
+
+def pieces_of(starts: Sequence[int], units: Sequence[Piece], options: ChunkingOptions) -> Iterator[Piece]:
+    """Yield the chunks that begin at these units, each with whole units of the one before as overlap."""
+    before = 0
+    for first, end in pairwise([*starts, len(units)]):
+        begin = first
+        while begin - 1 > before and _size(units, begin - 1, first - 1, options) <= options.overlap:
+            if not _fits(units, begin - 1, end - 1, options):
+                break
+            begin -= 1
+        yield _piece(units[begin:end])
+        before = first
+
+
+def _widest(gaps: NDArray[np.float64], units: Sequence[Piece], start: int, unit: int, options: ChunkingOptions) -> int:
+    """Return the unit before which a chunk from ``start`` is cut, because it is full with ``unit``."""
+    least = unit
+    while least > start + 1 and _size(units, start, least - 2, options) >= LEAST_FILL * options.chunk_size:
+        least -= 1
+    return least + int(np.argmax(gaps[least - 1 : unit]))
+
+
+def _joined(starts: list[int], gaps: NDArray[np.float64], units: Sequence[Piece], options: ChunkingOptions) -> list[int]:
+    """Return the starts without those of chunks that are too small, if a neighbour has room for them."""
+    kept = [starts[0]]
+    ends = [*starts[1:], len(units)]
+    for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        if index and (
+            _joins(units, kept[-1], start, end, options)
+            and (end == len(units) or gaps[start - 1] <= gaps[end - 1] or not _fits(units, start, _end(ends, index) - 1, options))
+        ):
+            continue
+        if index:
+            kept.append(start)
+    return kept
+
+
+def _end(ends: Sequence[int], index: int) -> int:
+    return ends[min(index + 1, len(ends) - 1)]
+
+
+def _joins(units: Sequence[Piece], first: int, start: int, end: int, options: ChunkingOptions) -> bool:
+    """Return whether the chunk [start, end) or the one before it is small, and both fit in one."""
+    small = SMALL_SHARE * options.chunk_size
+    either = min(_size(units, start, end - 1, options), _size(units, first, start - 1, options))
+    return either < small and _fits(units, first, end - 1, options)
+
+
+def _fits(units: Sequence[Piece], first: int, last: int, options: ChunkingOptions) -> bool:
+    """Return whether the units from ``first`` to ``last`` fit in a chunk. A single unit always does."""
+    if first == last:
+        return True
+    most = CHARACTERS_PER_TOKEN * options.chunk_size
+    return _size(units, first, last, options) <= options.chunk_size and units[last].end - units[first].start <= most
+
+
+def _size(units: Sequence[Piece], first: int, last: int, options: ChunkingOptions) -> int:
+    if options.unit == "characters":
+        return units[last].end - units[first].start
+    return sum(unit.size_tokens for unit in units[first : last + 1])
+
+
+def _piece(units: Sequence[Piece]) -> Piece:
+    path = units[0].headings
+    for unit in units[1:]:
+        path = shared(path, unit.headings)
+    return Piece(units[0].start, units[-1].end, sum(unit.size_tokens for unit in units), path, units[0].header)
