@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.pdf.headings import Outline, larger, levels_by_size, outlined
 from agentic_rag_backend.ingestion.parsing.pdf.lines import Line, around
 from agentic_rag_backend.ingestion.parsing.pdf.pages import PageLayout
 from agentic_rag_backend.ingestion.parsing.pdf.paragraphs import HYPHENATED, paragraphs_of
+from agentic_rag_backend.ingestion.parsing.pdf.tables import Table
 from agentic_rag_backend.ingestion.parsing.pdf.words import on_page
 
 _COMPOUND = re.compile(r"(?<!\w)\w+-\w+")
@@ -24,9 +26,13 @@ def assembled(pages: Sequence[PageLayout], outline: Outline) -> TextBuilder:
     lines = [line for page in pages for line in page.lines]
     places = _Places({page.number: page.label for page in pages})
     compounds = _compounds(lines)
-    found = [(paragraph, outlined(paragraph, outline)) for paragraph in paragraphs_of(c for page in pages for c in page.columns)]
+    blocks = paragraphs_of(column for page in pages for column in page.columns)
+    found = [(block, None if isinstance(block, Table) else outlined(block, outline)) for block in blocks]
     levels = levels_by_size(lines) if not any(heading for _, heading in found) else {}
     for paragraph, heading in found:
+        if isinstance(paragraph, Table):
+            builder.table(paragraph.rows, [places.of_row(paragraph.page, box) for box in paragraph.boxes])
+            continue
         level, count = heading or (larger(paragraph, levels), len(paragraph.lines))
         if level is None:
             count = 0
@@ -45,6 +51,10 @@ class _Places:
 
     def of(self, line: Line) -> dict[str, Any]:
         return {"page": line.page, "label": self._labels[line.page], "box": on_page(line.box, line.turn)}
+
+    def of_row(self, page: int, box: Box) -> dict[str, Any]:
+        """Return the place of a table's row."""
+        return {"page": page, "label": self._labels[page], "box": on_page(box, 0)}
 
     def around(self, lines: Sequence[Line]) -> dict[str, Any]:
         """Return the place of a heading, on its first page."""

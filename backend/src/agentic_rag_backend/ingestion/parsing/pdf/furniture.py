@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from agentic_rag_backend.ingestion.parsing.pdf.lines import Line
-from agentic_rag_backend.ingestion.parsing.pdf.pages import PageLayout
+from agentic_rag_backend.ingestion.parsing.pdf.pages import Column, PageLayout
+from agentic_rag_backend.ingestion.parsing.pdf.tables import Table
 
 ZONE_ROWS = 3
 """Rows at the top and at the bottom of a page that can be furniture."""
@@ -26,15 +27,22 @@ def without_furniture(pages: Sequence[PageLayout]) -> None:
     """Remove furniture from ``pages``. A document of nothing else keeps its text."""
     marked = set(_repeated(pages)) | set(_page_numbers(pages))
     marked |= set(_with_page_number(pages, marked))
-    if all(id(line) in marked for page in pages for line in page.lines):
+    if not any(isinstance(column, Table) for page in pages for column in page.columns) and all(
+        id(line) in marked for page in pages for line in page.lines
+    ):
         return
     for page in pages:
-        page.columns = [kept for column in page.columns if (kept := [line for line in column if id(line) not in marked])]
+        columns: list[Column] = []
+        for column in page.columns:
+            kept = column if isinstance(column, Table) else [line for line in column if id(line) not in marked]
+            columns += [kept] if kept else []
+        page.columns = columns
 
 
 def _zones(page: PageLayout) -> Iterator[tuple[str, int, Line]]:
     """Yield the lines at the edges of a page: "top" or "bottom", their row from the edge, and the line."""
-    lines = [line for line in page.lines if line.turn == page.lines[0].turn]
+    lines = page.lines
+    lines = [line for line in lines if line.turn == lines[0].turn]
     for zone, ordered in (
         ("top", sorted(lines, key=lambda line: -line.box[3])),
         ("bottom", sorted(lines, key=lambda line: line.box[1])),

@@ -9,9 +9,11 @@ import pypdfium2
 
 from agentic_rag_backend.ingestion.parsing.pdf.columns import columns_of
 from agentic_rag_backend.ingestion.parsing.pdf.lines import Line, Segment, line_of, rows_of, segments_of
+from agentic_rag_backend.ingestion.parsing.pdf.tables import Table, tables_of
 from agentic_rag_backend.ingestion.parsing.pdf.words import DIAGONAL, Word, words_of
 
-Column = list[Line]
+Column = list[Line] | Table
+"""Lines that are read one after the other, or a table between such lines."""
 
 
 @dataclass(slots=True)
@@ -25,7 +27,7 @@ class PageLayout:
     @property
     def lines(self) -> list[Line]:
         """The lines of all columns."""
-        return [line for column in self.columns for line in column]
+        return [line for column in self.columns if not isinstance(column, Table) for line in column]
 
 
 def layout_of(page: pypdfium2.PdfPage, number: int, label: str | None) -> PageLayout:
@@ -35,14 +37,26 @@ def layout_of(page: pypdfium2.PdfPage, number: int, label: str | None) -> PageLa
         by_turn.setdefault(word.turn, []).append(word)
     layout = PageLayout(number, label)
     for turn in sorted(by_turn, key=lambda each: (each == DIAGONAL, -len(by_turn[each]))):
-        layout.columns += _columns(segments_of(by_turn[turn]), turn, number)
+        words = by_turn[turn]
+        tables: list[Table] = []
+        if turn == 0:
+            tables, words = tables_of(page, words, number)
+        layout.columns += _columns([*segments_of(words), *tables], turn, number)
     return layout
 
 
-def _columns(segments: Sequence[Segment], turn: int, page: int) -> list[Column]:
-    columns = []
-    for part in columns_of(segments):
-        lines = [line for line in (line_of(row, turn, page) for row in rows_of(part)) if line is not None]
-        if lines:
-            columns.append(lines)
+def _columns(items: Sequence[Segment | Table], turn: int, page: int) -> list[Column]:
+    columns: list[Column] = []
+    for part in columns_of(items):
+        below = [item for item in part if isinstance(item, Segment)]
+        for table in sorted((item for item in part if isinstance(item, Table)), key=lambda each: -each.box[3]):
+            above = [segment for segment in below if segment.box[1] + segment.box[3] > 2 * table.box[1]]
+            below = [segment for segment in below if segment.box[1] + segment.box[3] <= 2 * table.box[1]]
+            columns += [*_lines(above, turn, page), table]
+        columns += _lines(below, turn, page)
     return columns
+
+
+def _lines(segments: Sequence[Segment], turn: int, page: int) -> list[Column]:
+    lines = [line for line in (line_of(row, turn, page) for row in rows_of(segments)) if line is not None]
+    return [lines] if lines else []

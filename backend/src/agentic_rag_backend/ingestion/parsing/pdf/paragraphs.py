@@ -9,6 +9,8 @@ from itertools import pairwise
 from statistics import median
 
 from agentic_rag_backend.ingestion.parsing.pdf.lines import Line
+from agentic_rag_backend.ingestion.parsing.pdf.pages import Column
+from agentic_rag_backend.ingestion.parsing.pdf.tables import Table
 
 WRAPPED, BROKEN, HYPHENATED = " ", "\n", ""
 """What joins two lines: the end of a line in a sentence, one that the author meant, and one inside a word."""
@@ -48,14 +50,20 @@ class Paragraph:
         return max(self.lines, key=lambda line: len(line.text)).size
 
 
-def paragraphs_of(columns: Iterable[Sequence[Line]]) -> list[Paragraph]:
-    """Return the paragraphs of columns in reading order. A paragraph may continue in the next column or on the next page."""
-    found: list[Paragraph] = []
+def paragraphs_of(columns: Iterable[Column]) -> list[Paragraph | Table]:
+    """Return the paragraphs and tables of columns in reading order.
+
+    A paragraph may continue in the next column or on the next page.
+    """
+    found: list[Paragraph | Table] = []
     for column in columns:
+        if isinstance(column, Table):
+            found.append(column)
+            continue
         wide = _wide(column)
         for number, paragraph in enumerate(p for block in _blocks(column) for p in _paragraphs(block, wide)):
             before = found[-1] if found else None
-            if number == 0 and before is not None and _goes_on(before, paragraph):
+            if number == 0 and isinstance(before, Paragraph) and _goes_on(before, paragraph):
                 before.joins += [HYPHENATED if before.lines[-1].hyphen else WRAPPED, *paragraph.joins]
                 before.lines += paragraph.lines
                 before.open_end = paragraph.open_end

@@ -14,6 +14,7 @@ from agentic_rag_backend.ingestion.parsing.pdf.furniture import without_furnitur
 from agentic_rag_backend.ingestion.parsing.pdf.headings import outline_of
 from agentic_rag_backend.ingestion.parsing.pdf.opening import loaded, opened
 from agentic_rag_backend.ingestion.parsing.pdf.pages import PageLayout, layout_of
+from agentic_rag_backend.ingestion.parsing.pdf.tables import Table
 
 FEWEST_CHARACTERS = 10
 """A document with fewer characters and with pictures of pages is image only."""
@@ -58,14 +59,18 @@ def _layouts(document: pypdfium2.PdfDocument) -> list[PageLayout]:
         if page is None:
             damaged += 1
             continue
-        layout = layout_of(page, index + 1, label_of(document, index) if labelled else None)
-        if not layout.columns and _is_picture(page):
-            pictures += 1
+        try:
+            layout = layout_of(page, index + 1, label_of(document, index) if labelled else None)
+            pictures += not layout.columns and _is_picture(page)
+        except pypdfium2.PdfiumError:
+            damaged += 1
+            continue
         layouts.append(layout)
         page.close()
     if damaged == len(document):
         raise UnreadableDocument("the PDF file is damaged: none of its pages can be read")
-    characters = sum(len(line.text) for layout in layouts for line in layout.lines)
+    tables = any(isinstance(column, Table) for layout in layouts for column in layout.columns)
+    characters = FEWEST_CHARACTERS if tables else sum(len(line.text) for layout in layouts for line in layout.lines)
     if pictures and characters < FEWEST_CHARACTERS:
         raise UnreadableDocument(
             f"the PDF file contains only images: {pictures} of {len(document)} pages are pictures without text"
