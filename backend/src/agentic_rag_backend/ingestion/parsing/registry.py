@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import cast
 
 from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, storable
-from agentic_rag_backend.domain.media_types import CSV, MARKDOWN, PDF, TEXT, XLSX, unsupported
+from agentic_rag_backend.domain.media_types import CSV, DOCX, MARKDOWN, PDF, PPTX, TEXT, XLSX, unsupported
 from agentic_rag_backend.errors import UnsupportedMediaType
 from agentic_rag_backend.ingestion.parsing.base import Parser, Preview, Renderer
 
@@ -18,6 +18,8 @@ PARSERS: Mapping[str, str] = {
     MARKDOWN: "markdown:MarkdownParser",
     CSV: "delimited:DelimitedParser",
     PDF: "pdf.parser:PdfParser",
+    DOCX: "office.docx:DocxParser",
+    PPTX: "office.pptx:PptxParser",
     XLSX: "office.xlsx:XlsxParser",
 }
 """The module and class of each parser. It is imported with the first document of its type: some libraries are large."""

@@ -1,0 +1,127 @@
+"""Shapes of a slide with their boxes, in reading order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pptx.enum.shapes import PP_PLACEHOLDER
+
+from agentic_rag_backend.domain.location import Box
+from agentic_rag_backend.errors import ResourceLimit
+
+MAX_SHAPES = 20_000
+EMU_PER_POINT = 12_700
+BAND_SHARE = 0.04
+"""Shapes whose tops differ by less than this share of the slide's height stand side by side."""
+
+_RUNNING = frozenset({PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.HEADER, PP_PLACEHOLDER.SLIDE_NUMBER})
+_TITLES = frozenset({PP_PLACEHOLDER.TITLE, PP_PLACEHOLDER.CENTER_TITLE, PP_PLACEHOLDER.VERTICAL_TITLE})
+_LISTS = frozenset({PP_PLACEHOLDER.BODY, PP_PLACEHOLDER.OBJECT, PP_PLACEHOLDER.VERTICAL_BODY, PP_PLACEHOLDER.VERTICAL_OBJECT})
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The map from the coordinates of a group's children to those of the slide: factor and offset of both axes."""
+
+    factor_x: float = 1.0
+    offset_x: float = 0.0
+    factor_y: float = 1.0
+    offset_y: float = 0.0
+
+    def within(self, group: Any) -> Scale:
+        """Return the map for the children of ``group``."""
+        frame = group._element.grpSpPr.find("{*}xfrm")
+        if frame is None or None in {frame.find("{*}off"), frame.find("{*}ext"), frame.find("{*}chOff"), frame.find("{*}chExt")}:
+            return self
+        (x, y), (child_x, child_y) = _pair(frame, "off", "x", "y"), _pair(frame, "chOff", "x", "y")
+        (width, height), (child_width, child_height) = _pair(frame, "ext", "cx", "cy"), _pair(frame, "chExt", "cx", "cy")
+        by_x, by_y = width / (child_width or width or 1), height / (child_height or height or 1)
+        return Scale(
+            self.factor_x * by_x,
+            self.offset_x + self.factor_x * (x - child_x * by_x),
+            self.factor_y * by_y,
+            self.offset_y + self.factor_y * (y - child_y * by_y),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A shape and its place in EMU from the upper left corner of the slide. ``number`` is its place in the file."""
+
+    shape: Any
+    left: float
+    top: float
+    width: float
+    height: float
+    number: int
+
+    @property
+    def kind(self) -> Any:
+        """The type of its placeholder; None if it is none."""
+        return self.shape.placeholder_format.type if self.shape.is_placeholder else None
+
+    @property
+    def is_title(self) -> bool:
+        """Whether it is the title of its slide."""
+        return self.kind in _TITLES
+
+    @property
+    def is_list(self) -> bool:
+        """Whether its paragraphs are items of a list."""
+        return self.kind in _LISTS
+
+    def box(self, slide_height: float, *, top: float = 0.0, height: float | None = None) -> Box:
+        """Return the box of the shape, or of the part of it from ``top`` that is ``height`` high."""
+        upper = slide_height - self.top - top
+        lower = upper - (self.height if height is None else height)
+        edges = (self.left, lower, self.left + self.width, upper)
+        left, bottom, right, above = (round(edge / EMU_PER_POINT, 1) for edge in edges)
+        return left, bottom, right, above
+
+
+def shapes_of(slide: Any, slide_height: float) -> list[Placed]:
+    """Return the shapes of a slide: its title, then from top to bottom, side by side from left to right."""
+    placed = [each for each in _all(slide.shapes, Scale()) if each.kind not in _RUNNING]
+    titles = [each for each in placed if each.is_title]
+    bands: list[list[Placed]] = []
+    for each in sorted((each for each in placed if not each.is_title), key=lambda each: (each.top, each.left, each.number)):
+        if bands and each.top - bands[-1][0].top < BAND_SHARE * slide_height:
+            bands[-1].append(each)
+        else:
+            bands.append([each])
+    return titles + [each for band in bands for each in sorted(band, key=lambda each: (each.left, each.top, each.number))]
+
+
+def _all(shapes: Any, scale: Scale) -> Iterator[Placed]:
+    waiting = [(shape, scale) for shape in shapes][::-1]
+    number = 0
+    while waiting:
+        shape, current = waiting.pop()
+        number += 1
+        if number > MAX_SHAPES:
+            raise ResourceLimit(f"a slide has more than {MAX_SHAPES} shapes, which is the limit")
+        if _is_hidden(shape):
+            continue
+        if hasattr(shape, "shapes"):
+            waiting.extend((child, current.within(shape)) for child in list(shape.shapes)[::-1])
+        else:
+            yield Placed(
+                shape,
+                current.offset_x + current.factor_x * (shape.left or 0),
+                current.offset_y + current.factor_y * (shape.top or 0),
+                current.factor_x * (shape.width or 0),
+                current.factor_y * (shape.height or 0),
+                number,
+            )
+
+
+def _is_hidden(shape: Any) -> bool:
+    properties = shape._element.find("./{*}*/{*}cNvPr")
+    return properties is not None and properties.get("hidden") in {"1", "true"}
+
+
+def _pair(frame: Any, name: str, first: str, second: str) -> tuple[int, int]:
+    element = frame.find(f"{{*}}{name}")
+    return int(element.get(first, "0")), int(element.get(second, "0"))

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pptx
+import pytest
+from office_files import mutations, reads_or_refuses, tables_of
+from pptx.chart.data import CategoryChartData
+from pptx.enum.chart import XL_CHART_TYPE
+from pptx.util import Pt
+
+from agentic_rag_backend.domain.media_types import PPTX
+from agentic_rag_backend.errors import UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.registry import parser_of
+
+PARSER = parser_of(PPTX)
+
+
+def saved(presentation: Any) -> bytes:
+    target = io.BytesIO()
+    presentation.save(target)
+    return target.getvalue()
+
+
+def presentation_of() -> tuple[Any, Any, Any]:
+    """Return a presentation of 720 × 540 points, a layout with title and body, and an empty layout."""
+    presentation = pptx.Presentation()
+    return presentation, presentation.slide_layouts[1], presentation.slide_layouts[6]
+
+
+def add_text(shapes: Any, text: str, left: float, top: float, width: float = 100, height: float = 20) -> None:
+    shapes.add_textbox(Pt(left), Pt(top), Pt(width), Pt(height)).text_frame.text = text
+
+
+def talk() -> bytes:
+    presentation, with_body, empty = presentation_of()
+    first = presentation.slides.add_slide(with_body)
+    first.shapes.title.text = "Results"
+    first.placeholders[1].text_frame.text = "Faster\nSmaller"
+    first.notes_slide.notes_text_frame.text = "Say why."
+    hidden = presentation.slides.add_slide(with_body)
+    hidden.shapes.title.text = "Backup"
+    hidden._element.set("show", "0")
+    third = presentation.slides.add_slide(empty)
+    table = third.shapes.add_table(2, 2, Pt(100), Pt(200), Pt(200), Pt(40)).table
+    for row, cells in enumerate([["City", "People"], ["Lyon", "522250"]]):
+        for column, text in enumerate(cells):
+            table.cell(row, column).text = text
+    add_text(third.shapes, "right", 400, 99)
+    add_text(third.shapes, "left", 50, 100)
+    add_text(third.shapes, "above", 300, 10)
+    presentation.core_properties.title = "Yearly talk"
+    return saved(presentation)
+
+
+def test_slides_are_pages_in_reading_order() -> None:
+    parsed = PARSER.parse(talk())
+    assert parsed.text.split("\n\n") == [
+        "Results", "- Faster\n- Smaller", "Notes: Say why.",
+        "Slide 3", "above", "left", "right", "| City | People |\n| --- | --- |\n| Lyon | 522250 |",
+    ]  # fmt: skip
+    assert [(each.title, each.level) for each in parsed.headings] == [("Results", 1), ("Slide 3", 1)]
+    assert parsed.title == PARSER.check(talk(), whole=True).title == "Yearly talk"
+    assert parsed.metadata["hidden_slides"] == [2]
+    assert tables_of(parsed) == [[["City", "People"], ["Lyon", "522250"]]]
+
+
+def test_shapes_and_rows_have_boxes_from_the_lower_left_corner() -> None:
+    parsed = PARSER.parse(talk())
+    places = {parsed.text[each.start_char : each.end_char]: (each.page, each.box) for each in parsed.regions}
+    assert places["left"] == (3, (50, 420, 150, 440))
+    assert places["| City | People |"] == (3, (100, 320, 300, 340))
+    assert places["| Lyon | 522250 |"] == (3, (100, 300, 300, 320))
+    assert places["Notes: Say why."] == (1, None)
+    assert places["Results"][1] is not None
+
+
+def test_groups_are_read_with_the_scale_of_their_coordinates() -> None:
+    presentation, _, empty = presentation_of()
+    slide = presentation.slides.add_slide(empty)
+    group = slide.shapes.add_group_shape()
+    add_text(group.shapes, "in a group", 0, 0, 100, 50)
+    group.left, group.top, group.width, group.height = Pt(200), Pt(40), Pt(50), Pt(25)
+    parsed = PARSER.parse(saved(presentation))
+    assert parsed.text == "Slide 1\n\nin a group"
+    assert parsed.regions[1].box == (200, 475, 250, 500)
+
+
+def test_data_of_charts_are_tables() -> None:
+    presentation, _, empty = presentation_of()
+    data = CategoryChartData()
+    data.categories = ["2023", "2024"]
+    data.add_series("Sales", (1.5, 2))
+    presentation.slides.add_slide(empty).shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, Pt(10), Pt(10), Pt(300), Pt(200), data)
+    assert tables_of(PARSER.parse(saved(presentation))) == [[["", "Sales"], ["2023", "1.5"], ["2024", "2"]]]
+
+
+def test_empty_presentations_are_refused() -> None:
+    presentation, _, empty = presentation_of()
+    presentation.slides.add_slide(empty)
+    with pytest.raises(UnreadableDocument, match="no text"):
+        PARSER.parse(saved(presentation))
+
+
+def test_damaged_presentations_are_read_or_refused() -> None:
+    found = [reads_or_refuses(PARSER, damaged) for damaged in mutations(talk(), 60)]
+    assert any(found)
+    assert not all(found)
