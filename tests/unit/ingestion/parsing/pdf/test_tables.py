@@ -47,3 +47,15 @@ def test_frames_and_drawings_are_no_tables() -> None:
     for number in range(3_000):
         drawing.draws(f"{number % 600} 10 m {number % 600} {20 + number % 700} l S")
     assert PdfParser().parse(pdf_of(drawing)).text == "A map of many lines"
+
+
+def test_a_heading_below_the_columns_stays_with_what_follows_them() -> None:
+    page = Page()
+    for number in range(5):
+        page.shows(60, 700 - 12 * number, "Words of the left column in a row", size=9)
+        page.shows(320, 700 - 12 * number, "Words of the right column in a row", size=9)
+    page.shows(60, 600, "Staff on call").grid((60, 300, 540), (590, 570, 550))
+    for row in range(2):
+        page.shows(65, 575 - 20 * row, "left cell").shows(305, 575 - 20 * row, "right cell")
+    text = PdfParser().parse(pdf_of(page)).text
+    assert text.index("left column") < text.index("right column") < text.index("Staff on call") < text.index("left cell")

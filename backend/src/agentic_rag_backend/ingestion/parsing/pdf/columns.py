@@ -62,8 +62,9 @@ def columns_of(items: Sequence[Item], depth: int = 0) -> list[list[Item]]:
 
     for item in sorted(items, key=lambda each: -(each.box[1] + each.box[3])):
         if item.box[0] < gutter.x < item.box[2]:
+            heading = _heading_below(left, right)
             close()
-            across.append(item)
+            across += [*heading, item]
             continue
         if across:
             ordered.append(across)
@@ -73,6 +74,17 @@ def columns_of(items: Sequence[Item], depth: int = 0) -> list[list[Item]]:
     if across:
         ordered.append(across)
     return ordered
+
+
+def _heading_below(left: list[Item], right: Sequence[Item]) -> list[Item]:
+    """Remove the last item of the left column and return it, if it is a heading of what follows below both columns."""
+    if len(left) < 2 or not right:
+        return []
+    before, last = left[-2:]
+    apart = before.box[1] - last.box[3] > last.size
+    if not apart or last.box[3] > min(item.box[1] for item in right):
+        return []
+    return [left.pop()]
 
 
 def _gutter(items: Sequence[Item]) -> _Gutter | None:
