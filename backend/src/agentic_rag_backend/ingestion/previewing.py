@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agentic_rag_backend.domain.document import ChunkingOptions, DocumentVersion, ProcessingOptions
-from agentic_rag_backend.domain.media_types import media_type_of
+from agentic_rag_backend.domain.document import ChunkingOptions, DocumentVersion, Failure, ProcessingOptions
+from agentic_rag_backend.domain.media_types import FORMATS, media_type_of
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound, PayloadTooLarge
 from agentic_rag_backend.ingestion.chunk_reading import ChunkedDocument, ChunkReader
@@ -81,4 +81,7 @@ class ChunkPreviews:
             metadata={},
         )
         found = await self.chunks.read(require_tenant(tenant), version, content, waiting=True)
+        if options.strategy == "ast" and FORMATS[media_type].language is None:
+            reason = f"a document of type {media_type} is not source code; it was cut by 'recursive'"
+            found = replace(found, failures=(*found.failures, Failure("chunk", "not_code", reason)))
         return Preview(found, media_type, options)

@@ -74,7 +74,7 @@ WORDS = st.sampled_from(
 )
 SMALL = st.builds(
     lambda strategy, size, share, unit: ChunkingOptions(strategy, size, int(size * share), unit),
-    st.sampled_from(["recursive", "fixed", "structure"]),
+    st.sampled_from(["recursive", "fixed", "structure", "ast"]),
     st.integers(16, 60),
     st.floats(0, 0.5),
     st.sampled_from(["tokens", "characters"]),

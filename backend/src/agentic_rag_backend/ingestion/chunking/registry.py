@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.ingestion.chunking.ast import AstChunker
 from agentic_rag_backend.ingestion.chunking.base import Chunker
 from agentic_rag_backend.ingestion.chunking.fixed import FixedChunker
 from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker
@@ -16,6 +17,7 @@ STRATEGIES: Mapping[str, Callable[[Tokenizer], Chunker]] = {
     "recursive": RecursiveChunker,
     "fixed": FixedChunker,
     "structure": StructureChunker,
+    "ast": AstChunker,
 }
 SEMANTIC = "semantic"
 KNOWN: tuple[str, ...] = (*STRATEGIES, SEMANTIC)
@@ -26,7 +28,10 @@ SIZES: Mapping[str, tuple[int, int]] = {"tokens": (16, 2048), "characters": (64,
 
 DEFAULTS: Mapping[str, tuple[int, int]] = {"tokens": (220, 32), "characters": (1000, 100)}
 """Default ``chunk_size`` and ``overlap`` by unit."""
-DEFAULTS_OF: Mapping[str, Mapping[str, tuple[int, int]]] = {SEMANTIC: {"tokens": (512, 50), "characters": (2000, 200)}}
+DEFAULTS_OF: Mapping[str, Mapping[str, tuple[int, int]]] = {
+    SEMANTIC: {"tokens": (512, 50), "characters": (2000, 200)},
+    "ast": {"tokens": (500, 0), "characters": (2000, 0)},
+}
 """Defaults of strategies that differ from `DEFAULTS`."""
 
 

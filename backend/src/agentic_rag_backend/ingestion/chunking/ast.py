@@ -1,0 +1,138 @@
+"""Chunking of source code by its syntax: a function or a class is a chunk, with the path of the names around it.
+
+A class that is too long is cut between its methods, and a function that is too long between its lines. Small neighbours in one
+class or module share a chunk. ``header`` of a chunk has the imports whose names it uses. A text that is not code is cut by
+`recursive`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Literal, Protocol
+
+from agentic_rag_backend.domain.document import ChunkingOptions
+from agentic_rag_backend.ingestion.chunking.base import Piece
+from agentic_rag_backend.ingestion.chunking.cutting import Cutter
+from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker, tiny
+from agentic_rag_backend.ingestion.chunking.sections import Section, joined, shared
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+from agentic_rag_backend.models.embedding.base import Tokenizer
+
+MAX_IMPORTS = 8
+"""Imports in the header of a chunk."""
+MAX_IMPORT_CHARACTERS = 200
+_NAME = re.compile(r"\w+")
+_KEYWORDS = frozenset(
+    [
+        "import",
+        "from",
+        "as",
+        "using",
+        "use",
+        "include",
+        "require",
+        "require_relative",
+        "package",
+        "static",
+        "const",
+        "let",
+        "var",
+        "type",
+        "h",
+    ]
+)
+_DEFINITIONS = "agentic_rag_backend.ingestion.parsing.code.definitions"
+"""Module of the syntax trees. It is imported with the first source code, because it loads grammars."""
+
+
+class Definition(Protocol):
+    """A class, function or import of a text; ``path`` has the names around it and its own, outermost first."""
+
+    kind: Literal["class", "function", "import"]
+    path: tuple[str, ...]
+    start_char: int
+    end_char: int
+
+
+class AstChunker:
+    """See the module; safe to use from several threads."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def __call__(self, parsed: ParsedDocument, options: ChunkingOptions) -> Iterator[Piece]:
+        """Cut the text into pieces of at most ``options.chunk_size`` units."""
+        found = _definitions(parsed)
+        if not found:
+            yield from RecursiveChunker(self._tokenizer)(parsed, options)
+            return
+        cutter = Cutter.of(parsed, options, self._tokenizer)
+        imports = _Imports(parsed.text, found)
+
+        def joint(first: Section, second: Section, small: Section) -> Section | None:
+            if not tiny(cutter, small) or not cutter.fits(first.start, second.end):
+                return None
+            inside = second.path[: len(first.path)] == first.path and not first.mixed
+            if not inside and first.parent != second.parent and second.path != first.parent:
+                return None
+            path = shared(first.path, second.path)
+            return Section(first.start, second.end, path, mixed=first.path != second.path)
+
+        for section in joined(_sections(cutter, found), joint):
+            for start, end in cutter.cut(section.start, section.end):
+                yield replace(cutter.piece(start, end, section.path), header=imports.of(start, end))
+
+
+def _definitions(parsed: ParsedDocument) -> Sequence[Definition]:
+    if parsed.language is None:
+        return ()
+    found: Sequence[Definition] = import_module(_DEFINITIONS).definitions(parsed.text, parsed.language)
+    return found
+
+
+def _sections(cutter: Cutter, found: Sequence[Definition]) -> Iterator[Section]:
+    """Yield the parts of the text: definitions that fit, and the text between the definitions inside of longer ones."""
+    around: list[Definition] = []
+    at = whole_until = 0
+    for each in found:
+        if each.kind == "import" or each.start_char < whole_until:
+            continue
+        while around and around[-1].end_char <= each.start_char:
+            yield from _part(cutter, at, around[-1].end_char, around[-1].path)
+            at = max(at, around.pop().end_char)
+        yield from _part(cutter, at, each.start_char, around[-1].path if around else ())
+        at = max(at, each.start_char)
+        around.append(each)
+        if cutter.fits(*cutter.trimmed(each.start_char, each.end_char)):
+            whole_until = each.end_char
+    for each in reversed(around):
+        yield from _part(cutter, at, each.end_char, each.path)
+        at = max(at, each.end_char)
+    yield from _part(cutter, at, len(cutter.text), ())
+
+
+def _part(cutter: Cutter, start: int, end: int, path: tuple[str, ...]) -> Iterator[Section]:
+    if start < end and cutter.text[start:end].strip():
+        yield Section(start, end, path)
+
+
+class _Imports:
+    """The import lines of a text, by the names that they bind."""
+
+    def __init__(self, text: str, found: Sequence[Definition]) -> None:
+        self._text = text
+        self._lines: list[tuple[int, str, frozenset[str]]] = []
+        for each in found:
+            line = " ".join(text[each.start_char : each.end_char].split())
+            if each.kind == "import" and len(line) <= MAX_IMPORT_CHARACTERS:
+                bound = frozenset(_NAME.findall(line.rpartition(" import ")[2])) - _KEYWORDS
+                self._lines.append((each.start_char, line, bound))
+
+    def of(self, start: int, end: int) -> str:
+        """Return the imports above [start, end) that it uses, a line each."""
+        used = frozenset(_NAME.findall(self._text[start:end]))
+        lines = [line for place, line, names in self._lines if place < start and names & used]
+        return "\n".join(lines[:MAX_IMPORTS])
