@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agentic_rag_backend.domain.limits import storable
@@ -58,6 +59,14 @@ class TextBuilder:
         rule: tuple[str, Mapping[str, Any]] = (_row(["---"] * width, width), {})
         lines = [lines[0], rule, *lines[1:]] if header else [(_row([""] * width, width), {}), rule, *lines]
         self._add(lines)
+
+    def document(self, parsed: ParsedDocument, *, level: int) -> None:
+        """Add the text of another file, ``level`` headings deeper. Its regions are places in that file and are left out."""
+        start = self._next_block()
+        self._headings += [
+            replace(each, level=each.level + level, start_char=start + each.start_char) for each in parsed.headings
+        ]
+        self._append(parsed.text.rstrip(), {}, between="\n\n")
 
     def build(self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None) -> ParsedDocument:
         """Return the document.

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import cast
 
 from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, storable
-from agentic_rag_backend.domain.media_types import CSV, DOCX, MARKDOWN, PDF, PPTX, TEXT, XLSX, unsupported
+from agentic_rag_backend.domain.media_types import CSV, DOCX, EML, JSON, JSONL, MARKDOWN, PDF, PPTX, TEXT, XLSX, unsupported
 from agentic_rag_backend.errors import UnsupportedMediaType
 from agentic_rag_backend.ingestion.parsing.base import Parser, Preview, Renderer
 
@@ -17,6 +17,9 @@ PARSERS: Mapping[str, str] = {
     TEXT: "text:TextParser",
     MARKDOWN: "markdown:MarkdownParser",
     CSV: "delimited:DelimitedParser",
+    JSON: "json_documents:JsonParser",
+    JSONL: "json_documents:JsonLinesParser",
+    EML: "mail:MailParser",
     PDF: "pdf.parser:PdfParser",
     DOCX: "office.docx:DocxParser",
     PPTX: "office.pptx:PptxParser",

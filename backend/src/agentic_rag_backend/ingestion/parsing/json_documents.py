@@ -1,0 +1,154 @@
+"""JSON and JSON Lines as one document: a table of a list of flat objects, otherwise a line for each value with its path."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agentic_rag_backend.errors import UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
+from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+from agentic_rag_backend.ingestion.parsing.text import decode
+
+MAX_DEPTH = 64
+"""Levels of lists and objects within each other."""
+MAX_COLUMNS = 100
+"""Objects with more keys altogether are not shown as a table."""
+LEAST_ROWS = 2
+_TITLES = ("title", "name")
+
+
+class _Number(str):
+    """A number as the file writes it."""
+
+    __slots__ = ()
+
+
+class JsonParser:
+    """Parser of JSON (RFC 8259)."""
+
+    def check(self, head: bytes, *, whole: bool) -> Preview:
+        """Decode the beginning; parse it if it is the whole file."""
+        text = decode(head, partial=not whole)
+        return Preview(title=_title(_loaded(text)) if whole else None, text=text)
+
+    def parse(self, content: bytes) -> ParsedDocument:
+        """Return the values of the file as text."""
+        value = _loaded(decode(content))
+        builder = TextBuilder()
+        _write(builder, value)
+        return builder.build(title=_title(value))
+
+    def restore(self, text: str) -> ParsedDocument:
+        """Return ``text``; paths and tables are part of it."""
+        return ParsedDocument(text=text)
+
+
+class JsonLinesParser(JsonParser):
+    """Parser of JSON Lines: each line is a JSON value."""
+
+    def check(self, head: bytes, *, whole: bool) -> Preview:
+        """Decode the beginning, and parse its first line."""
+        text = decode(head, partial=not whole)
+        lines = [line for line in text.split("\n") if line.strip()]
+        if whole or len(lines) > 1:
+            _loaded(lines[0], line=1)
+        return Preview(title=None, text=text)
+
+    def parse(self, content: bytes) -> ParsedDocument:
+        """Return the values of all lines as text."""
+        lines = enumerate(decode(content).split("\n"), 1)
+        values = [_loaded(line, line=number) for number, line in lines if line.strip()]
+        builder = TextBuilder()
+        _write(builder, values)
+        return builder.build()
+
+
+def _loaded(text: str, *, line: int | None = None) -> Any:
+    where = "" if line is None else f"line {line}: "
+    try:
+        value = json.loads(text, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+    except RecursionError:
+        raise UnreadableDocument(f"{where}lists and objects are nested more than {MAX_DEPTH} levels deep") from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}" if line is None else f"column {error.colno}"
+        raise UnreadableDocument(f"{where}the file is not valid JSON: {error.msg} at {place}") from None
+    if _deeper(value, MAX_DEPTH):
+        raise UnreadableDocument(f"{where}lists and objects are nested more than {MAX_DEPTH} levels deep")
+    return value
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Return whether lists and objects are nested in more than ``levels`` levels."""
+    layer = [value]
+    for _ in range(levels + 1):
+        layer = [item for each in layer for item in _items(each)]
+        if not layer:
+            return False
+    return True
+
+
+def _items(value: Any) -> list[Any]:
+    """Return the lists and objects in a list or object."""
+    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [item for item in held if isinstance(item, dict | list)]
+
+
+def _title(value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return None
+    return next((value[name] for name in _TITLES if isinstance(value.get(name), str) and value[name].strip()), None)
+
+
+def _write(builder: TextBuilder, value: Any) -> None:
+    """Add a value: blocks of lines, and a table with its path above it for each list of flat objects."""
+    lines: list[str] = []
+    for path, found in _parts("", value):
+        if isinstance(found, list):
+            builder.lines([(line, {}) for line in lines])
+            lines.clear()
+            if path:
+                builder.heading(2, path)
+            columns = _columns(found)
+            builder.table([columns, *([_text(row.get(name)) for name in columns] for row in found)])
+        elif _text(found).strip():
+            lines.append(f"{path}: {' '.join(_text(found).split())}" if path else _text(found))
+    builder.lines([(line, {}) for line in lines])
+
+
+def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the values of ``value`` with their paths: scalars, and lists that are tables."""
+    waiting: list[tuple[str, Any]] = [(path, value)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, list) and _is_table(value):
+            yield path, value
+        elif isinstance(value, list):
+            waiting += [(f"{path}[{number}]", item) for number, item in reversed(list(enumerate(value)))]
+        elif isinstance(value, dict):
+            waiting += [(f"{path}.{name}" if path else name, item) for name, item in reversed(value.items())]
+        else:
+            yield path, value
+
+
+def _is_table(value: Sequence[Any]) -> bool:
+    if len(value) < LEAST_ROWS or not all(isinstance(row, dict) and row and not _items(row) for row in value):
+        return False
+    return len(_columns(value)) <= MAX_COLUMNS
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the keys of all rows in the order of their first appearance; at most one more than a table may have."""
+    found: dict[str, None] = {}
+    for row in rows:
+        found.update(dict.fromkeys(row))
+        if len(found) > MAX_COLUMNS:
+            break
+    return list(found)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,175 @@
+"""Messages (EML): headers, the text, and the readable attachments as sections below their names."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from email.message import EmailMessage, MIMEPart
+from pathlib import PurePath
+from typing import Any, cast
+
+from agentic_rag_backend.domain.media_types import EML, HTML, TEXT, media_type_of
+from agentic_rag_backend.errors import AgenticRagError, UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
+from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+
+MAX_PARTS = 1_000
+MAX_ATTACHMENTS = 50
+"""Attachments of a message and of the messages attached to it. Further ones are named, not read."""
+MAX_ATTACHED_BYTES = 64 * 1024 * 1024
+MAX_DEPTH = 5
+"""Messages attached to messages."""
+_HEADERS = ("From", "To", "Cc", "Date", "Subject")
+_BODIES = ("plain", "html")
+
+
+@dataclass(slots=True)
+class _Limits:
+    """What may still be read."""
+
+    attachments: int = MAX_ATTACHMENTS
+    attached_bytes: int = MAX_ATTACHED_BYTES
+    parts: int = field(default_factory=lambda: MAX_PARTS)
+
+
+class MailParser:
+    """Parser of messages (RFC 5322, MIME)."""
+
+    def check(self, head: bytes, *, whole: bool) -> Preview:
+        """Read the headers."""
+        message = _message(head)
+        text = "\n".join(f"{name}: {value}" for name, value in _headers(message).items())
+        return Preview(title=_subject(message), text=text)
+
+    def parse(self, content: bytes) -> ParsedDocument:
+        """Return headers, text and attachments."""
+        message = _message(content)
+        builder = TextBuilder()
+        try:
+            _write(builder, message, _Limits(), depth=0)
+        except RecursionError:
+            raise UnreadableDocument("the parts of the message are nested too deeply") from None
+        found = {name.lower(): value for name, value in _headers(message).items()}
+        return builder.build(title=_subject(message), metadata=found)
+
+    def restore(self, text: str) -> ParsedDocument:
+        """Return ``text``; headers are part of it."""
+        return ParsedDocument(text=text)
+
+
+def _message(content: bytes) -> EmailMessage:
+    try:
+        message = email.message_from_bytes(content, policy=email.policy.default)
+    except RecursionError:
+        raise UnreadableDocument("the parts of the message are nested too deeply") from None
+    if not _headers(message):
+        raise UnreadableDocument(f"the file is not a message: it has none of the headers {', '.join(_HEADERS)}")
+    return message
+
+
+def _headers(message: EmailMessage) -> dict[str, str]:
+    """Return the headers that say something. The library fails on some malformed values; these are left out."""
+    found = {}
+    for name in _HEADERS:
+        try:
+            value = " ".join(str(message[name] or "").split())
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            continue
+        if value:
+            found[name] = value
+    return found
+
+
+def _subject(message: EmailMessage) -> str | None:
+    return _headers(message).get("Subject")
+
+
+def _write(builder: TextBuilder, message: EmailMessage, limits: _Limits, *, depth: int) -> None:
+    builder.lines([(f"{name}: {value}", {}) for name, value in _headers(message).items()])
+    parts = list(_parts(message, limits))
+    body = next((part for kind in _BODIES for part in parts if _is_body(part, kind)), None)
+    if body is not None:
+        _include(builder, body.get_content_type(), None, _content(body), level=1)
+    for part in parts:
+        # Further texts without a name are the same text in another form, or signatures of lists.
+        if part is not body and (part.get_filename() or part.is_attachment() or part.get_content_type() == EML):
+            _attach(builder, part, limits, depth=depth)
+
+
+def _parts(message: EmailMessage, limits: _Limits) -> Iterator[MIMEPart]:
+    """Yield the parts that hold no others, and attached messages, in their order."""
+    waiting: list[MIMEPart] = [message]
+    while waiting:
+        part = waiting.pop()
+        limits.parts -= 1
+        if limits.parts < 0:
+            raise UnreadableDocument(f"the message has more than {MAX_PARTS} parts")
+        if part is not message and part.get_content_type() == EML:
+            yield part
+        elif part.is_multipart():
+            waiting += [cast(MIMEPart, each) for each in reversed(cast(list[Any], part.get_payload()))]
+        else:
+            yield part
+
+
+def _is_body(part: MIMEPart, kind: str) -> bool:
+    return part.get_content_type() == f"text/{kind}" and not part.is_attachment() and not part.get_filename()
+
+
+def _attach(builder: TextBuilder, part: MIMEPart, limits: _Limits, *, depth: int) -> None:
+    name = _name(part)
+    limits.attachments -= 1
+    if limits.attachments < 0:
+        builder.paragraph(f"Attachment {name}: not read, because at most {MAX_ATTACHMENTS} are read")
+        return
+    builder.heading(2, f"Attachment {name}")
+    payload = part.get_payload()
+    if part.get_content_type() == EML and isinstance(payload, list) and payload:
+        if depth >= MAX_DEPTH:
+            builder.paragraph(f"Not read: more than {MAX_DEPTH} messages are attached to each other")
+        else:
+            _write(builder, cast(EmailMessage, payload[0]), limits, depth=depth + 1)
+        return
+    content = _content(part)
+    limits.attached_bytes -= len(content)
+    if limits.attached_bytes < 0:
+        builder.paragraph(f"Not read: the attachments have more than {MAX_ATTACHED_BYTES // 1024 // 1024} MiB")
+        return
+    _include(builder, part.get_content_type(), name, content, level=2)
+
+
+def _include(builder: TextBuilder, declared: str, name: str | None, content: bytes, *, level: int) -> None:
+    """Add the text that a parser makes of ``content``, or the reason why there is none."""
+    from agentic_rag_backend.ingestion.parsing.registry import parser_of  # which imports this module by its name
+
+    try:
+        media_type = media_type_of(declared, name, content[: 1024 * 1024])
+        if name is None:
+            media_type = HTML if media_type == HTML else TEXT
+        builder.document(parser_of(media_type).parse(content), level=level)
+    except AgenticRagError as error:
+        if name is not None:
+            builder.paragraph(f"Not read: {error.message}")
+
+
+def _content(part: MIMEPart) -> bytes:
+    """Return the decoded bytes of a part; text as UTF-8."""
+    try:
+        content = part.get_content()
+    except (ValueError, LookupError, KeyError, AttributeError, TypeError):
+        raw = part.get_payload(decode=True)
+        content = raw if isinstance(raw, bytes) else b""
+    if isinstance(content, str):
+        return content.encode("utf-8", errors="replace")
+    return content if isinstance(content, bytes) else b""
+
+
+def _name(part: MIMEPart) -> str:
+    """Return the name of an attachment without folders: the sender chose it."""
+    try:
+        given = part.get_filename() or ""
+    except (ValueError, LookupError, TypeError, AttributeError):
+        given = ""
+    return " ".join(PurePath(given.replace("\\", "/")).name.split())[:200] or "without a name"
