@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from email.message import EmailMessage
 
 import pytest
@@ -28,10 +29,8 @@ def test_headers_are_lines_and_metadata() -> None:
     parsed = PARSER.parse(message().as_bytes())
     assert parsed.title == "Opening"
     assert parsed.metadata["from"] == "Petra Lund <petra@example.org>"
-    assert parsed.text.startswith(
-        "From: Petra Lund <petra@example.org>\nTo: bob@example.org\nDate: Tue, 03 Mar 2026 09:30:00 +0000"
-    )
-    assert parsed.text.endswith("The quarry opens in May.\n") or parsed.text.endswith("The quarry opens in May.")
+    headers = "From: Petra Lund <petra@example.org>\nTo: bob@example.org\nDate: Tue, 03 Mar 2026 09:30:00 +0000\nSubject: Opening"
+    assert parsed.text == f"{headers}\n\nThe quarry opens in May."
 
 
 def test_the_plain_text_is_preferred() -> None:
@@ -91,10 +90,8 @@ def test_parts_nested_without_end_are_refused_or_read() -> None:
     content = b"Subject: deep\n"
     for number in range(3_000):
         content += b'Content-Type: multipart/mixed; boundary="%d"\n\n--%d\n' % (number, number)
-    try:
-        PARSER.parse(content)
-    except UnreadableDocument as error:
-        assert "nested" in error.message or "no text" in error.message or "parts" in error.message
+    with contextlib.suppress(UnreadableDocument):
+        assert PARSER.parse(content).text.startswith("Subject: deep")
 
 
 @settings(max_examples=60, deadline=None)
@@ -105,7 +102,5 @@ def test_damaged_messages_are_read_or_refused(data: st.DataObject) -> None:
     content = bytearray(made.as_bytes())
     for _ in range(data.draw(st.integers(1, 12))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    try:
+    with contextlib.suppress(UnreadableDocument):
         PARSER.parse(bytes(content))
-    except UnreadableDocument:
-        pass
