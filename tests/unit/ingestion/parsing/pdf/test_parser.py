@@ -254,3 +254,15 @@ def test_mutated_files_are_read_or_refused(changes: list[tuple[int, bytes]], cut
         except UnreadableDocument:
             continue
         assert document.text
+
+
+def test_crowded_pages_take_bounded_work() -> None:
+    """Words without order and a grid of 900 lines. Quadratic work would exceed the time limit of the test."""
+    crowded, ruled = Page(), Page()
+    for number in range(10_000):
+        crowded.shows(number * 37 % 600, number * 101 % 780, "word", size=8)
+    for number in range(450):
+        ruled.draws(f"{number} 0 m {number} 700 l S 0 {number * 1.5} m 600 {number * 1.5} l S")
+        ruled.shows(number * 37 % 600, number * 101 % 780, "word", size=8)
+    assert len(parsed(crowded).text) > 30_000
+    assert "word" in parsed(ruled).text

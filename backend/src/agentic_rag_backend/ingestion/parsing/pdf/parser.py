@@ -73,7 +73,8 @@ def _layouts(document: pypdfium2.PdfDocument) -> list[PageLayout]:
     characters = FEWEST_CHARACTERS if tables else sum(len(line.text) for layout in layouts for line in layout.lines)
     if pictures and characters < FEWEST_CHARACTERS:
         raise UnreadableDocument(
-            f"the PDF file contains only images: {pictures} of {len(document)} pages are pictures without text"
+            f"the PDF file contains only images: {pictures} of {len(document)} pages are pictures without text; "
+            "text in pictures is not recognised (no OCR)"
         )
     return layouts
 
