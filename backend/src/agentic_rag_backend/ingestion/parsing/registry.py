@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import cast
 
 from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, storable
-from agentic_rag_backend.domain.media_types import CSV, DOCX, EML, JSON, JSONL, MARKDOWN, PDF, PPTX, TEXT, XLSX, unsupported
+from agentic_rag_backend.domain.media_types import CSV, DOCX, EML, JSON, JSONL, MARKDOWN, ODT, PDF, PPTX, RTF, TEXT, XLSX, unsupported
 from agentic_rag_backend.errors import UnsupportedMediaType
 from agentic_rag_backend.ingestion.parsing.base import Parser, Preview, Renderer
 
@@ -22,7 +22,9 @@ PARSERS: Mapping[str, str] = {
     EML: "mail:MailParser",
     PDF: "pdf.parser:PdfParser",
     DOCX: "office.docx:DocxParser",
+    ODT: "office.odt:OdtParser",
     PPTX: "office.pptx:PptxParser",
+    RTF: "office.rtf:RtfParser",
     XLSX: "office.xlsx:XlsxParser",
 }
 """The module and class of each parser. It is imported with the first document of its type: some libraries are large."""

@@ -89,7 +89,7 @@ def test_groups_are_read_with_the_scale_of_their_coordinates() -> None:
 
 def test_data_of_charts_are_tables() -> None:
     presentation, _, empty = presentation_of()
-    data = CategoryChartData()
+    data: Any = CategoryChartData()  # type: ignore[no-untyped-call]
     data.categories = ["2023", "2024"]
     data.add_series("Sales", (1.5, 2))
     presentation.slides.add_slide(empty).shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, Pt(10), Pt(10), Pt(300), Pt(200), data)

@@ -1,0 +1,169 @@
+"""ODT: headings, paragraphs, lists, tables and notes of OpenDocument texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lxml import etree
+
+from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
+from agentic_rag_backend.ingestion.metadata import kept
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
+from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+from agentic_rag_backend.ingestion.parsing.containers import Container
+from agentic_rag_backend.ingestion.parsing.office import package
+from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk
+
+MAX_TABLE_CELLS = 1_000_000
+"""Cells of one table. A few bytes can repeat a cell a billion times."""
+MAX_SPACES = 1_000
+
+_MAIN, _META, _MANIFEST = "content.xml", "meta.xml", "META-INF/manifest.xml"
+_TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
+_TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+_LEFT_OUT = frozenset({"tracked-changes", "annotation", "annotation-end", "ruby-text", "sequence-decls", "desc", "forms"})
+_FIELDS = {
+    "author": ("initial-creator", "creator"), "created": ("creation-date",), "modified": ("date",), "subject": ("subject",),
+    "keywords": ("keyword",), "language": ("language",),
+}  # fmt: skip
+
+
+class OdtParser:
+    """Parser of OpenDocument texts. Tracked deletions and comments are left out."""
+
+    def check(self, head: bytes, *, whole: bool) -> Preview:
+        """Open the container and read the title. A part of a ZIP file cannot be opened."""
+        return Preview(title=_properties(_opened(head))[0] if whole else None, text="")
+
+    def parse(self, content: bytes) -> ParsedDocument:
+        """Return the body of the document."""
+        container = _opened(content)
+        title, metadata = _properties(container)
+        body = container.tree(_MAIN).find(".//{*}body/{*}text")
+        if body is None:
+            raise UnreadableDocument("the OpenDocument text is damaged: it has no body")
+        builder = TextBuilder()
+        with package.damage_is_reported("OpenDocument text"):
+            _add(builder, body)
+        return builder.build(title=title, metadata=metadata)
+
+    def restore(self, text: str) -> ParsedDocument:
+        """Return ``text``; which lines are headings is not known."""
+        return ParsedDocument(text=text)
+
+
+def _opened(content: bytes) -> Container:
+    container = Container(content)
+    if _MANIFEST in container and b"encryption-data" in container.read(_MANIFEST):
+        raise UnreadableDocument("the file is encrypted; remove its password")
+    if _MAIN not in container:
+        raise UnreadableDocument(f"the file is damaged: it has no member {_MAIN!r}")
+    return container
+
+
+def _properties(container: Container) -> tuple[str | None, dict[str, Any]]:
+    try:
+        root = container.tree(_META)
+    except UnreadableDocument:
+        return None, {}
+    found = {local_name(each): " ".join((each.text or "").split())[:500] for each in reversed(list(walk(root)))}
+    fields = {name: next(filter(None, map(found.get, names)), None) for name, names in _FIELDS.items()}
+    return found.get("title") or None, kept({name: value for name, value in fields.items() if value})
+
+
+def _add(builder: TextBuilder, body: etree._Element) -> None:
+    for block in walk(body, without=_LEFT_OUT, whole={"p", "h", "table", "list"}):
+        name = local_name(block)
+        if name == "h":
+            level = block.get(_TEXT + "outline-level", "1")
+            builder.heading(min(int(level), 9) if level.isdecimal() and level != "0" else 1, text_of(block))
+        elif name == "p":
+            builder.paragraph(text_of(block))
+        elif name == "list":
+            builder.lines([(f"- {item}", {}) for item in _items(block)])
+        elif name == "table":
+            for table in [block, *(each for each in walk(block, without=_LEFT_OUT) if local_name(each) == "table")]:
+                builder.table(_rows(table))
+        if name in {"p", "h", "list"}:
+            _add_attached(builder, block)
+
+
+def _add_attached(builder: TextBuilder, block: etree._Element) -> None:
+    """Add the text boxes and notes within a block, after it."""
+    for element in walk(block, without=_LEFT_OUT, whole={"text-box", "note"}):
+        if local_name(element) in {"text-box", "note"}:
+            mark = element.findtext(f"{_TEXT}note-citation")
+            text = "\n".join(text_of(each) for each in element.iter(_TEXT + "p", _TEXT + "h"))
+            builder.paragraph(f"[{mark}] {text}" if mark else text)
+
+
+def _items(block: etree._Element) -> Iterator[str]:
+    for element in walk(block, without={*_LEFT_OUT, "text-box", "note"}):
+        if local_name(element) in {"p", "h"} and (text := text_of(element).strip()):
+            yield text
+
+
+def _rows(table: etree._Element) -> list[list[str]]:
+    """Return the cells of a table. Repeated cells and rows are repeated only if they have text."""
+    rows: list[list[str]] = []
+    cells = 0
+    for row in walk(table, without={*_LEFT_OUT, "p", "h", "list"}, whole={"table-row"}):
+        if local_name(row) != "table-row":
+            continue
+        filled: list[str] = []
+        for cell in row:
+            if local_name(cell) in {"table-cell", "covered-table-cell"}:
+                filled += [_cell_text(cell)] * _repeated(cell, "number-columns-repeated")
+        while filled and not filled[-1]:
+            filled.pop()
+        count = _repeated(row, "number-rows-repeated") if filled else 1
+        cells += count * max(len(filled), 1)
+        if cells > MAX_TABLE_CELLS:
+            raise ResourceLimit(f"a table has more than {MAX_TABLE_CELLS} cells, which is the limit")
+        rows += [filled] * count
+    return [row for row in rows if row]
+
+
+def _cell_text(cell: etree._Element) -> str:
+    blocks = walk(cell, without={*_LEFT_OUT, "table"}, whole={"p", "h"})
+    return "\n".join(text_of(each).strip() for each in blocks if local_name(each) in {"p", "h"})
+
+
+def _repeated(element: etree._Element, name: str) -> int:
+    count = element.get(_TABLE + name, "1")
+    if not count.isdecimal() or len(count) > 9 or int(count) > MAX_TABLE_CELLS:
+        raise ResourceLimit(f"a table has more than {MAX_TABLE_CELLS} cells, which is the limit")
+    return max(int(count), 1)
+
+
+def text_of(paragraph: etree._Element) -> str:
+    """Return the text of a paragraph without its text boxes. A note is its citation in brackets."""
+    parts = [paragraph.text or ""]
+    stack = [(paragraph, iter(paragraph))]
+    while stack:
+        parent, children = stack[-1]
+        element = next(children, None)
+        if element is None:
+            stack.pop()
+            parts.append(parent.tail or "" if stack else "")
+            continue
+        parts.append(_beginning(element))
+        if local_name(element) in {*_LEFT_OUT, "text-box", "note", ""}:
+            parts.append(element.tail or "")
+        else:
+            stack.append((element, iter(element)))
+    return "".join(parts)
+
+
+def _beginning(element: etree._Element) -> str:
+    """Return the text of an element before its first child."""
+    name = local_name(element)
+    if name == "s":
+        count = element.get(_TEXT + "c", "1")
+        return " " * (min(int(count), MAX_SPACES) if count.isdecimal() and len(count) < 9 else 1)
+    if name == "note":
+        return f"[{element.findtext(f'{_TEXT}note-citation') or ''}]"
+    if name in {*_LEFT_OUT, "text-box", ""}:
+        return ""
+    return {"tab": "\t", "line-break": "\n"}.get(name, element.text or "")

@@ -1,0 +1,230 @@
+"""RTF: paragraphs and rows of tables, read control word by control word with a stack of groups.
+
+The text is collected here and not by `striprtf`, whose search for links takes cubic time on a hostile file.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
+from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+
+MAX_DEPTH = 10_000
+"""Groups within each other. Word writes fewer than 20."""
+
+_TOKEN = re.compile(rb"\\([a-zA-Z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9a-fA-F]{2})|\\(.)|([{}])|([^\\{}\r\n]+)", re.DOTALL)
+_SKIPPED = frozenset(
+    "annotation atnauthor atnid bkmkend bkmkstart colortbl comment datafield datastore fldinst filetbl fontemb footer footerf "
+    "footerl footerr footnote generator header headerf headerl headerr info listtable listoverridetable latentstyles mmathPr "
+    "nonshppict object objdata pict pntext rsidtbl stylesheet themedata colorschememapping xe tc txe xmlnstbl".split()
+)
+"""Groups that are not text of the document."""
+_CHARACTERS: Mapping[str, str] = {
+    "tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "bullet": "•", "lquote": "‘", "rquote": "’", "ldblquote": "“",
+    "rdblquote": "”", "emspace": " ", "enspace": " ", "qmspace": " ",
+}  # fmt: skip
+_SYMBOLS: Mapping[bytes, str] = {b"~": " ", b"_": "-", b"-": "", b"{": "{", b"}": "}", b"\\": "\\"}
+_CHARSETS: Mapping[int, str] = {
+    77: "mac_roman", 128: "cp932", 129: "cp949", 134: "gbk", 136: "cp950", 161: "cp1253", 162: "cp1254", 163: "cp1258",
+    177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874", 238: "cp1250",
+}  # fmt: skip
+_INFO_TITLE = re.compile(rb"\{\\title ([^{}\\]{1,500})\}")
+_INFO_AUTHOR = re.compile(rb"\{\\author ([^{}\\]{1,500})\}")
+
+
+class RtfParser:
+    """Parser of RTF. Notes, headers, footers, hidden text and pictures are left out."""
+
+    def check(self, head: bytes, *, whole: bool) -> Preview:
+        """Read the title in the information group."""
+        if not head.startswith(b"{\\rtf"):
+            raise UnreadableDocument("the file is not an RTF file: it does not begin with {\\rtf")
+        return Preview(title=_information(_INFO_TITLE, head), text="")
+
+    def parse(self, content: bytes) -> ParsedDocument:
+        """Return paragraphs and tables in their order."""
+        title = self.check(content, whole=True).title
+        author = _information(_INFO_AUTHOR, content)
+        reader = _Reader()
+        for token in _TOKEN.finditer(content):
+            reader.take(token)
+        reader.finish()
+        return reader.builder.build(title=title, metadata={"author": author} if author else {})
+
+    def restore(self, text: str) -> ParsedDocument:
+        """Return ``text``; which lines are headings is not known."""
+        return ParsedDocument(text=text)
+
+
+def _information(pattern: re.Pattern[bytes], content: bytes) -> str | None:
+    found = pattern.search(content)
+    return " ".join(found[1].decode("cp1252", "replace").split()) or None if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The state that the end of a group restores."""
+
+    skipped: bool = False
+    hidden: bool = False
+    fallback: int = 1
+    font: int | None = None
+    in_fonts: bool = False
+
+
+@dataclass(slots=True)
+class _Reader:
+    builder: TextBuilder = field(default_factory=TextBuilder)
+    group: _Group = field(default_factory=_Group)
+    stack: list[_Group] = field(default_factory=list)
+    encoding: str = "cp1252"
+    fonts: dict[int, str] = field(default_factory=dict)
+    level: int | None = None
+    ignored: int = 0
+    star: bool = False
+    pending: bytearray = field(default_factory=bytearray)
+    parts: list[str] = field(default_factory=list)
+    cells: list[str] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
+    in_row: bool = False
+
+    def take(self, token: re.Match[bytes]) -> None:
+        """Read one token: a control word or symbol, a brace, or text."""
+        word, number, code, symbol, brace, text = token.groups()
+        if code:
+            self._bytes(bytes([int(code, 16)]))
+        elif text:
+            self._bytes(text)
+        elif word:
+            self._word(word.decode(), None if number is None else int(number))
+        elif brace:
+            self._brace(brace)
+        elif symbol == b"*":
+            self.star = True
+        elif symbol in b"\r\n":
+            self._end_paragraph()
+        else:
+            self._show(_SYMBOLS.get(symbol, ""))
+
+    def finish(self) -> None:
+        """Add what the last paragraph and table have."""
+        self._end_paragraph()
+        self._end_table()
+
+    def _brace(self, brace: bytes) -> None:
+        self._flush()
+        self.star, self.ignored = False, 0
+        if brace == b"{":
+            if len(self.stack) >= MAX_DEPTH:
+                raise ResourceLimit(f"groups are nested more than {MAX_DEPTH} deep, which is the limit")
+            self.stack.append(self.group)
+        elif self.stack:
+            self.group = self.stack.pop()
+
+    def _bytes(self, text: bytes) -> None:
+        if self.ignored:
+            count = min(self.ignored, len(text))
+            self.ignored, text = self.ignored - count, text[count:]
+        if not (self.group.skipped or self.group.hidden):
+            self.pending += text
+
+    def _flush(self) -> None:
+        if self.pending:
+            encoding = self.fonts.get(self.group.font if self.group.font is not None else -1, self.encoding)
+            self.parts.append(self.pending.decode(encoding, "replace"))
+            self.pending.clear()
+
+    def _show(self, text: str) -> None:
+        self._flush()
+        if text and not (self.group.skipped or self.group.hidden):
+            self.parts.append(text)
+
+    def _word(self, word: str, number: int | None) -> None:
+        self._flush()
+        starred, self.star, self.ignored = self.star, False, 0
+        if word in _SKIPPED or starred or word == "fonttbl":
+            self.group = replace(self.group, skipped=True, in_fonts=word == "fonttbl")
+        elif word == "u" and number is not None:
+            self._show(chr(number % 0x10000))
+            self.ignored = self.group.fallback
+        elif word in _CHARACTERS:
+            self._show(_CHARACTERS[word])
+        elif word in _ACTIONS and not self.group.skipped:
+            _ACTIONS[word](self)
+        else:
+            self._state(word, number)
+
+    def _state(self, word: str, number: int | None) -> None:
+        if word == "uc":
+            self.group = replace(self.group, fallback=min(max(number or 0, 0), 100))
+        elif word == "v":
+            self.group = replace(self.group, hidden=number != 0)
+        elif word in {"f", "plain"}:
+            self.group = replace(self.group, font=number, hidden=self.group.hidden and word == "f")
+        elif word == "fcharset" and self.group.in_fonts and self.group.font is not None and number in _CHARSETS:
+            self.fonts[self.group.font] = _CHARSETS[number]
+        elif word == "ansicpg" and _is_encoding(f"cp{number}"):
+            self.encoding = f"cp{number}"
+        elif word == "outlinelevel" and not self.group.skipped and number is not None and 0 <= number < 9:
+            self.level = number + 1
+
+    def _text(self) -> str:
+        self._flush()
+        text = "".join(self.parts).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
+        self.parts.clear()
+        return text
+
+    def _end_paragraph(self) -> None:
+        if self.cells or self.in_row:
+            self.parts.append("\n")
+            return
+        if text := self._text():
+            self._end_table()
+            if self.level is None:
+                self.builder.paragraph(text)
+            else:
+                self.builder.heading(self.level, text)
+
+    def begin_row(self) -> None:
+        """Begin a row of a table, whose paragraphs belong to cells."""
+        if not self.in_row:
+            self._end_paragraph()
+        self.in_row = True
+
+    def end_cell(self) -> None:
+        """End a cell."""
+        self.cells.append(self._text())
+
+    def end_row(self) -> None:
+        """End a row."""
+        if self.cells:
+            self.rows.append(self.cells)
+        self.cells, self.in_row = [], False
+
+    def reset_paragraph(self) -> None:
+        """Forget the properties of the last paragraph."""
+        self.level = None
+        self.in_row = bool(self.cells)
+
+    def _end_table(self) -> None:
+        if self.rows:
+            self.builder.table(self.rows)
+            self.rows = []
+
+
+_ACTIONS = {
+    "par": _Reader._end_paragraph, "sect": _Reader._end_paragraph, "page": _Reader._end_paragraph, "intbl": _Reader.begin_row,
+    "cell": _Reader.end_cell, "nestcell": _Reader.end_cell, "row": _Reader.end_row, "pard": _Reader.reset_paragraph,
+}  # fmt: skip
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        return codecs.lookup(name).name != "cp0"
+    except LookupError:
+        return False

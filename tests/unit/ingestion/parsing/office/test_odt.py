@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+from office_files import mutations, reads_or_refuses, tables_of, zipped
+
+from agentic_rag_backend.domain.media_types import ODT
+from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.registry import parser_of
+
+PARSER = parser_of(ODT)
+NAMESPACES = " ".join(
+    f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "text", "table", "meta")
+)
+META = (
+    f'<office:document-meta {NAMESPACES} xmlns:dc="http://purl.org/dc/elements/1.1/"><office:meta><dc:title>A guide</dc:title>'
+    "<meta:initial-creator>Ann</meta:initial-creator></office:meta></office:document-meta>"
+)
+CELL = "<table:table-cell><text:p>{}</text:p></table:table-cell>"
+BODY = (
+    '<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes><text:h text:outline-level="2">Setup</text:h>'
+    '<text:p>Press<text:s text:c="2"/>the <text:span>red</text:span> key<text:note><text:note-citation>1</text:note-citation>'
+    "<text:note-body><text:p>Twice.</text:p></text:note-body></text:note>.</text:p>"
+    "<text:list><text:list-item><text:p>Oil</text:p><text:list><text:list-item><text:p>Thin</text:p></text:list-item></text:list>"
+    "</text:list-item></text:list><table:table><table:table-header-rows><table:table-row>"
+    + CELL.format("Part") + CELL.format("Price") + "</table:table-row></table:table-header-rows><table:table-row>"
+    + CELL.format("Seal") + CELL.format("2") + '<table:table-cell table:number-columns-repeated="1000"/></table:table-row>'
+    "</table:table>"
+    "<text:p>End<text:line-break/>here</text:p>"
+)  # fmt: skip
+
+
+def text_file(body: str, **members: str) -> bytes:
+    content = f"<office:document-content {NAMESPACES}><office:body><office:text>{body}</office:text></office:body>"
+    content += "</office:document-content>"
+    files = {"mimetype": ODT, "content.xml": content, "meta.xml": META, "META-INF/manifest.xml": "<manifest/>"}
+    return zipped({**files, **{name.replace("_", "."): text for name, text in members.items()}}, first="mimetype")
+
+
+def test_headings_lists_tables_and_notes_are_in_order() -> None:
+    parsed = PARSER.parse(text_file(BODY))
+    assert parsed.text.split("\n\n") == [
+        "Setup", "Press  the red key[1].", "[1] Twice.", "- Oil\n- Thin", "| Part | Price |\n| --- | --- |\n| Seal | 2 |",
+        "End\nhere",
+    ]  # fmt: skip
+    assert tables_of(parsed) == [[["Part", "Price"], ["Seal", "2"]]]
+    assert [(each.level, each.title) for each in parsed.headings] == [(2, "Setup")]
+    assert parsed.title == PARSER.check(text_file(BODY), whole=True).title == "A guide"
+    assert parsed.metadata["author"] == "Ann"
+
+
+def test_repeated_cells_are_limited() -> None:
+    cell = '<table:table-cell table:number-columns-repeated="{}"><text:p>x</text:p></table:table-cell>'
+    for columns, rows in ((2_000_000_000, 1), (10_000, 10_000)):
+        table = f'<table:table-row table:number-rows-repeated="{rows}">{cell.format(columns)}</table:table-row>'
+        with pytest.raises(ResourceLimit, match="more than 1000000 cells"):
+            PARSER.parse(text_file(f"<table:table>{table}</table:table>"))
+
+
+def test_encrypted_and_hostile_files_are_refused() -> None:
+    manifest = {"META-INF/manifest_xml": "<manifest><encryption-data/></manifest>"}
+    with pytest.raises(UnreadableDocument, match="encrypted"):
+        PARSER.parse(text_file(BODY, **manifest))
+    with pytest.raises(UnreadableDocument, match="DOCTYPE"):
+        PARSER.parse(text_file(BODY, content_xml='<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'))
+    with pytest.raises(UnreadableDocument, match="not valid"):
+        PARSER.parse(text_file("<text:span>" * 300 + "x" + "</text:span>" * 300))
+    with pytest.raises(UnreadableDocument, match="no text"):
+        PARSER.parse(text_file(""))
+
+
+def test_damaged_texts_are_read_or_refused() -> None:
+    found = [reads_or_refuses(PARSER, damaged) for damaged in mutations(text_file(BODY), 150)]
+    assert any(found)
+    assert not all(found)

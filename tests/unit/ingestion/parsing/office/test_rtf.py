@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from office_files import reads_or_refuses, tables_of
+
+from agentic_rag_backend.domain.media_types import RTF
+from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.registry import parser_of
+
+PARSER = parser_of(RTF)
+LETTER = rb"""{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\fcharset0 Arial;}{\f1\fcharset204 Arial;}}
+{\info{\title A letter}{\author Ann}}{\*\generator secret}{\header Running}
+\pard\outlinelevel0 Greeting\par
+\pard Dear Zo\'eb, price 5 \u8364? {\v hidden}{\b bold}.\par
+{\f1 \'cf\'f0\'e8\'e2\'e5\'f2}\par
+\trowd\cellx1000\cellx2000\pard\intbl City\cell People\cell\row
+\trowd\cellx1000\cellx2000\pard\intbl Lyon\cell 522250\cell\row
+\pard See {\field{\*\fldinst{HYPERLINK "http://example.org"}}{\fldrslt the site}}.\par
+{\pict 89504e47}Emoji \u-10179?\u-8704?\par}"""
+
+
+def test_paragraphs_headings_and_tables_are_in_order() -> None:
+    parsed = PARSER.parse(LETTER)
+    assert parsed.text.split("\n\n") == [
+        "Greeting", "Dear Zoë, price 5 € bold.", "Привет",
+        "| City | People |\n| --- | --- |\n| Lyon | 522250 |", "See the site.", "Emoji 😀",
+    ]  # fmt: skip
+    assert tables_of(parsed) == [[["City", "People"], ["Lyon", "522250"]]]
+    assert [(each.level, each.title) for each in parsed.headings] == [(1, "Greeting")]
+    assert parsed.title == PARSER.check(LETTER, whole=False).title == "A letter"
+    assert parsed.metadata["author"] == "Ann"
+
+
+def test_deep_and_empty_files_are_refused() -> None:
+    with pytest.raises(ResourceLimit, match="more than 10000 deep"):
+        PARSER.parse(rb"{\rtf1 " + b"{" * 20_000 + b"text")
+    with pytest.raises(UnreadableDocument, match="no text"):
+        PARSER.parse(rb"{\rtf1 {\pict 00}}")
+    with pytest.raises(UnreadableDocument, match="not an RTF file"):
+        PARSER.parse(b"text")
+
+
+def test_hostile_links_take_linear_time() -> None:
+    assert PARSER.parse(rb"{\rtf1 text " + rb'{\field{\*\fldinst{HYPERLINK "' * 3_000).text == "text"
+
+
+def test_damaged_files_are_read_or_refused() -> None:
+    chance = random.Random(7)
+    for _ in range(300):
+        changed = bytearray(LETTER)
+        for _ in range(chance.randint(1, 8)):
+            start = chance.randrange(5, len(changed))
+            changed[start : start + chance.randint(0, 9)] = chance.choice([b"", b"{", b"}", b"\\u99999999 ", b"\\'", b"\\ansicpg65001 "])
+        reads_or_refuses(PARSER, bytes(changed))
