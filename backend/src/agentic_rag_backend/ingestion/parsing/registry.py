@@ -9,7 +9,21 @@ from pathlib import PurePath
 from typing import cast
 
 from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, storable
-from agentic_rag_backend.domain.media_types import CSV, DOCX, EML, JSON, JSONL, MARKDOWN, ODT, PDF, PPTX, RTF, TEXT, XLSX, unsupported
+from agentic_rag_backend.domain.media_types import (
+    CSV,
+    DOCX,
+    EML,
+    JSON,
+    JSONL,
+    MARKDOWN,
+    ODT,
+    PDF,
+    PPTX,
+    RTF,
+    TEXT,
+    XLSX,
+    unsupported,
+)
 from agentic_rag_backend.errors import UnsupportedMediaType
 from agentic_rag_backend.ingestion.parsing.base import Parser, Preview, Renderer
 

@@ -52,5 +52,7 @@ def test_damaged_files_are_read_or_refused() -> None:
         changed = bytearray(LETTER)
         for _ in range(chance.randint(1, 8)):
             start = chance.randrange(5, len(changed))
-            changed[start : start + chance.randint(0, 9)] = chance.choice([b"", b"{", b"}", b"\\u99999999 ", b"\\'", b"\\ansicpg65001 "])
+            changed[start : start + chance.randint(0, 9)] = chance.choice(
+                [b"", b"{", b"}", b"\\u99999999 ", b"\\'", b"\\ansicpg65001 "]
+            )
         reads_or_refuses(PARSER, bytes(changed))

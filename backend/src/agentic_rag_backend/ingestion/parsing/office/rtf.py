@@ -19,9 +19,48 @@ MAX_DEPTH = 10_000
 
 _TOKEN = re.compile(rb"\\([a-zA-Z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9a-fA-F]{2})|\\(.)|([{}])|([^\\{}\r\n]+)", re.DOTALL)
 _SKIPPED = frozenset(
-    "annotation atnauthor atnid bkmkend bkmkstart colortbl comment datafield datastore fldinst filetbl fontemb footer footerf "
-    "footerl footerr footnote generator header headerf headerl headerr info listtable listoverridetable latentstyles mmathPr "
-    "nonshppict object objdata pict pntext rsidtbl stylesheet themedata colorschememapping xe tc txe xmlnstbl".split()
+    [
+        "annotation",
+        "atnauthor",
+        "atnid",
+        "bkmkend",
+        "bkmkstart",
+        "colortbl",
+        "comment",
+        "datafield",
+        "datastore",
+        "fldinst",
+        "filetbl",
+        "fontemb",
+        "footer",
+        "footerf",
+        "footerl",
+        "footerr",
+        "footnote",
+        "generator",
+        "header",
+        "headerf",
+        "headerl",
+        "headerr",
+        "info",
+        "listtable",
+        "listoverridetable",
+        "latentstyles",
+        "mmathPr",
+        "nonshppict",
+        "object",
+        "objdata",
+        "pict",
+        "pntext",
+        "rsidtbl",
+        "stylesheet",
+        "themedata",
+        "colorschememapping",
+        "xe",
+        "tc",
+        "txe",
+        "xmlnstbl",
+    ]
 )
 """Groups that are not text of the document."""
 _CHARACTERS: Mapping[str, str] = {
