@@ -12,6 +12,7 @@ from agentic_rag_backend.domain.document import Chunk, ChunkingOptions, Document
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.errors import ModelInputRefused, ModelRefused
+from agentic_rag_backend.ingestion import chunk_reading
 from agentic_rag_backend.ingestion.service import INGEST
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
@@ -289,3 +290,19 @@ async def test_another_strategy_keeps_the_chunks_that_stay(metered: World, meter
     for chunk in (await metered.catalogue.documents.chunks(metered.tenant, first.document_id, limit=100)).items:
         place = chunk.chunk.location
         assert text[place.start_char : place.end_char] == chunk.chunk.text
+
+
+async def test_a_document_that_another_strategy_cut_is_partial_and_says_so(
+    metered: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunk_reading, "MAX_UNITS", 5)
+    options = ProcessingOptions(chunking=ChunkingOptions("semantic", 60, 0))
+    job = (await metered.submit(report(), key="long", title="Tides", options=options)).job
+    assert job is not None
+    assert job.document_id is not None
+    assert (await metered.ended(job)).state is JobState.PARTIAL
+    document = await metered.catalogue.documents.document(metered.tenant, job.document_id)
+    assert (document.state, document.chunk_count) == (DocumentState.PARTIAL, 10)
+    (failure,) = document.failures
+    assert (failure.stage, failure.code, failure.chunk_id) == ("chunk", "too_long", None)
+    assert "the document was cut by 'recursive' instead" in failure.message
