@@ -205,8 +205,8 @@ class _Reader:
             self.group = replace(self.group, hidden=number != 0)
         elif word in {"f", "plain"}:
             self.group = replace(self.group, font=number, hidden=self.group.hidden and word == "f")
-        elif word == "fcharset" and self.group.in_fonts and self.group.font is not None and number in _CHARSETS:
-            self.fonts[self.group.font] = _CHARSETS[number]
+        elif word == "fcharset" and self.group.in_fonts and self.group.font is not None and number is not None:
+            self.fonts[self.group.font] = _CHARSETS.get(number, self.encoding)
         elif word == "ansicpg" and _is_encoding(f"cp{number}"):
             self.encoding = f"cp{number}"
         elif word == "outlinelevel" and not self.group.skipped and number is not None and 0 <= number < 9:

@@ -1,0 +1,133 @@
+"""Chapters of books: XHTML as headings, paragraphs, lists and tables."""
+
+from __future__ import annotations
+
+from lxml import etree
+
+from agentic_rag_backend.errors import UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+
+MAX_COLUMNS = 1_000
+
+_BREAK = "\0"
+"""A line break. Line breaks of the file are spaces."""
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_BLOCKS = (
+    frozenset(
+        [
+            "address",
+            "article",
+            "aside",
+            "blockquote",
+            "body",
+            "caption",
+            "dd",
+            "details",
+            "div",
+            "dl",
+            "dt",
+            "fieldset",
+            "figcaption",
+            "figure",
+            "footer",
+            "form",
+            "header",
+            "hr",
+            "html",
+            "li",
+            "main",
+            "nav",
+            "ol",
+            "p",
+            "pre",
+            "section",
+            "table",
+            "tbody",
+            "td",
+            "tfoot",
+            "th",
+            "thead",
+            "tr",
+            "ul",
+        ]
+    )
+    | _HEADINGS.keys()
+)
+_LEFT_OUT = frozenset(
+    ["head", "script", "style", "template", "noscript", "svg", "math", "iframe", "object", "audio", "video", "canvas", "rt", "rp"]
+)
+
+
+def add_chapter(builder: TextBuilder, content: bytes, *, page: int) -> None:
+    """Add the text of a chapter. Elements that its author hid are left out.
+
+    Raises:
+        UnreadableDocument: it cannot be read as HTML, or defines entities.
+    """
+    if b"<!ENTITY" in content:
+        raise UnreadableDocument(f"chapter {page} of the book defines entities, which is not allowed")
+    # The parser of HTML knows the entities of HTML only. Most chapters have a document type, which it does not load.
+    parser = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, encoding=_encoding(content))
+    try:
+        root = etree.fromstring(content, parser) if content.strip() else None
+    except (etree.LxmlError, ValueError) as error:
+        raise UnreadableDocument(f"the book is damaged: chapter {page} cannot be read ({str(error)[:200]})") from None
+    if root is not None:
+        _Chapter(builder, page).add(root)
+
+
+def _encoding(content: bytes) -> str | None:
+    return None if content[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8"
+
+
+class _Chapter:
+    def __init__(self, builder: TextBuilder, page: int) -> None:
+        self._builder, self._page = builder, page
+        self._parts: list[str] = []
+        self._block = ""
+
+    def add(self, root: etree._Element) -> None:
+        """Add every block below ``root`` in its order, without recursion."""
+        stack: list[tuple[etree._Element, bool]] = [(root, False)]
+        while stack:
+            element, is_end = stack.pop()
+            name = element.tag if isinstance(element.tag, str) else ""
+            if is_end:
+                if name in _BLOCKS:
+                    self._end_block()
+                self._parts.append(element.tail or "")
+            elif not name or name in _LEFT_OUT or element.get("hidden") is not None:
+                self._parts.append(element.tail or "")
+            elif name == "table":
+                self._end_block()
+                self._builder.table(*self._table(element))
+                self._parts.append(element.tail or "")
+            else:
+                if name in _BLOCKS:
+                    self._end_block()
+                    self._block = name
+                self._parts.append(_BREAK if name == "br" else element.text or "")
+                stack.append((element, True))
+                stack.extend((child, False) for child in reversed(element))
+        self._end_block()
+
+    def _end_block(self) -> None:
+        text = _collapsed("".join(self._parts))
+        self._parts.clear()
+        name, self._block = self._block, ""
+        if name in _HEADINGS:
+            self._builder.heading(_HEADINGS[name], text, page=self._page)
+        elif text:
+            self._builder.paragraph(f"- {text}" if name == "li" else text, page=self._page)
+
+    def _table(self, table: etree._Element) -> tuple[list[list[str]], list[dict[str, int]]]:
+        rows = [
+            [" ".join("".join(cell.itertext()).split()) for cell in row if cell.tag in {"td", "th"}][:MAX_COLUMNS]
+            for row in table.iter("tr")
+        ]
+        rows = [row for row in rows if row]
+        return rows, [{"page": self._page}] * len(rows)
+
+
+def _collapsed(text: str) -> str:
+    return "\n".join(filter(None, (" ".join(line.split()) for line in text.split(_BREAK))))

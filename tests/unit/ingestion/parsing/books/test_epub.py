@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+from office_files import mutations, reads_or_refuses, tables_of, zipped
+
+from agentic_rag_backend.domain.media_types import EPUB
+from agentic_rag_backend.errors import UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.registry import parser_of
+
+PARSER = parser_of(EPUB)
+CONTAINER = '<container><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
+PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/">
+<dc:title>A book</dc:title><dc:creator>Ann</dc:creator></metadata><manifest><item id="b" href="text/two.xhtml"/>
+<item id="a" href="text/one%201.xhtml"/><item id="c" href="gone.xhtml"/></manifest>
+<spine><itemref idref="a"/><itemref idref="c"/><itemref idref="b"/></spine></package>"""
+ONE = """<?xml version="1.0"?><!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "http://example.org/x.dtd"><html><head><title>no</title></head><body>
+<h1>Chapter <i>one</i></h1><p>It was
+late&nbsp;&eacute;.<br/>Then</p><script>no()</script><p hidden="">no</p><ul><li>Oil</li></ul></body></html>"""
+TWO = "<html><body><h2>Two</h2><div>Text<table><tr><th>City</th><th>People</th></tr><tr><td>Lyon</td><td>5</td></tr>"
+TWO += "</table></div></body></html>"
+
+
+def book(**changed: str) -> bytes:
+    members = {"mimetype": EPUB, "META-INF/container.xml": CONTAINER, "OEBPS/book.opf": PACKAGE}
+    members |= {"OEBPS/text/one 1.xhtml": ONE, "OEBPS/text/two.xhtml": TWO, **changed}
+    return zipped(members, first="mimetype")
+
+
+def test_chapters_follow_the_spine() -> None:
+    parsed = PARSER.parse(book())
+    assert "no" not in parsed.text.split()
+    assert parsed.text.split("\n\n") == [
+        "Chapter one", "It was late é.\nThen", "- Oil", "Two", "Text", "| City | People |\n| --- | --- |\n| Lyon | 5 |",
+    ]  # fmt: skip
+    assert tables_of(parsed) == [[["City", "People"], ["Lyon", "5"]]]
+    assert [(each.level, each.title) for each in parsed.headings] == [(1, "Chapter one"), (2, "Two")]
+    assert [each.page for each in parsed.regions] == [1, 1, 1, 3, 3, 3, 3]
+    assert parsed.title == PARSER.check(book(), whole=True).title == "A book"
+    assert parsed.metadata["author"] == "Ann"
+
+
+def test_protected_and_damaged_books_are_refused() -> None:
+    drm = '<e><EncryptedData><EncryptionMethod Algorithm="http://www.w3.org/2001/04/xmlenc#aes128-cbc"/></EncryptedData></e>'
+    with pytest.raises(UnreadableDocument, match="encrypted"):
+        PARSER.parse(book(**{"META-INF/encryption.xml": drm}))
+    entity = '<!DOCTYPE html [<!ENTITY x SYSTEM "file:///etc/passwd">]><html><p>&x;</p></html>'
+    with pytest.raises(UnreadableDocument, match="defines entities"):
+        PARSER.parse(book(**{"OEBPS/text/two.xhtml": entity}))
+    with pytest.raises(UnreadableDocument, match="no text"):
+        PARSER.parse(book(**{"OEBPS/book.opf": "<package/>"}))
+
+
+def test_damaged_books_are_read_or_refused() -> None:
+    found = [reads_or_refuses(PARSER, damaged) for damaged in mutations(book(), 150)]
+    assert any(found)
+    assert not all(found)
+
+
+def test_deep_chapters_are_bounded() -> None:
+    reads_or_refuses(PARSER, book(**{"OEBPS/text/two.xhtml": "<div>" * 100_000 + "text"}))
