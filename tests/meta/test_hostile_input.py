@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, UnreadableDocument
 from agentic_rag_backend.ingestion import metadata
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
-from agentic_rag_backend.ingestion.parsing.registry import PARSERS, title_of
+from agentic_rag_backend.ingestion.parsing.registry import PARSERS, parser_of, title_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
@@ -65,7 +65,7 @@ OBJECTS = st.dictionaries(KEYS, VALUES, max_size=6)
 @FEW
 @given(content=DOCUMENTS, media_type=st.sampled_from(sorted(PARSERS)), whole=st.booleans())
 def test_documents(content: bytes, media_type: str, whole: bool) -> None:
-    parser = PARSERS[media_type]
+    parser = parser_of(media_type)
     try:
         preview = parser.check(content, whole=whole)
         parsed = parser.parse(content)

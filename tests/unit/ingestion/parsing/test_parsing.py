@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import codecs
+import io
+import zipfile
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.media_types import CSV, MARKDOWN, TEXT, media_type_of
+from agentic_rag_backend.domain.media_types import CSV, DOCX, EPUB, HTML, MARKDOWN, ODT, PDF, RTF, TEXT, XLSX, media_type_of
 from agentic_rag_backend.errors import InvalidRequest, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion import metadata
+from agentic_rag_backend.ingestion.parsing.base import Preview
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
 from agentic_rag_backend.ingestion.parsing.registry import parser_of, title_of
 from agentic_rag_backend.ingestion.parsing.text import TextParser
@@ -186,7 +189,52 @@ def test_errors_of_unsupported_types_list_the_supported_ones(declared: str | Non
         media_type_of(declared, name)
 
 
+def _zip(*names: str, media_type: str = "") -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        if media_type:
+            archive.writestr("mimetype", media_type)
+        for name in names:
+            archive.writestr(name, "text")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "expected"),
+    [
+        ("a.txt", b"%PDF-1.7\n", PDF),
+        ("a.txt", b"\n\n%PDF-1.4\n", PDF),
+        ("a.txt", b"{\\rtf1 text}", RTF),
+        ("a.bin", _zip("[Content_Types].xml", "word/document.xml"), DOCX),
+        ("a.docx", _zip("[Content_Types].xml", "xl/workbook.xml"), XLSX),
+        (None, _zip("content.xml", media_type=ODT), ODT),
+        (None, _zip("META-INF/container.xml", media_type=EPUB), EPUB),
+        ("page", b"<!DOCTYPE html><html>", HTML),
+        ("a.md", b"<html>", MARKDOWN),
+    ],
+)
+def test_content_decides_before_the_name(name: str | None, head: bytes, expected: str) -> None:
+    assert media_type_of("text/plain", name, head) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "message"),
+    [
+        ("a.pdf", b"\x89PNG\r\n", "a PNG image"),
+        ("a.txt", _zip("notes.txt"), "ZIP archive without a document"),
+        ("a.docx", b"plain words", "not a Word document"),
+        ("a.pdf", b"plain words", "not a PDF file"),
+        ("a.doc", b"\xd0\xcf\x11\xe0\xa1", "old Office file"),
+        ("a.txt", b"\x1f\x8b\x08", "gzip"),
+    ],
+)
+def test_content_that_no_parser_reads_is_named(name: str, head: bytes, message: str) -> None:
+    with pytest.raises(UnreadableDocument, match=message):
+        media_type_of(None, name, head)
+
+
 def test_titles() -> None:
+    assert title_of(Preview(title=None, text=""), None) == "Untitled document"
     assert title_of(MARKDOWN_PARSER.check(b"# Heading\n\ntext", whole=True), "file.md") == "Heading"
     assert title_of(TEXT_PARSER.check(b"text", whole=True), "C:\\docs\\My notes.txt") == "My notes"
     assert title_of(TEXT_PARSER.check(b"\n  First line \nSecond", whole=True), None) == "First line"

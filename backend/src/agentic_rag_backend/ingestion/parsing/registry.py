@@ -21,6 +21,7 @@ from agentic_rag_backend.domain.media_types import (
     PDF,
     PPTX,
     RTF,
+    SOURCE_CODE,
     TEXT,
     XLSX,
     unsupported,
@@ -42,8 +43,9 @@ PARSERS: Mapping[str, str] = {
     PPTX: "office.pptx:PptxParser",
     RTF: "office.rtf:RtfParser",
     XLSX: "office.xlsx:XlsxParser",
+    **{media_type: f"code.parser:CodeParser:{each.language}" for media_type, each in SOURCE_CODE.items()},
 }
-"""The module and class of each parser. It is imported with the first document of its type: some libraries are large."""
+"""The module, class and arguments of each parser. The first document of a type imports it: some libraries are large."""
 RENDERERS: Mapping[str, str] = {PDF: "pdf.rendering:PdfRenderer"}
 """The module and class of each renderer."""
 
@@ -75,8 +77,8 @@ def renderer_of(media_type: str) -> Renderer:
 
 @functools.cache
 def _loaded(name: str) -> object:
-    module, _, found = name.partition(":")
-    return getattr(importlib.import_module(f"{__package__}.{module}"), found)()
+    module, found, *arguments = name.split(":")
+    return getattr(importlib.import_module(f"{__package__}.{module}"), found)(*arguments)
 
 
 def title_of(preview: Preview, file_name: str | None) -> str:

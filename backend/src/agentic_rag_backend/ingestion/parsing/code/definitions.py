@@ -1,0 +1,234 @@
+"""Classes, functions and imports of source code, with their names and exact places in the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import tree_sitter
+
+from agentic_rag_backend.ingestion.parsing.code.languages import FUNCTION_VALUES, LANGUAGES, Language, grammar
+
+MAX_BYTES = 2 * 1024 * 1024
+"""Larger files have no definitions. They are generated, and a syntax tree takes about 200 bytes a byte."""
+MAX_DEPTH = 250
+"""Syntax nodes nested deeper are not visited."""
+MAX_STEPS = 500_000
+"""Steps that the grammar may report for one file. Code of `MAX_BYTES` takes about 100,000."""
+MAX_NAME_CHARACTERS = 200
+
+_CHUNK_BYTES = 65_536
+_BEFORE_NAME = re.compile(r"[({\[:=\n]")
+_OTHER_CODE = re.compile(r"[{};]")
+_NAME_FIELDS = ("name", "left", "declarator", "type", "property")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A class, function or import: the characters [``start_char``, ``end_char``) of the text.
+
+    A definition begins with the comments, decorators and attributes directly above it, at the start of a line if nothing else
+    is on the line. ``path`` holds the names of the definitions around it and its own, outermost first; it is empty for an import.
+    """
+
+    kind: Literal["class", "function", "import"]
+    path: tuple[str, ...]
+    start_char: int
+    end_char: int
+
+
+def definitions(text: str, language: str) -> tuple[Definition, ...]:
+    """Return the definitions of source code in the order of their starts; outer ones precede those within them.
+
+    ``language`` is a key of `LANGUAGES`. Errors in the code are tolerated. The result is empty if the code is too large or too
+    complicated for its syntax tree.
+    """
+    content = text.encode("utf-8", "replace")
+    if len(content) > MAX_BYTES:
+        return ()
+    known = LANGUAGES[language]
+    tree = _tree(content, known)
+    if tree is None:
+        return ()
+    return tuple(_in_characters(_Walk(content, known).found(tree), content))
+
+
+def _tree(content: bytes, language: Language) -> tree_sitter.Tree | None:
+    """Return the syntax tree of the first grammar that finds no error, else of the first grammar."""
+    trees = (tree for name in language.grammars if (tree := _parsed(content, grammar(name))) is not None)
+    first = next(trees, None)
+    if first is None or not first.root_node.has_error:
+        return first
+    return next((tree for tree in trees if not tree.root_node.has_error), first)
+
+
+def _parsed(content: bytes, language: tree_sitter.Language) -> tree_sitter.Tree | None:
+    steps = 0
+
+    def exhausted(_offset: int, _has_error: bool) -> bool:
+        nonlocal steps
+        steps += 1
+        return steps > MAX_STEPS
+
+    def chunk(offset: int, _point: object) -> bytes:
+        return content[offset : offset + _CHUNK_BYTES]
+
+    try:
+        return tree_sitter.Parser(language).parse(chunk, progress_callback=exhausted)
+    except ValueError:  # the callback ended it
+        return None
+
+
+class _Walk:
+    """Finds definitions with a cursor. Offsets are bytes."""
+
+    def __init__(self, content: bytes, language: Language) -> None:
+        self._content, self._language = content, language
+        self._around: list[Definition] = []
+        self._above = (0, 0)
+        self._wrapper = (0, 0)
+        self._last_end = 0
+
+    def found(self, tree: tree_sitter.Tree) -> Iterator[Definition]:
+        for node in _nodes(tree):
+            kind = node.type
+            if kind in self._language.remarks:
+                self._remark(node)
+            elif kind in self._language.wrappers and node.start_byte >= self._wrapper[1]:
+                self._wrapper = (self._start(node), node.end_byte)
+            elif (found := self._definition(node, kind)) is not None:
+                self._last_end = found.start_char
+                yield found
+
+    def _remark(self, node: tree_sitter.Node) -> None:
+        start, end = self._above
+        if self._joined(end, node.start_byte):
+            self._above = (start, node.end_byte)
+        elif not self._content[self._content.rfind(b"\n", 0, node.start_byte) + 1 : node.start_byte].strip():
+            self._above = (node.start_byte, node.end_byte)
+
+    def _definition(self, node: tree_sitter.Node, kind: str) -> Definition | None:
+        known = self._language
+        if kind in known.imports or (known.calls and self._imports(node, kind)):
+            return Definition(kind="import", path=(), start_char=self._line_start(node.start_byte), end_char=node.end_byte)
+        value = node.child_by_field_name(known.values[kind]) if kind in known.values else None
+        is_class = kind in known.classes and _has_members(node, kind)
+        if not (is_class or kind in known.functions or (value is not None and value.type in FUNCTION_VALUES)):
+            return None
+        while self._around and self._around[-1].end_char <= node.start_byte:
+            self._last_end = max(self._last_end, self._around.pop().end_char)
+        outer = self._around[-1].path if self._around else ()
+        found = Definition(
+            kind="class" if is_class else "function",
+            path=(*outer, self._name(node)),
+            start_char=self._beginning(node),
+            end_char=node.end_byte,
+        )
+        self._around.append(found)
+        return found
+
+    def _imports(self, node: tree_sitter.Node, kind: str) -> bool:
+        if kind not in {"call", "command", "call_expression"}:
+            return False
+        called = node.child_by_field_name("method") or node.child_by_field_name("name") or node.child_by_field_name("function")
+        return called is not None and self._text(called) in self._language.calls
+
+    def _beginning(self, node: tree_sitter.Node) -> int:
+        start, end = self._wrapper
+        if start < end and node.end_byte <= end:
+            self._wrapper = (0, 0)
+            return max(start, self._last_end)
+        return max(self._start(node), self._last_end)
+
+    def _start(self, node: tree_sitter.Node) -> int:
+        """Return where the comments directly above ``node`` begin, else its line, else itself."""
+        start, end = self._above
+        if self._joined(end, node.start_byte):
+            return self._line_start(start)
+        return self._line_start(node.start_byte)
+
+    def _joined(self, end: int, start: int) -> bool:
+        """Return whether only white space without an empty line is between a comment's end and ``start``."""
+        between = self._content[end:start] if 0 < end <= start < end + 1_000 else b"-"
+        return not between.strip() and between.count(b"\n") <= 1
+
+    def _line_start(self, start: int) -> int:
+        """Return where the line of ``start`` begins, unless other code precedes it in the line."""
+        line = self._content.rfind(b"\n", max(0, start - 1_000), start) + 1
+        before = self._content[line:start].decode("utf-8", "replace")
+        return start if (not line and start > 1_000) or _OTHER_CODE.search(before) else line
+
+    def _name(self, node: tree_sitter.Node) -> str:
+        named = next((found for field in _NAME_FIELDS if (found := node.child_by_field_name(field)) is not None), None)
+        while named is not None and (inner := _inner(named)) is not None:
+            named = inner
+        # A constructor without a name is called by its first words.
+        text = self._text(named) if named is not None else _BEFORE_NAME.split(self._text(node), maxsplit=1)[0]
+        name = " ".join(text.split())[:MAX_NAME_CHARACTERS] or node.type
+        receiver = self._receiver(node)
+        return f"{receiver}.{name}" if receiver else name
+
+    def _receiver(self, node: tree_sitter.Node) -> str | None:
+        found = node.child_by_field_name(self._language.receiver) if self._language.receiver else None
+        words = re.findall(r"\w+", self._text(found).partition("[")[0]) if found is not None else []
+        return words[-1] if words else None
+
+    def _text(self, node: tree_sitter.Node) -> str:
+        return self._content[node.start_byte : min(node.end_byte, node.start_byte + 4 * MAX_NAME_CHARACTERS)].decode(
+            "utf-8", "ignore"
+        )
+
+
+def _inner(named: tree_sitter.Node) -> tree_sitter.Node | None:
+    """Return the node in which the name is: of ``*f(void)`` in C, ``f``; of ``G<T>`` in Rust, ``G``."""
+    if named.type == "parenthesized_declarator":
+        return named.named_child(0)
+    return named.child_by_field_name("type" if named.type == "generic_type" else "declarator")
+
+
+def _has_members(node: tree_sitter.Node, kind: str) -> bool:
+    """Return whether a node of C defines a type. It only names one otherwise, such as that of a variable."""
+    if kind == "type_definition":
+        node = node.child_by_field_name("type") or node
+        return node.child_by_field_name("name") is None and node.child_by_field_name("body") is not None
+    if kind.endswith("_specifier"):
+        return node.child_by_field_name("name") is not None and node.child_by_field_name("body") is not None
+    return kind != "class" or node.is_named  # the key word of Ruby's class has the type of its node
+
+
+def _nodes(tree: tree_sitter.Tree) -> Iterator[tree_sitter.Node]:
+    """Yield the named nodes up to `MAX_DEPTH` in the order of their starts, without recursion."""
+    cursor = tree.walk()
+    if not cursor.goto_first_child():
+        return
+    while True:
+        node = cursor.node
+        if node is not None and node.is_named:
+            yield node
+        if cursor.depth < MAX_DEPTH and cursor.goto_first_child():
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent() or cursor.depth == 0:
+                return
+
+
+def _in_characters(found: Iterator[Definition], content: bytes) -> Iterator[Definition]:
+    """Yield the definitions with offsets in characters instead of bytes."""
+    some = list(found)
+    if content.isascii():
+        yield from some
+        return
+    places = sorted({place for each in some for place in (each.start_char, each.end_char)})
+    characters = dict(zip(places, _characters(places, content), strict=True))
+    for each in some:
+        yield replace(each, start_char=characters[each.start_char], end_char=characters[each.end_char])
+
+
+def _characters(places: Sequence[int], content: bytes) -> Iterator[int]:
+    counted, last = 0, 0
+    for place in places:
+        counted += len(content[last:place].decode("utf-8", "replace"))
+        last = place
+        yield counted

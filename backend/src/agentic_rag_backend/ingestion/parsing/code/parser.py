@@ -1,0 +1,35 @@
+"""Source code: the text as it is written, with its classes and functions as headings."""
+
+from __future__ import annotations
+
+from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument
+from agentic_rag_backend.ingestion.parsing.code.definitions import definitions
+from agentic_rag_backend.ingestion.parsing.text import TextParser, decode
+
+
+class CodeParser(TextParser):
+    """Parser of source code in ``language``, a key of `languages.LANGUAGES`."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+
+    def parse(self, content: bytes) -> ParsedDocument:
+        """Return the text of ``content`` with its structure."""
+        return self.restore(decode(content))
+
+    def restore(self, text: str) -> ParsedDocument:
+        """Return ``text`` with its structure: the text is the file."""
+        return ParsedDocument(text=text, headings=headings_of(text, self._language), language=self._language)
+
+
+def headings_of(text: str, language: str) -> tuple[Heading, ...]:
+    """Return a heading for each class and function, except those within functions, which a reader does not look for."""
+    headings: list[Heading] = []
+    local_end = 0
+    for each in definitions(text, language):
+        if each.kind == "import" or each.start_char < local_end:
+            continue
+        headings.append(Heading(len(each.path), each.path[-1], each.start_char))
+        if each.kind == "function":
+            local_end = each.end_char
+    return tuple(headings)
