@@ -229,7 +229,7 @@ def test_content_decides_before_the_name(name: str | None, head: bytes, expected
     ],
 )
 def test_content_that_no_parser_reads_is_named(name: str, head: bytes, message: str) -> None:
-    with pytest.raises(UnreadableDocument, match=message):
+    with pytest.raises((UnreadableDocument, UnsupportedMediaType), match=message):
         media_type_of(None, name, head)
 
 
