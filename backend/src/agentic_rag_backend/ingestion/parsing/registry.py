@@ -14,6 +14,7 @@ from agentic_rag_backend.domain.media_types import (
     DOCX,
     EML,
     EPUB,
+    HTML,
     JSON,
     JSONL,
     MARKDOWN,
@@ -32,6 +33,7 @@ from agentic_rag_backend.ingestion.parsing.base import Parser, Preview, Renderer
 PARSERS: Mapping[str, str] = {
     TEXT: "text:TextParser",
     MARKDOWN: "markdown:MarkdownParser",
+    HTML: "html.parser:HtmlParser",
     CSV: "delimited:DelimitedParser",
     JSON: "json_documents:JsonParser",
     JSONL: "json_documents:JsonLinesParser",

@@ -1,0 +1,184 @@
+"""Converts the elements of HTML to text with headings, lists and tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from agentic_rag_backend.errors import UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+from agentic_rag_backend.ingestion.parsing.html.depth import MAX_DEPTH, check_depth
+
+MAX_COLUMNS = 200
+"""Widest table; a larger ``colspan`` is cut."""
+CHROME_SHARE = 0.5
+"""Navigation, headers and footers are kept if they are more than this share of the text: the page may be all links."""
+
+_UNSEEN = "script, style, noscript, template, [hidden], iframe, object, svg, math > annotation, select, button, textarea"
+_CHROME = "nav, aside, body > footer, body > header, [role=navigation], [role=banner], [role=contentinfo]"
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_BLOCKS = frozenset(
+    [
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "center",
+        "dd",
+        "details",
+        "dialog",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "header",
+        "hr",
+        "html",
+        "legend",
+        "li",
+        "main",
+        "nav",
+        "ol",
+        "p",
+        "pre",
+        "section",
+        "summary",
+        "table",
+        "ul",
+    ]
+)
+_SPACE = re.compile(r"\s+")
+
+
+def add_html(builder: TextBuilder, text: str, *, base_level: int = 0) -> LexborHTMLParser:
+    """Add the visible content of ``text`` to ``builder`` and return the parsed page. Nothing is fetched or run.
+
+    Levels of headings are raised by ``base_level``.
+
+    Raises:
+        UnreadableDocument: the elements are nested too deep.
+    """
+    check_depth(text)
+    page = LexborHTMLParser(text)
+    _drop(page)
+    if page.body is not None:
+        writer = _Writer(builder, base_level)
+        writer.write(page.body, 0)
+        writer.end_block()
+    return page
+
+
+def _drop(page: LexborHTMLParser) -> None:
+    """Remove what is not seen, and what surrounds the content unless that is most of the text."""
+    for node in page.css(_UNSEEN):
+        node.decompose()
+    if page.body is None:
+        return
+    chrome = page.css(_CHROME)
+    whole = len(page.body.text(deep=True))
+    if sum(len(node.text(deep=True)) for node in chrome) <= CHROME_SHARE * whole:
+        for node in chrome:
+            node.decompose()
+
+
+class _Writer:
+    """Writes nodes as blocks of text. Inline text is collected until its block ends."""
+
+    def __init__(self, builder: TextBuilder, base_level: int) -> None:
+        self._builder, self._base_level = builder, base_level
+        self._inline: list[str] = []
+        self._items: list[str] | None = None
+
+    def end_block(self) -> None:
+        """Add the collected inline text as a paragraph, or as a line of the list."""
+        text = "\n".join(_SPACE.sub(" ", line).strip() for line in "".join(self._inline).split("\n"))
+        self._inline.clear()
+        if not text.strip():
+            return
+        if self._items is None:
+            self._builder.paragraph(text)
+        elif text.strip() == "-":  # the item's text is in a block of its own
+            self._inline.append("- ")
+        else:
+            self._items.append(text.strip())
+
+    def write(self, node: LexborNode, depth: int) -> None:
+        """Write the children of ``node``."""
+        if depth > MAX_DEPTH:
+            raise UnreadableDocument(f"the elements of the HTML are nested more than {MAX_DEPTH} deep")
+        for child in node.iter(include_text=True):
+            self._write_one(child, depth)
+
+    def _write_one(self, node: LexborNode, depth: int) -> None:
+        tag = node.tag or ""
+        if tag == "-text":
+            self._inline.append(_SPACE.sub(" ", node.text(deep=False)))
+        elif tag == "br":
+            self._inline.append("\n")
+        elif tag == "img":
+            self._inline.append(node.attributes.get("alt") or "")
+        elif tag in _BLOCKS or tag in _HEADINGS:
+            self.end_block()
+            self._write_block(node, tag, depth)
+            self.end_block()
+        else:
+            self.write(node, depth + 1)
+
+    def _write_block(self, node: LexborNode, tag: str, depth: int) -> None:
+        if tag in _HEADINGS:
+            self._builder.heading(self._base_level + _HEADINGS[tag], _plain(node))
+        elif tag == "pre":
+            self._builder.paragraph(node.text(deep=True))
+        elif tag == "table" and (rows := _rows(node)):
+            self._builder.table([cells for cells, _ in rows], header=rows[0][1])
+        elif tag in {"ul", "ol"} and self._items is None:
+            self._list(node, depth)
+        elif tag == "li" and self._items is not None:
+            self._inline[:] = ["- "]
+            self.write(node, depth + 1)
+        else:
+            self.write(node, depth + 1)
+
+    def _list(self, node: LexborNode, depth: int) -> None:
+        self._items = []
+        self.write(node, depth + 1)
+        self.end_block()
+        self._inline.clear()
+        items, self._items = self._items, None
+        self._builder.lines([(item, {}) for item in items])
+
+
+def _rows(table: LexborNode) -> Sequence[tuple[list[str], bool]]:
+    """Return the rows of a table, each with whether it is a header. A table for layout, of one column, has none."""
+    rows = [(list(_cells(row)), row.css_first("th") is not None) for row in table.css("tr") if _table_of(row) == table.mem_id]
+    rows = [row for row in rows if row[0]]
+    return rows if max((len(cells) for cells, _ in rows), default=0) > 1 else ()
+
+
+def _table_of(node: LexborNode) -> int | None:
+    above = node.parent
+    while above is not None and above.tag != "table":
+        above = above.parent
+    return above.mem_id if above is not None else None
+
+
+def _cells(row: LexborNode) -> Iterator[str]:
+    written = 0
+    for cell in row.iter():
+        if cell.tag not in {"td", "th"}:
+            continue
+        span = cell.attributes.get("colspan") or "1"
+        for _ in range(min(int(span) if span.isdecimal() and len(span) < 6 else 1, MAX_COLUMNS - written) or 0):
+            written += 1
+            yield _plain(cell)
+
+
+def _plain(node: LexborNode) -> str:
+    return " ".join(node.text(deep=True, separator=" ").split())

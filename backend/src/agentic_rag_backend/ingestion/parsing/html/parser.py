@@ -1,0 +1,53 @@
+"""HTML: the content of a page, without its navigation, with its headings, lists and tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from selectolax.lexbor import LexborHTMLParser
+
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
+from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+from agentic_rag_backend.ingestion.parsing.html.content import add_html
+from agentic_rag_backend.ingestion.parsing.html.depth import check_depth
+from agentic_rag_backend.ingestion.parsing.text import decode
+
+_META = ("description", "author", "keywords")
+MAX_META_CHARACTERS = 1_000
+
+
+class HtmlParser:
+    """Parser of HTML and XHTML. Remote images, scripts and styles are neither fetched nor run."""
+
+    def check(self, head: bytes, *, whole: bool) -> Preview:
+        """Read the title. The text is found when the whole page is parsed."""
+        text = decode(head, partial=not whole)
+        check_depth(text)
+        return Preview(title=_title(LexborHTMLParser(text)), text="")
+
+    def parse(self, content: bytes) -> ParsedDocument:
+        """Return the content of the page as text."""
+        builder = TextBuilder()
+        page = add_html(builder, decode(content))
+        return builder.build(title=_title(page), metadata=_metadata(page))
+
+    def restore(self, text: str) -> ParsedDocument:
+        """Return ``text``; its headings cannot be told from paragraphs."""
+        return ParsedDocument(text=text)
+
+
+def _title(page: LexborHTMLParser) -> str | None:
+    found = page.css_first("head > title")
+    return " ".join(found.text(deep=True).split()) or None if found is not None else None
+
+
+def _metadata(page: LexborHTMLParser) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for node in page.css("meta[name][content]"):
+        name, value = (node.attributes.get("name") or "").lower(), " ".join((node.attributes.get("content") or "").split())
+        if name in _META and value:
+            found.setdefault(name, value[:MAX_META_CHARACTERS])
+    root = page.css_first("html")
+    if root is not None and (language := (root.attributes.get("lang") or "").strip()):
+        found["language"] = language[:MAX_META_CHARACTERS]
+    return found

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentic_rag_backend.errors import UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.html.parser import HtmlParser
+
+PAGE = """<!doctype html><html lang="en"><head><title>Ships &amp; ports</title><meta name="description" content="About ships">
+<meta name="author" content="Petra"></head><body><nav><a href="/">Home</a></nav><main><h1>The <b>port</b></h1>
+<p>Caf&eacute; and <i>quay</i>.<br>Second line.</p><p hidden>secret</p><script>alert(1)</script><style>p {}</style>
+<ul><li>first<li><p>second</p><ul><li>inner</ul></ul><h2>Staff</h2><img src="http://example.org/x.png" alt="a ship">
+<table><tr><th>Name<th colspan="2">Phone</tr><tr><td>Petra | P<td>1<td>2</tr><tr><td>A<td>
+<table><tr><td>x<td>y</table><td>z</table>
+<pre>a\n  b</pre><p dir="rtl">שלום עולם</p></main><footer>imprint</footer></body></html>"""
+TEXT = """The port
+
+Café and quay.
+Second line.
+
+- first
+- second
+- inner
+
+Staff
+
+a ship
+
+| Name | Phone | Phone |
+| --- | --- | --- |
+| Petra \\| P | 1 | 2 |
+| A | x y | z |
+
+a
+  b
+
+שלום עולם"""
+
+
+def parse(html: str) -> str:
+    return HtmlParser().parse(html.encode()).text
+
+
+def test_a_page_becomes_its_content() -> None:
+    parsed = HtmlParser().parse(PAGE.encode())
+    assert parsed.text == TEXT
+    assert parsed.title == HtmlParser().check(PAGE.encode(), whole=True).title == "Ships & ports"
+    assert parsed.metadata == {"description": "About ships", "author": "Petra", "language": "en"}
+    assert [(each.level, each.title) for each in parsed.headings] == [(1, "The port"), (2, "Staff")]
+    for each in parsed.headings:
+        assert parsed.text[each.start_char :].startswith(each.title)
+
+
+def test_navigation_is_kept_where_it_is_the_page() -> None:
+    assert parse("<body><nav>Index of all pages and documents</nav><p>x</p></body>") == "Index of all pages and documents\n\nx"
+
+
+def test_a_table_for_layout_is_read_as_text() -> None:
+    assert parse("<table><tr><td><p>One</p><p>Two</p></td></tr></table>") == "One\n\nTwo"
+
+
+@pytest.mark.parametrize("unit", ["<div>", "<b>", "<table><tr><td>", "<svg>", "<blockquote>"])
+def test_deep_nesting_is_refused_before_it_is_parsed(unit: str) -> None:
+    with pytest.raises(UnreadableDocument, match="nested more than 200 deep"):
+        parse(unit * 100_000 + "x")
+
+
+def test_elements_that_need_no_end_do_not_nest() -> None:
+    assert parse("<p>x" * 5_000).count("x") == 5_000
+    assert parse("<ul>" + "<li>x" * 5_000 + "</ul>").count("- x") == 5_000
+
+
+def test_pages_without_text_are_refused() -> None:
+    with pytest.raises(UnreadableDocument, match="no text"):
+        parse("<html><script>x</script></html>")
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "<table>",
+                "<tr>",
+                "<td>",
+                "<th colspan=9>",
+                "</table>",
+                "<ul>",
+                "<li>",
+                "<p>",
+                "</p>",
+                "<b>",
+                "x",
+                "<h1>",
+                "<pre>",
+                "<",
+                "&#0;",
+                "&amp",
+                "<!--",
+                "<br>",
+                "<nav>",
+                "</nav>",
+                "<body>",
+                "\x00",
+            ]
+        )
+    )
+)
+def test_any_page_is_read_or_refused(parts: list[str]) -> None:
+    try:
+        parsed = HtmlParser().parse("".join(parts).encode())
+    except UnreadableDocument:
+        return
+    assert parsed.text.strip()
+    assert "\x00" not in parsed.text
