@@ -114,3 +114,23 @@ def test_any_page_is_read_or_refused(parts: list[str]) -> None:
         return
     assert parsed.text.strip()
     assert "\x00" not in parsed.text
+
+
+@pytest.mark.parametrize(
+    ("declared", "encoding", "word"),
+    [
+        ('<meta charset="iso-8859-1">', "cp1252", "Café – 9 €"),
+        ('<meta http-equiv="Content-Type" content="text/html; charset=windows-1251">', "cp1251", "Причал"),
+        ('<?xml version="1.0" encoding="Shift_JIS"?>', "shift_jis", "港"),
+        ('<meta charset="utf-16">', "utf-8", "Café"),
+        ('<meta charset="no-such-encoding">', "utf-8", "Café"),
+    ],
+)
+def test_a_page_is_decoded_as_it_declares(declared: str, encoding: str, word: str) -> None:
+    page = f"{declared}<html><body><p>{word}</p></body></html>".encode(encoding)
+    assert HtmlParser().parse(page).text == word
+
+
+def test_a_page_in_another_encoding_than_it_declares_is_refused() -> None:
+    with pytest.raises(UnreadableDocument, match="not valid UTF-8"):
+        HtmlParser().parse("<p>Café</p>".encode("latin-1"))

@@ -42,13 +42,15 @@ class TextParser:
         return ParsedDocument(text=text)
 
 
-def decode(content: bytes, *, partial: bool = False) -> str:
+def decode(content: bytes, *, partial: bool = False, declared: str = "utf-8") -> str:
     """Return the text of UTF-8, or of UTF-16 or UTF-32 with a byte order mark; NUL removed, lines ended by ``\\n``.
+
+    ``declared`` is the name of the encoding that the file itself declares. A byte order mark is believed before it.
 
     Raises:
         UnreadableDocument: the bytes are of another kind, not valid in their encoding, or hold nothing to read.
     """
-    mark, encoding = next(((mark, name) for mark, name in _BYTE_ORDER_MARKS if content.startswith(mark)), (b"", "utf-8"))
+    mark, encoding = next(((mark, name) for mark, name in _BYTE_ORDER_MARKS if content.startswith(mark)), (b"", declared))
     try:
         text = codecs.getincrementaldecoder(encoding)("strict").decode(content[len(mark) :], final=not partial)
     except UnicodeDecodeError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import re
 from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser
@@ -14,6 +16,14 @@ from agentic_rag_backend.ingestion.parsing.text import decode
 
 _META = ("description", "author", "keywords")
 MAX_META_CHARACTERS = 1_000
+_CHARSET = re.compile(
+    rb"""(?:<meta\b[^>]{0,200}?\bcharset|<\?xml\b[^>]{0,100}?\bencoding)\s*=\s*["']?([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE
+)
+_DECLARED_WITHIN = 1024
+_BROWSERS_READ = {"iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": "cp1252", "ascii": "cp1252"}
+"""Names that the WHATWG Encoding Standard reads as another encoding."""
+_NOT_ASCII = frozenset({"utf-16", "utf-16le", "utf-16be", "utf-32", "utf-7", "idna", "punycode"})
+"""A page that declares one of these in ASCII is not encoded so."""
 
 
 class HtmlParser:
@@ -21,19 +31,29 @@ class HtmlParser:
 
     def check(self, head: bytes, *, whole: bool) -> Preview:
         """Read the title. The text is found when the whole page is parsed."""
-        text = decode(head, partial=not whole)
+        text = decode(head, partial=not whole, declared=_encoding(head))
         check_depth(text)
         return Preview(title=_title(LexborHTMLParser(text)), text="")
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the content of the page as text."""
         builder = TextBuilder()
-        page = add_html(builder, decode(content))
+        page = add_html(builder, decode(content, declared=_encoding(content)))
         return builder.build(title=_title(page), metadata=_metadata(page))
 
     def restore(self, text: str) -> ParsedDocument:
         """Return ``text``; its headings cannot be told from paragraphs."""
         return ParsedDocument(text=text)
+
+
+def _encoding(content: bytes) -> str:
+    """Return the encoding that the page declares in its first kilobyte, if Python knows it; otherwise UTF-8."""
+    found = _CHARSET.search(content[:_DECLARED_WITHIN])
+    name = found[1].decode("ascii") if found else "utf-8"
+    try:
+        return codecs.lookup(_BROWSERS_READ.get(name.lower(), name)).name if name.lower() not in _NOT_ASCII else "utf-8"
+    except LookupError:
+        return "utf-8"
 
 
 def _title(page: LexborHTMLParser) -> str | None:
