@@ -41,6 +41,7 @@ ALONE = {
     "reindex",
     "migrate",
     "build-graph",
+    "chunk",
     "analyze-diversity",
     "status",
     "doctor",
