@@ -99,9 +99,10 @@ check: $(VENV)/.dev ## formatting, lint, types and layers, in less than a minute
 fmt: $(VENV)/.dev ## format and fix what can be fixed
 	cd backend && ../$(BIN)/ruff check --fix src ../tests ../examples && ../$(BIN)/ruff format src ../tests ../examples
 
-bench: $(VENV)/.dev ## measure retrieval, chunking, ingestion, fairness, memory, answers, claim checks, extraction, indexes, Graphiti's leg, communities and corpus-wide answers; tables and plots in tests/benchmarks/results
+bench: $(VENV)/.dev ## measure retrieval, chunking, formats, ingestion, fairness, memory, answers, claim checks, extraction, indexes, Graphiti's leg, communities and corpus-wide answers; tables and plots in tests/benchmarks/results
 	$(BIN)/python tests/benchmarks/retrieval.py
 	$(BIN)/python tests/benchmarks/chunking.py
+	$(BIN)/python tests/benchmarks/formats.py
 	$(BIN)/python tests/benchmarks/ingestion.py
 	$(BIN)/python tests/benchmarks/fairness.py
 	$(BIN)/python tests/benchmarks/memory.py
