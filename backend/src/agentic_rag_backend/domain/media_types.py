@@ -115,10 +115,10 @@ def is_text_as_written(file_name: str) -> bool:
 
 
 def media_type_of(declared: str | None, file_name: str | None, head: bytes = b"") -> str:
-    """Return the media type to parse by: by the content's ``head``, then the file name, then the declared type.
+    """Return the media type to parse by: by the content's ``head``, then the declared type, then the file name.
 
-    A declared type is only believed before the name if it says more than "text" or "bytes". Text is the type of what nothing
-    describes.
+    A declared type that says no more than "text" or "bytes" is ignored if the name has a known suffix. Text is the type of what
+    nothing describes.
 
     Raises:
         UnsupportedMediaType: no parser reads it; the message says what it is, or lists the supported types.

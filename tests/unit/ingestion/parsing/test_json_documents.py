@@ -14,11 +14,6 @@ from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.json_documents import MAX_DEPTH
 from agentic_rag_backend.ingestion.parsing.registry import parser_of
 
-ORDERS = {
-    "title": "Orders of May",
-    "customer": {"name": "Petra Lund", "phones": ["555-1", "555-2"]},
-    "orders": [{"id": 1, "price": 9.50, "paid": True}, {"id": 2, "price": 1e3, "note": "late | twice"}],
-}
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
