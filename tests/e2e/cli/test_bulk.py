@@ -110,6 +110,23 @@ def test_duplicates_are_reported_and_ingested(served: Any) -> None:
     assert (without["duplicates"], without["summary"]) == ([], {"documents": 4, "skipped": 0, "unchanged": 4})
 
 
+def test_a_folder_of_mixed_formats(served: Any) -> None:
+    """Texts that parsers made are compared, tables are documents, and skipped files are listed with the reason."""
+    folder = served.cli.folder / "mixed"
+    folder.mkdir()
+    text = " ".join(f"On day {day} the tug Merganser pulled {day * 7} barges to berth {day % 5}." for day in range(60))
+    (folder / "a.txt").write_text(text)
+    (folder / "b.html").write_text(f"<html><body><p>{text}</p></body></html>")
+    (folder / "c.csv").write_text("name,phone\nPetra Lund,555-1\n")
+    (folder / "d.png").write_bytes(b"\x89PNG")
+    done = served.cli("ingest", "mixed", "--json")
+    assert done.code == 0, done.out
+    assert done.json["summary"] == {"documents": 3, "skipped": 1, "ready": 3, "duplicates": 1}
+    assert done.json["skipped"] == [{"path": "d.png", "reason": ".png is not a supported type"}]
+    (pair,) = done.json["duplicates"]
+    assert (pair["key"], pair["of"], pair["similarity"]) == ("b.html", "a.txt", 1.0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -44,7 +44,10 @@ Minima: TypeAlias = NDArray[np.uint32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duplicate:
-    """A document and the earlier one it resembles. ``similarity`` is estimated, 0 to 1. ``exact`` means equal bytes."""
+    """A document and the earlier one it resembles.
+
+    ``similarity`` is estimated, 0 to 1. ``exact`` means equal bytes, or equal texts if parsers made them.
+    """
 
     key: str
     of: str
