@@ -21,6 +21,8 @@ from agentic_rag_backend.testing.models.server import ModelServer
 LONGEST_S = 40
 NAMES = ("Abel", "Boris", "Clara", "Doris", "Edgar", "Fiona", "Gustav", "Helga", "Igor", "Julia", "Karl", "Lena")
 SENTENCES = [f"{name} painted boat number {number} of the Harbour Authority." for number, name in enumerate(NAMES, 11)]
+POINTS = 6
+"""Sentences that the model chooses for a corpus-wide answer. Its other sentences are not supported then."""
 QUESTION = "Who painted the boats of the Harbour Authority?"
 Event = tuple[int, str, dict[str, Any]]
 
@@ -29,7 +31,9 @@ Event = tuple[int, str, dict[str, Any]]
 def model() -> Iterator[ModelServer]:
     text = " ".join(f"{sentence} [1]" for sentence in SENTENCES)
     questions = json.dumps({"questions": [QUESTION]})
+    points = json.dumps({"points": [{"statement": each, "sources": [1], "score": 80} for each in SENTENCES[:POINTS]]})
     matchers = [
+        (lambda prompt: "objects {\"statement\"" in prompt, points),
         (lambda prompt: "<answer>" in prompt and "<passage" not in prompt, questions),
         (lambda prompt: "<passage" in prompt, text),
     ]
@@ -62,6 +66,16 @@ def filled(server: httpx.Client, name: str) -> str:
     headers = {"X-API-Key": secret}
     body = {"text": " ".join(SENTENCES), "key": "boats", "title": "Boats"}
     job = server.post("/api/v1/documents", headers=headers, json=body).json()["data"]["job_id"]
+    until(lambda: server.get(f"/api/v1/jobs/{job}", headers=headers).json()["data"]["state"] == "succeeded")
+    return secret
+
+
+@pytest.fixture(scope="module")
+def themed(server: httpx.Client) -> str:
+    """Return a key of a tenant whose documents have communities."""
+    secret = filled(server, "themed")
+    headers = {"X-API-Key": secret}
+    job = server.post("/api/v1/admin/communities/rebuild", headers=headers, json={"mode": "full"}).json()["data"]["job_id"]
     until(lambda: server.get(f"/api/v1/jobs/{job}", headers=headers).json()["data"]["state"] == "succeeded")
     return secret
 
@@ -109,13 +123,13 @@ def problem_of(response: httpx.Response) -> tuple[int, str, str]:
     return response.status_code, problem["code"], problem["detail"]
 
 
-def assert_whole(events: list[Event]) -> None:
-    """Check that events are numbered without a gap, and that the text is the answer."""
+def assert_whole(events: list[Event], sentences: int = len(SENTENCES)) -> None:
+    """Check that events are numbered without a gap, and that the text is the answer with a citation for each sentence."""
     assert [number for number, _, _ in events] == list(range(1, len(events) + 1))
     assert [events[0][1], events[-1][1]] == ["retrieval", "done"]
     done = events[-1][2]
     assert "".join(data["text"] for _, name, data in events if name == "token").strip() == done["answer"]
-    assert len(done["citations"]) == len(SENTENCES)
+    assert len(done["citations"]) == sentences
     assert done["trace"]["processing_time_ms"]["first_sentence"] > 0
 
 
@@ -174,6 +188,29 @@ def test_a_verified_answer_is_resumed(server: httpx.Client, key: str, model: Mod
     assert (done["generator"], done["trace"]["fallback_used"]) == ("verified", False)
     assert model.stats().cancelled == 0
     assert resumed(server, key, address, 0) == events
+
+
+def test_a_global_answer_is_resumed(server: httpx.Client, themed: str, model: ModelServer) -> None:
+    model.reset()
+    address, events = begun(server, themed, most=2, resumable=True, strategy="global")
+    time.sleep(1.5)  # longer than the pause after which an answer that is not resumable stops
+    events += resumed(server, themed, address, len(events))
+    assert_whole(events, POINTS)
+    done = events[-1][2]
+    assert (done["trace"]["strategy"], done["trace"]["fallback_used"]) == ("global", False)
+    assert done["trace"]["details"]["partial_answers"]["written_by"] == "model"
+    # One call for partial answers, one for the answer: the resumption asked for nothing again.
+    assert (model.stats().total.calls, model.stats().cancelled) == (2, 0)
+    assert resumed(server, themed, address, 0) == events
+
+
+def test_a_client_that_leaves_a_global_answer_stops_the_model(server: httpx.Client, themed: str, model: ModelServer) -> None:
+    model.reset()
+    address, events = begun(server, themed, most=2, strategy="global")
+    until(lambda: model.stats().cancelled == 1)
+    rest = resumed(server, themed, address, len(events))
+    assert (rest[-1][1], rest[-1][2]["code"]) == ("error", "answer_stopped")
+    assert model.stats().total.calls == 2
 
 
 def test_a_caller_stops_an_answer(server: httpx.Client, key: str, model: ModelServer) -> None:

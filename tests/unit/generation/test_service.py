@@ -27,7 +27,9 @@ from agentic_rag_backend.generation.base import (
     TokenEvent,
     UsageEvent,
 )
-from agentic_rag_backend.generation.context import build_context, size_tokens
+from agentic_rag_backend.generation.claims.base import ClaimVerifier
+from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
+from agentic_rag_backend.generation.context import Passage, build_context, size_tokens
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.prompts import parse
@@ -474,3 +476,24 @@ async def test_a_request_with_little_time_leaves_some_of_it_for_the_fallback() -
     )
     answer = await service.answer(Query(tenant=TENANT, text=QUESTION, timeout_s=0.02), strategy="hybrid")
     assert answer.model == "extractive"
+
+
+async def test_a_models_checks_have_the_time_that_is_left() -> None:
+    library, seen = Library(found(1, 2)), list[float | None]()
+
+    def verifier(passages: Sequence[Passage], left_s: float | None) -> ClaimVerifier:
+        seen.append(left_s)
+        return LexicalVerifier(passages)
+
+    service = AnswerService(
+        retrievers=library,
+        model=Scripted(KEPT),
+        documents=library,
+        checks=AnswerChecks(judge=judge(), verifier=verifier),
+        options=AnswerOptions(),
+    )
+    for timeout_s in (None, 40.0):
+        assert (await service.answer(Query(tenant=TENANT, text=QUESTION, timeout_s=timeout_s), strategy="hybrid")).grounded
+    assert seen[0] is None
+    assert seen[1] is not None
+    assert 0 < seen[1] <= 30

@@ -48,13 +48,17 @@ class Writers:
 
 
 class Writing:
-    """The state of one answer being written. `retrieval`, `model`, `usage` and `refuses` are complete after `sentences`."""
+    """The state of one answer being written. `retrieval`, `model`, `usage` and `refuses` are complete after `sentences`.
 
-    def __init__(self, writers: Writers, brief: Brief) -> None:
+    Args:
+        left_s: seconds left for models that check the answer; None: their own limits.
+    """
+
+    def __init__(self, writers: Writers, brief: Brief, left_s: float | None = None) -> None:
         self._writers = writers
         self._brief = brief
         self._cites = False
-        self._verifier = writers.verifier(brief.context.passages)
+        self._verifier = writers.verifier(brief.context.passages, left_s)
         self.retrieval = brief.retrieval
         self.model = EXTRACTIVE
         self.usage = brief.usage

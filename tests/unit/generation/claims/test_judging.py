@@ -66,3 +66,12 @@ async def test_a_failure_is_reported_and_the_other_checks_decide(server: ModelSe
     verifier = ModelVerifier(LexicalVerifier((PASSAGE,)), calls)
     assert [verdict.reason for verdict in await verifier.verify([FALSE, TRUE])] == ["number", None]
     assert verifier.failures == ("the model did not check the sentences: model_reply_invalid",)
+
+
+async def test_the_model_judges_in_the_time_that_is_left(server: ModelServer) -> None:
+    replies(server, (1, "roles"))
+    model = OpenAIModel(api_key="any", base_url=server.base_url, model="judge+latency-30000ms", timeout_s=60.0, max_concurrency=2)
+    verifier = ModelVerifier(LexicalVerifier((PASSAGE,)), StructuredCalls(model, timeout_s=60.0), 0.05)
+    assert [verdict.reason for verdict in await verifier.verify([TRUE])] == [None]
+    assert verifier.failures == ("the model did not check the sentences: model_timeout",)
+    await model.close()

@@ -63,5 +63,5 @@ class ClaimVerifier(Protocol):
         """Return the verdicts in the order of ``claims``."""
 
 
-VerifierFactory = Callable[[Sequence[Passage]], ClaimVerifier]
-"""Returns a verifier of one answer's claims."""
+VerifierFactory = Callable[[Sequence[Passage], float | None], ClaimVerifier]
+"""Returns a verifier of one answer's claims, from the passages and the seconds left for models (None: their own limits)."""

@@ -6,7 +6,9 @@ sentence pass that words show to be false.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 from agentic_rag_backend.domain.usage import Usage
@@ -40,11 +42,16 @@ _SCHEMA: Mapping[str, Any] = {
 
 
 class ModelVerifier:
-    """Checks claims with another verifier, then has a model judge the claims that hold, in one call."""
+    """Checks claims with another verifier, then has a model judge the claims that hold, in one call.
 
-    def __init__(self, before: ClaimVerifier, calls: StructuredCalls) -> None:
+    Args:
+        left_s: seconds from now in which the model must have judged; None: the limit of ``calls``.
+    """
+
+    def __init__(self, before: ClaimVerifier, calls: StructuredCalls, left_s: float | None = None) -> None:
         self._before = before
         self._calls = calls
+        self._ends_at = None if left_s is None else time.monotonic() + left_s
         self._usage = Usage()
         self._failures: list[str] = []
 
@@ -70,7 +77,7 @@ class ModelVerifier:
         if not judged:
             return verdicts
         parts = "\n".join(_part(number, verdicts[index]) for number, index in enumerate(judged, 1))
-        reply = await self._calls.ask(built_in("claim_check"), {"parts": fence("parts", parts)}, _SCHEMA, max_tokens=400)
+        reply = await self._timed_calls().ask(built_in("claim_check"), {"parts": fence("parts", parts)}, _SCHEMA, max_tokens=400)
         self._usage += reply.usage
         if reply.parsed is None:
             self._failures.append(f"the model did not check the sentences: {reply.failure}")
@@ -81,6 +88,11 @@ class ModelVerifier:
                 index = judged[int(number) - 1]
                 verdicts[index] = Verdict(claims[index], reason=_reason(item.get("reason")))
         return verdicts
+
+    def _timed_calls(self) -> StructuredCalls:
+        if self._ends_at is None:
+            return self._calls
+        return replace(self._calls, timeout_s=min(self._calls.timeout_s, max(0.0, self._ends_at - time.monotonic())))
 
 
 def _part(number: int, verdict: Verdict) -> str:

@@ -35,9 +35,9 @@ _CONJUNCTIONS = frozenset(["and", "but", "or", "while", "whereas", "although", "
 
 
 class LexicalVerifier:
-    """Checks claims against the passages of one answer."""
+    """Checks claims against the passages of one answer. ``left_s`` is not used: no model is called."""
 
-    def __init__(self, passages: Sequence[Passage]) -> None:
+    def __init__(self, passages: Sequence[Passage], left_s: float | None = None) -> None:
         self._by_marker = {passage.marker: IndexedPassage(passage) for passage in passages}
         self._coverage = Coverage(list(self._by_marker.values()))
 

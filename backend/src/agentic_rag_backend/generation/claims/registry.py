@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from agentic_rag_backend.generation.claims.base import ClaimVerifier, VerifierFactory
@@ -19,10 +19,11 @@ VerifierName = Literal["lexical", "embedding", "model"]
 
 @dataclass(frozen=True, slots=True)
 class VerifierParts:
-    """The parts that verifiers are made of."""
+    """The parts that verifiers are made of. ``left_s``: seconds left for models; None: their own limits."""
 
     encoder: TextEncoder
     calls: StructuredCalls
+    left_s: float | None = None
 
 
 def lexical(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:
@@ -38,7 +39,7 @@ def embedding(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifie
 def model(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:
     """As `embedding`. Then a language model can reject claims, if there is one."""
     before = embedding(parts, passages)
-    return ModelVerifier(before, parts.calls) if parts.calls.possible else before
+    return ModelVerifier(before, parts.calls, parts.left_s) if parts.calls.possible else before
 
 
 VERIFIERS = {"lexical": lexical, "embedding": embedding, "model": model}
@@ -47,4 +48,4 @@ VERIFIERS = {"lexical": lexical, "embedding": embedding, "model": model}
 def verifier_factory(name: VerifierName, parts: VerifierParts) -> VerifierFactory:
     """Return the verifier of that name for the passages of an answer."""
     build = VERIFIERS[name]
-    return lambda passages: build(parts, passages)
+    return lambda passages, left_s: build(replace(parts, left_s=left_s), passages)

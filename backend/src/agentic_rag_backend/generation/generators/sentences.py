@@ -42,7 +42,7 @@ class SentenceGenerator:
         # Without a fallback, the model has its own time, unless the assignment is a step of another answer.
         hurried = self._writers.fallback is not None or self._part
         writers = replace(self._writers, patience_s=assignment.patience_s if hurried else None)
-        writing = Writing(writers, assignment.brief)
+        writing = Writing(writers, assignment.brief, assignment.patience_s)
         async with aclosing(writing.sentences(draft)) as sentences:
             async for event in sentences:
                 yield event

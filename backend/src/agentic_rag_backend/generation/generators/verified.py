@@ -125,7 +125,8 @@ class _Revising:
         questions = tuple(each.question for each in checked)
         self._verification = Verification(self._first.text, questions)
         brief = self._revision(self._assignment.brief.request, checked)
-        self._writing = Writing(replace(self._generator.writers, patience_s=self._left_s()), brief)
+        left_s = self._left_s()
+        self._writing = Writing(replace(self._generator.writers, patience_s=left_s), brief, left_s)
         async with aclosing(self._writing.sentences(draft)) as sentences:
             async for event in sentences:
                 yield event
