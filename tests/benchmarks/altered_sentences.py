@@ -52,6 +52,15 @@ _OTHER_UNITS: Mapping[str, str] = {
 _NUMERALS: Mapping[str, str] = {
     "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10",
 }  # fmt: skip
+_EXCLUSIVE = (
+    "accepted rejected; approved rejected; supported opposed; built demolished; opened closed; increased decreased; rose fell; "
+    "included excluded; created destroyed; added removed; founded dissolved; appointed dismissed; joined left; won lost; "
+    "bought sold; largest smallest; highest lowest; northern southern; eastern western; public private; always never; "
+    "positive negative; early late; male female; internal external; domestic foreign; natural artificial"
+)
+_OPPOSITES: Mapping[str, str] = {
+    one: other for pair in _EXCLUSIVE.split("; ") for one, other in (pair.split(), reversed(pair.split()))
+}
 _PARENTHESES = re.compile(r" \([^()]*\)")
 _CLAUSE = re.compile(r", (?:which|who|where|whose|although|while) [^,;.]+(?=[.]$)")
 _ADVERB = re.compile(
@@ -114,6 +123,15 @@ def _negated(sentence: Sentence, chance: random.Random) -> str | None:
     if found is None or re.search(r"n't|\bno\b|\bnever\b", sentence.text):
         return None
     return _replaced(sentence.text, found, f"{found[1]} not")
+
+
+def _opposite(sentence: Sentence, chance: random.Random) -> str | None:
+    found = [match for match in re.finditer(r"[a-z]+", sentence.text) if match[0] in _OPPOSITES]
+    if not found or _DENIAL.search(sentence.text):
+        return None
+    match = chance.choice(found)
+    other = _OPPOSITES[match[0]]
+    return None if re.search(rf"\b{other}\b", sentence.text) else _replaced(sentence.text, match, other)
 
 
 def _swapped(sentence: Sentence, chance: random.Random) -> str | None:
@@ -310,6 +328,7 @@ def _asserted(sentence: Sentence, chance: random.Random) -> Case | None:
 
 FALSE: Mapping[str, Change] = {
     "negated": _negated,
+    "an opposite": _opposite,
     "two names swapped": _swapped,
     "a name of the same passage": _name_of_passage,
     "a name of another passage": _name_of_others,

@@ -33,7 +33,7 @@ def model() -> Iterator[ModelServer]:
     questions = json.dumps({"questions": [QUESTION]})
     points = json.dumps({"points": [{"statement": each, "sources": [1], "score": 80} for each in SENTENCES[:POINTS]]})
     matchers = [
-        (lambda prompt: "objects {\"statement\"" in prompt, points),
+        (lambda prompt: 'objects {"statement"' in prompt, points),
         (lambda prompt: "<answer>" in prompt and "<passage" not in prompt, questions),
         (lambda prompt: "<passage" in prompt, text),
     ]

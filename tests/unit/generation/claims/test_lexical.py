@@ -85,6 +85,7 @@ def reason(text: str) -> Reason | None:
         ("Mira Voss may have met Olaf Kolk in Bergen.", None),
         ("Mira Voss met Olaf Kolk in Bergen.", "modality"),
         ("The plan did fail because of Kolk.", "negated"),
+        ("In March 1912 the Sund Company bought the Array.", "negated"),
         ('Kolk called it "a gift of the tide" in 1921.', None),
         ('Kolk called it "a gift of the sea" in 1921.', "quote"),
         ("Moss grows on northern slopes.", "unsupported"),

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.text.answers import answer_spans
+from agentic_rag_backend.domain.text.opposites import OPPOSITES
 from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, EvidenceSentence
 from agentic_rag_backend.generation.answerability.matches import Matrix
-from agentic_rag_backend.generation.answerability.opposites import OPPOSITES
 from agentic_rag_backend.generation.answerability.question import is_year, negates
 from agentic_rag_backend.models.embedding.base import TextVectors
 

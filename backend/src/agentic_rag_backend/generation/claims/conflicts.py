@@ -11,6 +11,7 @@ from agentic_rag_backend.generation.claims.assertion import asserts_more
 from agentic_rag_backend.generation.claims.base import Reason
 from agentic_rag_backend.generation.claims.frames import changed_in_frame
 from agentic_rag_backend.generation.claims.names import Surroundings, changes_name, joins_names
+from agentic_rag_backend.generation.claims.opposites import states_opposite
 from agentic_rag_backend.generation.claims.polarity import denies_otherwise, hides_hedge
 from agentic_rag_backend.generation.claims.quantities import changes_quantity
 from agentic_rag_backend.generation.claims.roles import swaps_roles
@@ -45,7 +46,7 @@ def conflict(claim: str, tokens: Sequence[Token], evidence: Evidence) -> Reason 
         return "number"
     if changes_name(tokens, quotes, evidence.around, evidence.names) or joins_names(tokens, evidence.texts, evidence.known):
         return "name"
-    if denies_otherwise(tokens, quotes):
+    if denies_otherwise(tokens, quotes) or states_opposite(tokens, quotes, evidence.names):
         return "negated"
     if hides_hedge(tokens, quotes):
         return "modality"

@@ -1,4 +1,4 @@
-"""Pairs of words with opposite meanings: a passage with one of them does not answer a question with the other."""
+"""Pairs of words with opposite meanings."""
 
 from __future__ import annotations
 
