@@ -103,6 +103,7 @@ bench: $(VENV)/.dev ## measure retrieval, chunking, formats, ingestion, fairness
 	$(BIN)/python tests/benchmarks/retrieval.py
 	$(BIN)/python tests/benchmarks/chunking.py
 	$(BIN)/python tests/benchmarks/formats.py
+	$(BIN)/python tests/benchmarks/isolated_parsing.py
 	$(BIN)/python tests/benchmarks/ingestion.py
 	$(BIN)/python tests/benchmarks/fairness.py
 	$(BIN)/python tests/benchmarks/memory.py

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
+from agentic_rag_backend.domain.media_types import FORMATS, PDF
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
-from agentic_rag_backend.ingestion.isolation import calls, fork_client
-from agentic_rag_backend.ingestion.isolation.client import Isolation, WorkerFault
+from agentic_rag_backend.ingestion.isolation import calls, fork_client, fork_server
+from agentic_rag_backend.ingestion.isolation.client import KEPT_WORKERS, Isolation, WorkerFault
 from agentic_rag_backend.ingestion.isolation.limits import CallLimits
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
@@ -152,6 +153,39 @@ async def test_a_call_nobody_waits_for_ends(opened: Opened) -> None:
         await reading
     while pid in _children(_server(isolation)):
         await asyncio.sleep(0.01)
+
+
+async def test_libraries_are_imported_once_with_the_first_document_of_their_media_type(opened: Opened) -> None:
+    isolation = await opened(PATIENT)
+    assert await title(isolation) == "Ada"
+    assert "pdfium" not in _mapped(_server(isolation))
+    for _ in range(2):
+        await _refused(isolation, PDF)
+    assert "pdfium" in _mapped(_server(isolation))
+    workers = _children(_server(isolation))
+    assert len(workers) == 2  # the first worker has no PDF library and is kept for others; the second read both PDF files
+    assert ["pdfium" in _mapped(pid) for pid in sorted(workers)] == [False, True]
+
+
+async def test_imports_start_no_threads_and_a_failed_import_ends_nothing(opened: Opened) -> None:
+    isolation = await opened(PATIENT)
+    assert isolation._server is not None
+    isolation._server.command(fork_server.IMPORT, len(FORMATS))  # there is no such number
+    server = _server(isolation)
+    for media_type in FORMATS:
+        await _refused(isolation, media_type)
+    assert len([*Path(f"/proc/{server}/task").iterdir()]) == 1
+    assert _server(isolation) == server
+    assert len(_children(server)) <= KEPT_WORKERS + 1
+
+
+async def _refused(isolation: Isolation, media_type: str) -> None:
+    with pytest.raises(UnreadableDocument):
+        await isolation.call("check", b"", media_type, None, True, size_bytes=0, tenant=TENANT)
+
+
+def _mapped(pid: int) -> str:
+    return Path(f"/proc/{pid}/maps").read_text()
 
 
 async def test_children_hold_no_secret_and_no_socket_of_the_server(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:

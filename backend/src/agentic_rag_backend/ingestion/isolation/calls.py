@@ -15,7 +15,7 @@ from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.chunking.units import units_of
 from agentic_rag_backend.ingestion.parsing.base import PageFrame, ParsedDocument
-from agentic_rag_backend.ingestion.parsing.registry import parser_of, renderer_of, title_of
+from agentic_rag_backend.ingestion.parsing.registry import PARSERS, parser_of, renderer_of, title_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Tokenizer
 
@@ -84,3 +84,11 @@ CALLS: Mapping[str, Callable[..., Any]] = {
     "frame": frame,
     "picture": picture,
 }
+_OF_FILES = frozenset({"check", "read", "units", "frame", "picture"})
+"""Calls whose first arguments are the content of a file and its media type."""
+
+
+def media_type_of(name: str, arguments: Sequence[Any]) -> str | None:
+    """Return the media type that a call reads. None if it reads no file, or no parser reads the media type."""
+    found = arguments[1] if name in _OF_FILES else None
+    return found if found in PARSERS else None

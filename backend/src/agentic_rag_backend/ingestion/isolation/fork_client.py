@@ -14,7 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.ingestion.isolation.fork_server import COMMAND, DEMOTE, ENDED, EVENT, FORK, KILL, READY, STARTED
+from agentic_rag_backend.ingestion.isolation.fork_server import (
+    COMMAND,
+    DEMOTE,
+    ENDED,
+    EVENT,
+    FORK,
+    IMPORT,
+    KILL,
+    READY,
+    STARTED,
+)
+from agentic_rag_backend.ingestion.parsing.registry import number_of
 from agentic_rag_backend.telemetry.logs import get_logger
 
 _MODULE = "agentic_rag_backend.ingestion.isolation.fork_server"
@@ -34,12 +45,17 @@ class ServerGone(Exception):
 
 @dataclass(slots=True, eq=False)
 class ForkedWorker:
-    """A forked process that takes calls over ``connection``. ``ended`` becomes its exit code, or minus a signal's number."""
+    """A forked process that takes calls over ``connection``. ``ended`` becomes its exit code, or minus a signal's number.
+
+    ``media_types`` are those whose libraries it shares with the server of workers. It imports others by itself, in its own time
+    and memory.
+    """
 
     pid: int
     connection: socket.socket
     ended: asyncio.Future[int]
     server: WorkerServer
+    media_types: frozenset[str]
     calls: int = 0
     demoted: bool = False
     retiring: asyncio.TimerHandle | None = None
@@ -75,7 +91,8 @@ class WorkerServer:
         self._control = control
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
-        self._starting: deque[tuple[asyncio.Future[ForkedWorker], socket.socket]] = deque()
+        self._starting: deque[tuple[asyncio.Future[ForkedWorker], socket.socket, frozenset[str]]] = deque()
+        self._imported: frozenset[str] = frozenset()
         self._workers: dict[int, ForkedWorker] = {}
         self._buffer = bytearray()
         self.alive = True
@@ -118,8 +135,8 @@ class WorkerServer:
             raise
         return server
 
-    async def fork(self) -> ForkedWorker:
-        """Return a fresh worker.
+    async def fork(self, media_type: str | None) -> ForkedWorker:
+        """Return a fresh worker. The first one for a media type waits until the server has imported the libraries of it.
 
         Raises:
             ServerGone: the server ended, or cannot fork.
@@ -127,7 +144,10 @@ class WorkerServer:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         future: asyncio.Future[ForkedWorker] = self._loop.create_future()
-        self._starting.append((future, ours))
+        if media_type is not None and media_type not in self._imported:
+            self._imported |= {media_type}
+            self.command(IMPORT, number_of(media_type))
+        self._starting.append((future, ours, self._imported))
         with theirs:
             try:
                 socket.send_fds(self._control, [COMMAND.pack(FORK, 0)], [theirs.fileno()])
@@ -143,10 +163,10 @@ class WorkerServer:
             future.add_done_callback(_abandon)
             raise
 
-    def command(self, command: bytes, pid: int) -> None:
-        """Send a command about one worker. Without a server, do nothing."""
+    def command(self, command: bytes, number: int) -> None:
+        """Send a command about one worker or media type. Without a server, do nothing."""
         with contextlib.suppress(OSError):
-            self._control.send(COMMAND.pack(command, pid))
+            self._control.send(COMMAND.pack(command, number))
 
     async def close(self) -> None:
         """End the server and all of its workers."""
@@ -177,12 +197,12 @@ class WorkerServer:
         if event == READY and not self._ready.done():
             self._ready.set_result(None)
         elif event == STARTED:
-            future, connection = self._starting.popleft()
+            future, connection, media_types = self._starting.popleft()
             if pid < 0:
                 connection.close()
                 _fail(future)
                 return
-            worker = ForkedWorker(pid, connection, self._loop.create_future(), self)
+            worker = ForkedWorker(pid, connection, self._loop.create_future(), self, media_types)
             self._workers[pid] = worker
             future.set_result(worker)
         elif event == ENDED and (ended := self._workers.pop(pid, None)) is not None:
@@ -196,7 +216,7 @@ class WorkerServer:
         self._loop.remove_reader(self._control)
         self._control.close()
         _fail(self._ready)
-        for future, connection in self._starting:
+        for future, connection, _ in self._starting:
             connection.close()
             _fail(future)
         self._starting.clear()

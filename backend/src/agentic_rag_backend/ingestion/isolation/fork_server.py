@@ -1,8 +1,12 @@
-"""The server of workers: a single-threaded process with all imports done, which forks a worker on request.
+"""The server of workers: a single-threaded process that imports what workers need, and forks a worker on request.
 
 Started as ``python -m agentic_rag_backend.ingestion.isolation.fork_server <fd> [<tokenizer file>]``. Over the socket ``fd`` it
-receives ``F`` with a worker's socket attached (fork a worker) and ``K pid`` (kill a worker's process group). It reports ``R``
+receives ``I number`` (import the libraries of a media type, by its number in ``parsing.registry``), ``F`` with a worker's socket
+attached (fork a worker), ``K pid`` (kill a worker's process group) and ``D pid`` (lower a worker's priority). It reports ``R``
 (ready), ``S pid`` (started) and ``X pid status`` (ended). If the other side disconnects, the server and all workers end.
+
+Commands run in order, so a worker that is requested after an import has the libraries, and shares their memory with the others.
+A library must not start threads when it is imported: a fork has only one of them, and waits forever for locks that others held.
 """
 
 from __future__ import annotations
@@ -22,12 +26,13 @@ from pathlib import Path
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.isolation import worker
 from agentic_rag_backend.ingestion.isolation.calls import WorkerResources, extract, read
+from agentic_rag_backend.ingestion.parsing import registry
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.priority import BACKGROUND, LONG_RUNNING, lower_process
 
 COMMAND = struct.Struct("!ci")
 EVENT = struct.Struct("!cii")
-FORK, KILL, DEMOTE = b"F", b"K", b"D"
+IMPORT, FORK, KILL, DEMOTE = b"I", b"F", b"K", b"D"
 READY, STARTED, ENDED = b"R", b"S", b"X"
 
 
@@ -69,13 +74,15 @@ class Server:
             return False
         if len(message) < COMMAND.size:
             return False
-        command, pid = COMMAND.unpack(message)
+        command, number = COMMAND.unpack(message)
         if command == FORK and descriptors:
             self._fork(socket.socket(fileno=descriptors[0]))
-        elif pid in self._alive and command == KILL:
-            _kill(pid)
-        elif pid in self._alive and command == DEMOTE:
-            lower_process(LONG_RUNNING, pid)
+        elif command == IMPORT:
+            _import(number)
+        elif number in self._alive and command == KILL:
+            _kill(number)
+        elif number in self._alive and command == DEMOTE:
+            lower_process(LONG_RUNNING, number)
         return True
 
     def _fork(self, connection: socket.socket) -> None:
@@ -122,6 +129,19 @@ def _warm(resources: WorkerResources) -> None:
     extract(resources, "Warm", chunks)
 
 
+def _import(number: int) -> None:
+    """Import the libraries of a media type. A worker repeats an import that fails, and reports the error."""
+    with contextlib.suppress(Exception):
+        registry.load(number)
+    _share_objects()
+
+
+def _share_objects() -> None:
+    """Keep the collector from writing to, and so copying, every page that workers share."""
+    gc.collect()
+    gc.freeze()
+
+
 def _leave_terminal() -> None:
     """Give up the controlling terminal of this process and its forks: a document must not access it."""
     with contextlib.suppress(OSError):  # there is no terminal
@@ -138,9 +158,8 @@ def main(arguments: list[str]) -> None:
     control = socket.socket(fileno=int(arguments[0]))
     resources = WorkerResources(WordPieceTokenizer(Path(arguments[1]) if len(arguments) > 1 else None))
     _warm(resources)
-    gc.collect()
+    _share_objects()
     lower_process(BACKGROUND)  # from now on, because callers wait for the start
-    gc.freeze()  # the collector would write to, and so copy, every page that workers share
     Server(control, resources).run()
 
 

@@ -50,6 +50,7 @@ PARSERS: Mapping[str, str] = {
 """The module, class and arguments of each parser. The first document of a type imports it: some libraries are large."""
 RENDERERS: Mapping[str, str] = {PDF: "pdf.rendering:PdfRenderer"}
 """The module and class of each renderer."""
+_NUMBERS: Mapping[str, int] = {media_type: number for number, media_type in enumerate(PARSERS)}
 
 _UNTITLED = "Untitled document"
 _LINE_AS_TITLE_CHARACTERS = 80
@@ -75,6 +76,23 @@ def renderer_of(media_type: str) -> Renderer:
     if media_type not in RENDERERS:
         raise UnsupportedMediaType(f"pages of {media_type} have no picture; documents with one are {', '.join(RENDERERS)}")
     return cast(Renderer, _loaded(RENDERERS[media_type]))
+
+
+def number_of(media_type: str) -> int:
+    """Return the number of a media type with a parser, by which another process of the same release can `load` it."""
+    return _NUMBERS[media_type]
+
+
+def load(number: int) -> None:
+    """Import the libraries of the media type with this number, so that its first document need not wait for them.
+
+    Raises:
+        ImportError: a library is missing or damaged.
+    """
+    media_type = tuple(PARSERS)[number]
+    parser_of(media_type)
+    if media_type in RENDERERS:
+        renderer_of(media_type)
 
 
 @functools.cache
