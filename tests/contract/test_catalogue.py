@@ -72,6 +72,9 @@ UNSCOPED = [
     ("DELETE", "document_versions"),
     ("SELECT", "chunks"),
     ("DELETE", "chunks"),
+    ("SELECT", "model_results"),
+    ("UPDATE", "model_results"),
+    ("DELETE", "model_results"),
     ("SELECT", "jobs"),
     ("UPDATE", "jobs"),
     ("SELECT", "api_keys"),
@@ -108,6 +111,7 @@ STATEMENTS = [
     ("a_purge_removes_only_tombstoned_versions", "DELETE FROM document_versions", "document_versions.version <= ?", "? > 0"),
     ("superseded_versions_are_removed", "DELETE FROM chunk_texts", "NOT (EXISTS", "(1 OR EXISTS"),
     ("results_of_a_stopped_version_are_reused", "DELETE FROM prepared_chunks", "prepared_chunks.version < ?", "? < 0"),
+    ("a_model_result_stays_as_long_as_a_version_uses_it", "DELETE FROM model_results", "model_results.version < ?", "? < 0"),
     ("a_version_reuses_unchanged_results", "DELETE FROM prepared_chunks", "version < ?", "version <= ?"),
     ("a_version_reuses_unchanged_results", "INSERT INTO prepared_chunks", "recipe) IN", "recipe) NOT IN"),
     (

@@ -204,6 +204,14 @@ class Settings(BaseSettings):
     # --- knowledge
     extraction: Literal["rules"] = Field("rules", description="method that extracts entities and relationships")
 
+    # --- language model during ingestion
+    ingestion_model_max_tokens: int = Field(
+        200_000,
+        ge=0,
+        le=100_000_000,
+        description="maximum tokens that a language model reads and writes to process one version of a document",
+    )
+
     # --- dual-level retrieval
     dual_level_retrieval_enabled: bool = Field(False, description="enable dual-level retrieval for every tenant")
     dual_level_low_weight: float = Field(0.6, ge=0, le=1, description="weight of the low level (chunks and entities)")

@@ -1,17 +1,21 @@
-"""Semantic chunking that cannot be done is replaced by another strategy, with the reason."""
+"""Strategies that need a model: their results are recorded, and another strategy replaces them if the model fails."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+from scripted_models import COST, Reply, ScriptedModel
 
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentVersion, ProcessingOptions
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import ModelInputRefused
+from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.errors import ModelInputRefused, ModelUnavailable
 from agentic_rag_backend.ingestion import chunk_reading
 from agentic_rag_backend.ingestion.chunk_reading import ChunkedDocument, ChunkReader
+from agentic_rag_backend.ingestion.model_calls import DocumentModel, Unrecorded
 from agentic_rag_backend.ingestion.reading import DirectReader
 from agentic_rag_backend.models.embedding.base import Vectors
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
@@ -22,6 +26,10 @@ TEXT = "The ship sailed from the harbour. Bread needs flour. " * 30
 
 class Encoder:
     """Returns equal vectors, or refuses every text."""
+
+    fingerprint = "equal"
+    dimensions = 4
+    query_characters = 1000
 
     def __init__(self, *, refuses: bool = False) -> None:
         self.refuses = refuses
@@ -37,7 +45,32 @@ class Encoder:
         return np.full(4, 0.5, dtype=np.float32)
 
 
-async def read(encoder: Encoder, strategy: str) -> ChunkedDocument:
+class Record(Unrecorded):
+    """Keeps values in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: dict[str, Any] = {}
+
+    async def known(self, recipes: Sequence[str]) -> Mapping[str, Any]:
+        return {recipe: self.values[recipe] for recipe in recipes if recipe in self.values}
+
+    async def keep(self, recipe: str, value: Any | None, usage: Usage) -> None:
+        await super().keep(recipe, value, usage)
+        if value is not None:
+            self.values[recipe] = value
+
+
+async def read(
+    encoder: Encoder,
+    strategy: str,
+    *,
+    record: Record | None = None,
+    model: DocumentModel | None = None,
+    size: int = 60,
+    text: str = TEXT,
+    waiting: bool = False,
+) -> ChunkedDocument:
     version = DocumentVersion(
         document_id="d",
         version=1,
@@ -45,10 +78,11 @@ async def read(encoder: Encoder, strategy: str) -> ChunkedDocument:
         content_hash="",
         media_type="text/plain",
         blob_key="",
-        options=ProcessingOptions(chunking=ChunkingOptions(strategy, 60, 0)),
+        options=ProcessingOptions(chunking=ChunkingOptions(strategy, size, 0)),
         metadata={},
     )
-    return await ChunkReader(DirectReader(WordPieceTokenizer()), encoder).read(TENANT, version, TEXT.encode())
+    reader = ChunkReader(DirectReader(WordPieceTokenizer()), encoder, model)
+    return await reader.read(TENANT, version, text.encode(), record=record, waiting=waiting)
 
 
 async def test_sentences_are_embedded_once_and_the_chunks_have_exact_offsets() -> None:
@@ -74,3 +108,69 @@ async def test_a_refusal_of_the_encoder_and_too_many_sentences_are_answered_by_r
     long = await read(Encoder(), "semantic")
     assert [each.text for each in long.chunks] == plain
     assert "at most 59 sentences; the document has 60" in long.failures[0].message
+
+
+async def test_breakpoints_on_record_are_not_embedded_again() -> None:
+    encoder, record = Encoder(), Record()
+    first = await read(encoder, "semantic", record=record)
+    again = await read(encoder, "semantic", record=record)
+    assert encoder.texts == 60
+    assert again.chunks == first.chunks
+    await read(encoder, "semantic", record=record, size=40)
+    assert encoder.texts == 120, "other options have other breakpoints"
+
+
+LONG = "\n\n".join(f"# Part {part}\n\n{TEXT * 4}" for part in range(3))
+
+
+async def test_the_model_divides_a_document_and_a_retry_pays_nothing() -> None:
+    model, record = ScriptedModel(lambda prompt: {"starts": list(range(1, 60, 5))}), Record()
+    document = await read(Encoder(), "agentic", model=DocumentModel(model), record=record, size=500)
+    assert document.failures == ()
+    assert [each.text.count(".") for each in document.chunks] == [5] * 12
+    assert all(TEXT[each.location.start_char : each.location.end_char] == each.text for each in document.chunks)
+    assert document.usage == COST
+    again = await read(Encoder(), "agentic", model=DocumentModel(model), record=record, size=500)
+    assert again.chunks == document.chunks
+    assert len(model.prompts) == 1
+
+
+async def test_parts_that_the_model_does_not_divide_are_cut_by_size_and_the_document_says_so() -> None:
+    def write(prompt: str) -> Reply:
+        return {"starts": [5, 4]} if "Part 1" in prompt else {"starts": list(range(1, prompt.count(". "), 40))}
+
+    model, record = ScriptedModel(write), Record()
+    document = await read(Encoder(), "agentic", model=DocumentModel(model), record=record, size=60, text=LONG)
+    (failure,) = document.failures
+    asked = len(model.prompts)
+    assert failure.code == "model_reply_invalid"
+    assert f"did not divide 1 of {asked} parts of the document: model_reply_invalid (1)" in failure.message
+    assert "cut by size, between sentences" in failure.message
+    assert "".join("".join(each.text.split()) for each in document.chunks) == "".join(LONG.split())
+    assert all(each.size_tokens <= 60 for each in document.chunks)
+    model.write = lambda prompt: {"starts": [1]}
+    again = await read(Encoder(), "agentic", model=DocumentModel(model), record=record, size=60, text=LONG)
+    assert again.failures == ()
+    assert len(model.prompts) == asked + 1, "only the refused part is asked for again"
+
+
+async def test_without_a_model_recursive_cuts_the_document_with_the_reason() -> None:
+    plain = [each.text for each in (await read(Encoder(), "recursive")).chunks]
+    models = {
+        "none is configured": None,
+        "model_unavailable (1)": DocumentModel(ScriptedModel(lambda prompt: ModelUnavailable("down"))),
+        "model_reply_invalid (1)": DocumentModel(ScriptedModel(lambda prompt: {"starts": [0]})),
+        "budget_spent (1)": DocumentModel(ScriptedModel(lambda prompt: {"starts": [1]}), max_tokens=100),
+    }
+    for reason, model in models.items():
+        document = await read(Encoder(), "agentic", model=model)
+        assert [each.text for each in document.chunks] == plain
+        assert reason in document.failures[0].message
+        assert "the document was cut by 'recursive' instead" in document.failures[0].message
+
+
+async def test_a_preview_has_a_small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunk_reading, "PREVIEW_TOKENS", 100)
+    model = DocumentModel(ScriptedModel(lambda prompt: {"starts": [1]}))
+    assert (await read(Encoder(), "agentic", model=model, waiting=True)).failures[0].code == "budget_spent"
+    assert (await read(Encoder(), "agentic", model=model)).failures == ()

@@ -39,6 +39,7 @@ from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnsw
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.model_calls import DocumentModel
 from agentic_rag_backend.ingestion.pages import DocumentPages
 from agentic_rag_backend.ingestion.previewing import ChunkPreviews
 from agentic_rag_backend.ingestion.reading import IsolatedReader
@@ -264,6 +265,7 @@ class Container:
             extractor=self._adapters.extractor,
             resolver=Resolver(self.graph),
             queue=self.queue,
+            model=self._document_model,
             relay=self.relay,
             options=ingestion_options(self.settings),
         )
@@ -280,7 +282,11 @@ class Container:
 
     @cached_property
     def _chunk_reader(self) -> ChunkReader:
-        return ChunkReader(IsolatedReader(self._adapters.isolation), self.embedder)
+        return ChunkReader(IsolatedReader(self._adapters.isolation), self.embedder, self._document_model)
+
+    @cached_property
+    def _document_model(self) -> DocumentModel:
+        return DocumentModel(self.model, fast_model(self.settings), self.settings.ingestion_model_max_tokens)
 
     @cached_property
     def _computation(self) -> Computation:

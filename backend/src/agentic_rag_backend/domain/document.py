@@ -94,7 +94,7 @@ class Document:
         return content_hash(json.dumps(owned, sort_keys=True))[:32]
 
 
-CHUNKING_STRATEGIES = ("recursive", "fixed", "structure", "ast", "semantic")
+CHUNKING_STRATEGIES = ("recursive", "fixed", "structure", "ast", "semantic", "agentic")
 """Names of the strategies of `ingestion.chunking.registry`."""
 
 

@@ -27,6 +27,16 @@ class Usage:
         )
 
 
+def calls_and_tokens(usage: Usage) -> dict[str, int]:
+    """Return the counts of a job's result, actual or estimated."""
+    return {
+        "model_calls": usage.calls,
+        "model_calls_failed": usage.failed_calls,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+    }
+
+
 @dataclass(slots=True)
 class UsageAccount:
     """Collects the token usage of one piece of work, so that it is also known if the work fails or is cancelled.

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from agentic_rag_backend.domain.document import Document, DocumentVersion, Failure
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.usage import calls_and_tokens
 from agentic_rag_backend.errors import AgenticRagError, NotFound
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.fact_points import FactPoints
@@ -19,7 +20,7 @@ from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock, cur
 from agentic_rag_backend.jobs.runner import START, Run, Stopped
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Ending, PreparedChunk, ReadyVersion
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Ending, ModelResultCatalogue, PreparedChunk, ReadyVersion
 from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox, Topic
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -72,6 +73,7 @@ class Commitment:
     """
 
     documents: DocumentCatalogue
+    results: ModelResultCatalogue
     outbox: Outbox
     blobs: BlobStore
     resolver: Resolver
@@ -192,6 +194,7 @@ class Commitment:
             await confirm_lock()
             nodes = await self.facts.write(run.tenant, knowledge)
         failures = tuple(failure for item in prepared for failure in item.failures)
+        paid = await self.results.usage(run.tenant, run.document_id, run.version)
         result = {
             "chunks": len(prepared),
             "reused": sum(item.reused for item in prepared),
@@ -200,6 +203,7 @@ class Commitment:
             "mentions": len(knowledge.mentions),
             "nodes": nodes,
             "failures": len(failures),
+            **(calls_and_tokens(paid) if paid.calls else {}),
         }
         return WrittenVersion(run, failures, result)
 

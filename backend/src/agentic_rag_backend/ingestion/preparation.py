@@ -12,9 +12,10 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.model_calls import VersionRecord
 from agentic_rag_backend.jobs.runner import CANCELLED, Run, Stopped
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Enqueue, HandOn, PreparedChunk
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Enqueue, HandOn, ModelResultCatalogue, PreparedChunk
 
 _PAGE_GROUPS = 8
 """Number of groups whose recorded results are looked up together."""
@@ -51,6 +52,7 @@ class Preparation:
     """
 
     documents: DocumentCatalogue
+    results: ModelResultCatalogue
     blobs: BlobStore
     computation: Computation
     reader: ChunkReader
@@ -81,7 +83,8 @@ class Preparation:
         await run.progress("parse", 0, 0)
         # Without an original, use the text that an earlier version was parsed to.
         content = await self._original(run, version) if version.blob_key else version.text
-        document = await self.reader.read(run.tenant, version, content)
+        record = VersionRecord(self.results, run.tenant, run.document_id, run.version)
+        document = await self.reader.read(run.tenant, version, content, record=record)
         parsed, chunks = document.parsed, document.chunks
         del content
         # Only then can results be recorded: a text is present if an interrupted attempt parsed it.

@@ -34,6 +34,7 @@ from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.deletion import Deletion
 from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.ingestion.mirroring import mirror
+from agentic_rag_backend.ingestion.model_calls import DocumentModel
 from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.preparation import Preparation
 from agentic_rag_backend.ingestion.reading import IN_LOOP_BYTES, Reader
@@ -130,6 +131,7 @@ class IngestionService:
         extractor: Extractor,
         resolver: Resolver,
         queue: JobQueue,
+        model: DocumentModel | None = None,
         relay: Relay | None = None,
         options: IngestionOptions | None = None,
     ) -> None:
@@ -145,15 +147,17 @@ class IngestionService:
         documents = catalogue.documents
         self._preparation = Preparation(
             documents=documents,
+            results=catalogue.model_results,
             blobs=blobs,
             computation=Computation(embedder=embedder, extractor=extractor),
-            reader=ChunkReader(reader, embedder),
+            reader=ChunkReader(reader, embedder, model),
             enqueue_commit=lambda: queue.enqueuer(COMMIT),
             handed_on=self._handed_on,
             group_size=self._options.group_size,
         )
         commitment = Commitment(
             documents=documents,
+            results=catalogue.model_results,
             outbox=catalogue.outbox,
             blobs=blobs,
             resolver=resolver,

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agentic_rag_backend.communities.summaries.recording import SummaryTally, calls_and_tokens
+from agentic_rag_backend.communities.summaries.recording import SummaryTally
 from agentic_rag_backend.communities.theme_index import RebuildProgress
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.domain.usage import calls_and_tokens
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
 from agentic_rag_backend.raptor.publication import TreePublisher

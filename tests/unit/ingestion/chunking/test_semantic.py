@@ -12,7 +12,8 @@ from sampling import sampled
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.ingestion.chunking.base import Piece
-from agentic_rag_backend.ingestion.chunking.semantic import breakpoints, distances, pieces_of
+from agentic_rag_backend.ingestion.chunking.joining import pieces_of
+from agentic_rag_backend.ingestion.chunking.semantic import breakpoints, distances
 from agentic_rag_backend.ingestion.chunking.units import units_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of

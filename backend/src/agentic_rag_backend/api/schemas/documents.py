@@ -25,7 +25,7 @@ from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_T
 from agentic_rag_backend.ingestion.chunking.registry import options_of
 from agentic_rag_backend.stores.catalogue.base import Submitted
 
-Strategy = Literal["recursive", "fixed", "structure", "ast", "semantic"]
+Strategy = Literal["recursive", "fixed", "structure", "ast", "semantic", "agentic"]
 """The names in `domain.document.CHUNKING_STRATEGIES`."""
 
 
@@ -36,14 +36,17 @@ class Chunking(Body):
 
     strategy: Strategy = "recursive"
     chunk_size: Whole | None = Field(
-        None, ge=20, le=8000, description="default: 220 tokens or 1000 characters; `semantic`: 512 or 2000; `ast`: 500 or 2000"
+        None,
+        ge=20,
+        le=8000,
+        description="default: 220 tokens or 1000 characters; `semantic`: 512 or 2000; `ast` and `agentic`: 500 or 2000",
     )
     overlap: Whole | None = Field(
         None,
         ge=0,
         le=4000,
-        description="at most half of chunk_size; default: 32 tokens or 100 characters (`semantic`: 50 or 200; `ast`: 0), "
-        "or that share of a smaller chunk_size",
+        description="at most half of chunk_size; default: 32 tokens or 100 characters (`semantic`: 50 or 200; "
+        "`ast` and `agentic`: 0), or that share of a smaller chunk_size",
     )
     unit: Literal["tokens", "characters"] = "tokens"
     percentile: Whole = Field(

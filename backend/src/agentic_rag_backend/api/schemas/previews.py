@@ -6,6 +6,7 @@ from typing import Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from agentic_rag_backend.api.schemas.answers import UsageView
 from agentic_rag_backend.api.schemas.base import Body, View, Whole
 from agentic_rag_backend.api.schemas.documents import Chunking, FailureView, Location
 from agentic_rag_backend.domain.document import Chunk
@@ -73,6 +74,7 @@ class PreviewView(View):
     size_tokens: int = Field(description="tokens of all chunks; an overlap counts in both")
     chunks: list[PreviewedChunk] = Field(description="the first `limit` chunks in reading order")
     failures: list[FailureView] = Field(description="what could not be done as asked, such as a strategy whose model failed")
+    usage: UsageView = Field(description="calls and tokens of the language model")
 
     @classmethod
     def of(cls, preview: Preview, *, limit: int) -> PreviewView:
@@ -86,4 +88,5 @@ class PreviewView(View):
             size_tokens=sum(chunk.size_tokens for chunk in document.chunks),
             chunks=[PreviewedChunk.of(chunk) for chunk in document.chunks[:limit]],
             failures=[FailureView.of(failure) for failure in document.failures],
+            usage=UsageView.model_validate(document.usage),
         )

@@ -29,13 +29,13 @@ from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck, basis,
 from agentic_rag_backend.communities.rebuilds.changes import COUNTED
 from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.summaries.evidence_gatherer import EvidenceGatherer
-from agentic_rag_backend.communities.summaries.recording import SummaryTally, calls_and_tokens, write_recorded
+from agentic_rag_backend.communities.summaries.recording import SummaryTally, write_recorded
 from agentic_rag_backend.communities.summaries.writing import Summariser
 from agentic_rag_backend.communities.theme_index import SUMMARISE, RebuildProgress
 from agentic_rag_backend.communities.views import CommunityReader
-from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, WeightedEdge
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.usage import Usage, calls_and_tokens
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.graph.base import GraphStore

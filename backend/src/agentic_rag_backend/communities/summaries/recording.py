@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentic_rag_backend.communities.summaries.writing import WrittenSummary
-from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary
+from agentic_rag_backend.domain.usage import Usage, calls_and_tokens
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.jobs.backoff import is_transient
 
@@ -43,16 +43,6 @@ class SummaryTally:
             "summaries_failed": self.failed,
             **calls_and_tokens(self.usage),
         }
-
-
-def calls_and_tokens(usage: Usage) -> dict[str, int]:
-    """Return the model usage of a rebuild, actual or estimated."""
-    return {
-        "model_calls": usage.calls,
-        "model_calls_failed": usage.failed_calls,
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-    }
 
 
 Save = Callable[[list[CommunitySummary]], Awaitable[None]]

@@ -20,8 +20,9 @@ STRATEGIES: Mapping[str, Callable[[Tokenizer], Chunker]] = {
     "ast": AstChunker,
 }
 SEMANTIC = "semantic"
-KNOWN: tuple[str, ...] = (*STRATEGIES, SEMANTIC)
-"""All strategies. `semantic` needs an encoder; see `ingestion.chunk_reading`."""
+AGENTIC = "agentic"
+KNOWN: tuple[str, ...] = (*STRATEGIES, SEMANTIC, AGENTIC)
+"""All strategies. Those that are not in `STRATEGIES` need a model; see `ingestion.chunk_reading`."""
 PERCENTILES = (50, 99)
 SIZES: Mapping[str, tuple[int, int]] = {"tokens": (16, 2048), "characters": (64, 16384)}
 """Smallest and largest ``chunk_size`` by unit. Beyond 254 word pieces a chunk is embedded in windows."""
@@ -31,6 +32,7 @@ DEFAULTS: Mapping[str, tuple[int, int]] = {"tokens": (220, 32), "characters": (1
 DEFAULTS_OF: Mapping[str, Mapping[str, tuple[int, int]]] = {
     SEMANTIC: {"tokens": (512, 50), "characters": (2000, 200)},
     "ast": {"tokens": (500, 0), "characters": (2000, 0)},
+    AGENTIC: {"tokens": (500, 0), "characters": (2000, 0)},
 }
 """Defaults of strategies that differ from `DEFAULTS`."""
 

@@ -6,16 +6,14 @@ The distance at a gap is one minus the cosine similarity of the sentences before
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
-from agentic_rag_backend.ingestion.chunking.cutting import CHARACTERS_PER_TOKEN, LEAST_FILL
-from agentic_rag_backend.ingestion.chunking.sections import shared
+from agentic_rag_backend.ingestion.chunking.joining import fits, fitted, size
 from agentic_rag_backend.models.embedding.base import Vectors
 
 SENTENCES_PER_SIDE = 2
@@ -41,34 +39,8 @@ def breakpoints(vectors: Vectors, units: Sequence[Piece], options: ChunkingOptio
         return [0] if units else []
     gaps = distances(vectors)
     limit = float(np.percentile(gaps, options.percentile))
-    starts = [0]
-    for unit in range(1, len(units)):
-        if gaps[unit - 1] > limit:
-            starts.append(unit)
-        while not _fits(units, starts[-1], unit, options):
-            starts.append(_widest(gaps, units, starts[-1], unit, options))
-    return _joined(starts, gaps, units, options)
-
-
-def pieces_of(starts: Sequence[int], units: Sequence[Piece], options: ChunkingOptions) -> Iterator[Piece]:
-    """Yield the chunks that begin at these units, each with whole units of the one before as overlap."""
-    before = 0
-    for first, end in pairwise([*starts, len(units)]):
-        begin = first
-        while begin - 1 > before and _size(units, begin - 1, first - 1, options) <= options.overlap:
-            if not _fits(units, begin - 1, end - 1, options):
-                break
-            begin -= 1
-        yield _piece(units[begin:end])
-        before = first
-
-
-def _widest(gaps: NDArray[np.float64], units: Sequence[Piece], start: int, unit: int, options: ChunkingOptions) -> int:
-    """Return the unit before which a chunk from ``start`` is cut, because it is full with ``unit``."""
-    least = unit
-    while least > start + 1 and _size(units, start, least - 2, options) >= LEAST_FILL * options.chunk_size:
-        least -= 1
-    return least + int(np.argmax(gaps[least - 1 : unit]))
+    above = {unit for unit in range(1, len(units)) if gaps[unit - 1] > limit}
+    return _joined(fitted(above, gaps, units, options), gaps, units, options)
 
 
 def _joined(starts: list[int], gaps: NDArray[np.float64], units: Sequence[Piece], options: ChunkingOptions) -> list[int]:
@@ -78,7 +50,7 @@ def _joined(starts: list[int], gaps: NDArray[np.float64], units: Sequence[Piece]
     for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
         if index and (
             _joins(units, kept[-1], start, end, options)
-            and (end == len(units) or gaps[start - 1] <= gaps[end - 1] or not _fits(units, start, _end(ends, index) - 1, options))
+            and (end == len(units) or gaps[start - 1] <= gaps[end - 1] or not fits(units, start, _end(ends, index) - 1, options))
         ):
             continue
         if index:
@@ -93,26 +65,5 @@ def _end(ends: Sequence[int], index: int) -> int:
 def _joins(units: Sequence[Piece], first: int, start: int, end: int, options: ChunkingOptions) -> bool:
     """Return whether the chunk [start, end) or the one before it is small, and both fit in one."""
     small = SMALL_SHARE * options.chunk_size
-    either = min(_size(units, start, end - 1, options), _size(units, first, start - 1, options))
-    return either < small and _fits(units, first, end - 1, options)
-
-
-def _fits(units: Sequence[Piece], first: int, last: int, options: ChunkingOptions) -> bool:
-    """Return whether the units from ``first`` to ``last`` fit in a chunk. A single unit always does."""
-    if first == last:
-        return True
-    most = CHARACTERS_PER_TOKEN * options.chunk_size
-    return _size(units, first, last, options) <= options.chunk_size and units[last].end - units[first].start <= most
-
-
-def _size(units: Sequence[Piece], first: int, last: int, options: ChunkingOptions) -> int:
-    if options.unit == "characters":
-        return units[last].end - units[first].start
-    return sum(unit.size_tokens for unit in units[first : last + 1])
-
-
-def _piece(units: Sequence[Piece]) -> Piece:
-    path = units[0].headings
-    for unit in units[1:]:
-        path = shared(path, unit.headings)
-    return Piece(units[0].start, units[-1].end, sum(unit.size_tokens for unit in units), path, units[0].header)
+    either = min(size(units, start, end - 1, options), size(units, first, start - 1, options))
+    return either < small and fits(units, first, end - 1, options)

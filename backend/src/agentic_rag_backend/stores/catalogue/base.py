@@ -27,6 +27,7 @@ from agentic_rag_backend.stores.catalogue.ports.documents import (
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.catalogue.ports.idempotency import IdempotencyKeys
 from agentic_rag_backend.stores.catalogue.ports.jobs import Enqueue, JobCatalogue
+from agentic_rag_backend.stores.catalogue.ports.model_results import ModelResultCatalogue
 from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox
 from agentic_rag_backend.stores.catalogue.ports.pages import Page
 from agentic_rag_backend.stores.catalogue.ports.tenants import TenantDirectory
@@ -46,6 +47,7 @@ __all__ = [
     "HandOn",
     "IdempotencyKeys",
     "JobCatalogue",
+    "ModelResultCatalogue",
     "Outbox",
     "Page",
     "PreparedChunk",
@@ -63,6 +65,9 @@ class Catalogue(Protocol):
 
     @property
     def documents(self) -> DocumentCatalogue: ...
+
+    @property
+    def model_results(self) -> ModelResultCatalogue: ...
 
     @property
     def jobs(self) -> JobCatalogue: ...

@@ -6,10 +6,17 @@ from sqlalchemy import Engine, text
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
-from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue, JobCatalogue, TenantDirectory
+from agentic_rag_backend.stores.catalogue.base import (
+    CommunityCatalogue,
+    DocumentCatalogue,
+    JobCatalogue,
+    ModelResultCatalogue,
+    TenantDirectory,
+)
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.deployments import SqlDeployments
 from agentic_rag_backend.stores.catalogue.documents.adapter import SqlDocuments
+from agentic_rag_backend.stores.catalogue.documents.model_results import SqlModelResults
 from agentic_rag_backend.stores.catalogue.idempotency import SqlIdempotencyKeys
 from agentic_rag_backend.stores.catalogue.jobs.adapter import SqlJobs
 from agentic_rag_backend.stores.catalogue.jobs.leases import SqlLeases
@@ -37,6 +44,7 @@ class SqlCatalogue:
         self._database = database
         # Annotated with the ports, so that mypy compares each class with its Protocol.
         self.documents: DocumentCatalogue = SqlDocuments(database)
+        self.model_results: ModelResultCatalogue = SqlModelResults(database)
         self.jobs: JobCatalogue = SqlJobs(database)
         self.tenants: TenantDirectory = SqlTenants(database)
         self.communities: CommunityCatalogue = SqlCommunities(database)

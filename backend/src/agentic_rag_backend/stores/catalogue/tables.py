@@ -229,6 +229,24 @@ prepared_chunks = Table(
     ),
 )
 
+# What models returned for a document before it had chunks, such as their boundaries. It stays while a version uses it.
+model_results = Table(
+    "model_results",
+    metadata,
+    _tenant(),
+    Column("document_id", String, primary_key=True),
+    # SHA-256 (hex) of the inputs and the model.
+    Column("recipe", String, primary_key=True),
+    Column("version", Integer, nullable=False),  # the last version that used it
+    Column("paid_version", Integer, nullable=False),
+    Column("value", PackedJson),  # null: the call failed, but was paid
+    Column("prompt_tokens", Integer, nullable=False),
+    Column("completion_tokens", Integer, nullable=False),
+    Column("calls", Integer, nullable=False),
+    Column("failed_calls", Integer, nullable=False),
+    ForeignKeyConstraint(["tenant_id", "document_id"], ["documents.tenant_id", "documents.id"]),
+)
+
 jobs = Table(
     "jobs",
     metadata,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import Scope, TenantId
+from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import InvalidScope, NotFound
 from agentic_rag_backend.stores.catalogue.base import (
     Catalogue,
@@ -24,6 +26,7 @@ from agentic_rag_backend.stores.catalogue.base import (
     CommunityCatalogue,
     DocumentCatalogue,
     JobCatalogue,
+    ModelResultCatalogue,
     TenantDirectory,
 )
 from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Outbox, Topic
@@ -33,6 +36,7 @@ from agentic_rag_backend.testing.catalogue import (
     directory,
     document_status,
     documents,
+    model_results,
     outbox,
     results,
     revisions,
@@ -74,7 +78,14 @@ async def _visibility_counts(catalogue: Catalogue, owner: TenantId) -> dict[str,
     return dict((await catalogue.documents.visibility(owner)).versions)
 
 
+async def _paid(catalogue: Catalogue, owner: TenantId) -> dict[str, int]:
+    return asdict(await catalogue.model_results.usage(owner, VISIBLE, 1))
+
+
 OPERATIONS: dict[str, Operation] = {
+    "model_results.reuse": lambda c, t, _: c.model_results.reuse(t, VISIBLE, 1, ["r"]),
+    "model_results.usage": lambda c, t, _: _paid(c, t),
+    "model_results.save": lambda c, t, _: c.model_results.save(t, VISIBLE, 1, "r", ["of B"], Usage(1, 1, 1)),
     "documents.document": lambda c, t, _: c.documents.document(t, VISIBLE),
     "documents.documents": lambda c, t, _: c.documents.documents(t, limit=50),
     "documents.version": lambda c, t, _: c.documents.version(t, VISIBLE, 1),
@@ -162,6 +173,8 @@ PICTURED = (
     "documents.blob_keys",
     "documents.visible_versions",
     "documents.visibility",
+    "model_results.reuse",
+    "model_results.usage",
     "jobs.jobs",
     "tenants.tenant",
     "tenants.keys",
@@ -233,6 +246,7 @@ CHECKS: tuple[Check, ...] = (
     *deletions.CHECKS,
     *outbox.CHECKS,
     *results.CHECKS,
+    *model_results.CHECKS,
     *revisions.CHECKS,
     *document_status.CHECKS,
     *visibility.CHECKS,
@@ -246,6 +260,7 @@ def _equal_methods() -> None:
     """Compare `OPERATIONS` with the ports, to detect new methods without a row."""
     ports = {
         "documents": DocumentCatalogue,
+        "model_results": ModelResultCatalogue,
         "jobs": JobCatalogue,
         "tenants": TenantDirectory,
         "communities": CommunityCatalogue,
@@ -292,6 +307,7 @@ async def _fill(catalogue: Catalogue, owner: TenantId, *, secret: str = "a" * 64
         await catalogue.tenants.create("A", tenant_id=owner)
     await ingest(catalogue, owner, "visible")
     await stage(catalogue, owner, await catalogue.documents.submit(owner, submission("staged"), nothing))
+    await catalogue.model_results.save(owner, VISIBLE, 1, "r", ["of A"], Usage(5, 5, 1))
     deleted = await ingest(catalogue, owner, "deleted")
     await catalogue.documents.tombstone(owner, deleted.id, nothing)
     ended = await catalogue.jobs.create(owner, JobKind.REBUILD, {}, nothing)

@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.document import Chunk, Document, DocumentState, Failure
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Ending, HandOn, PreparedChunk
 from agentic_rag_backend.testing.catalogue.samples import (
@@ -233,7 +234,8 @@ async def a_purge_leaves_no_row(catalogue: Catalogue) -> None:
     owner, docs = await tenant(catalogue), catalogue.documents
     document = await ingest(catalogue, owner, "report")
     await stage(catalogue, owner, await docs.submit(owner, submission("report", SECOND), nothing), SECOND)
-    there = {"prepared_chunks": 6, "chunks": 6, "chunk_texts": 4, "document_versions": 2, "documents": 1}
+    await catalogue.model_results.save(owner, document.id, 2, "r", [1], Usage())
+    there = {"prepared_chunks": 6, "chunks": 6, "chunk_texts": 4, "model_results": 1, "document_versions": 2, "documents": 1}
     equal(dict(await docs.remains(owner, document.id)), there)
     await docs.tombstone(owner, document.id, nothing)
     equal(dict(await docs.remains(owner, document.id)), there)

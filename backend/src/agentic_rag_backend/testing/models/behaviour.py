@@ -16,6 +16,7 @@ part                         effect
 ``broken-json``              half of a JSON object
 ``wrong-schema``             a JSON object that matches no schema
 ``json-object-only``         400 for ``response_format: json_schema``, as servers that lack it answer
+``numbers-3``                with a schema: every third number of the numbered sentences in the prompt
 ``no-usage``                 no token counts
 ``latency-500ms``            waits before it answers (``ms`` or ``s``)
 ``slow-stream-50ms``         waits between the pieces of a stream
@@ -53,14 +54,15 @@ from agentic_rag_backend.models.llm.base import NOT_ANSWERED
 
 _PASSAGE = re.compile(r"<passage id=\"(\d+)\"[^>]*>\n(.*?)\n</passage>", re.DOTALL)
 _NUMBERED_LINE = re.compile(r"^\[(\d+)\] (.+)$", re.MULTILINE)
+_SENTENCE_NUMBER = re.compile(r"^(\d+)\. ", re.MULTILINE)
 _QUESTION = re.compile(r"<question>\n(.*?)\n</question>", re.DOTALL)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _COUNTED = re.compile(r"(?P<part>.+?)x(?P<times>\d+)\Z")
-_NUMBER = re.compile(r"(?P<kind>length|dimensions|floor)-(?P<number>\d+)\Z")
+_NUMBER = re.compile(r"(?P<kind>length|dimensions|floor|numbers)-(?P<number>\d+)\Z")
 _NAMED = re.compile(r"(?P<kind>recorded|poison)-(?P<name>[A-Za-z0-9_.-]+)\Z")
 _DURATION = re.compile(r"(?P<kind>latency|slow-stream|rate-limited)-(?P<number>\d+)(?P<unit>ms|s)\Z")
 _STATUS = re.compile(r"status-([45]\d\d)\Z")
-_CONTENT = frozenset({"echo", "cite", "cite-wrong", "refuse", "empty", "recorded", "broken-json", "wrong-schema"})
+_CONTENT = frozenset({"echo", "cite", "cite-wrong", "refuse", "empty", "recorded", "broken-json", "wrong-schema", "numbers"})
 _SWITCHES = frozenset({"json-object-only", "no-usage", "drop", "cut-stream", "short-stream", "hashed"})
 
 
@@ -176,6 +178,8 @@ def _written(kinds: Kinds, messages: Sequence[Mapping[str, Any]], schema: Mappin
         return '{"text": "this object never en'
     if "wrong-schema" in kinds:
         return '{"unexpected": [1, 2, 3]}'
+    if schema is not None and "numbers" in kinds:
+        return json.dumps(_every(schema, prompt, int(kinds.number("numbers"))))
     if schema is not None:
         return json.dumps(instance(schema, text=_first_sentence(prompt)), ensure_ascii=False)
     if "refuse" in kinds:
@@ -243,6 +247,12 @@ def _cited(prompt: str, *, most: int = 3) -> str:
             overlap, sentence = max(scored, key=lambda item: (item[0], -item[1].start))
             best.append((-overlap, number, sentence.start, " ".join(sentence.text.split())))
     return " ".join(f"{text} [{number}]" for _, number, _, text in sorted(best)[:most]) or NOT_ANSWERED
+
+
+def _every(schema: Mapping[str, Any], prompt: str, step: int) -> dict[str, list[int]]:
+    """Return an object whose lists have every ``step``-th number of the numbered sentences, from 1."""
+    numbers = [int(number) for number in _SENTENCE_NUMBER.findall(prompt)]
+    return dict.fromkeys(schema.get("properties", {}), numbers[::step])
 
 
 def _first_sentence(prompt: str) -> str:

@@ -27,7 +27,7 @@ from agentic_rag_backend.stores.catalogue.jobs.outbox import record
 from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version, require_revision
-from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, documents, prepared_chunks
+from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, documents, model_results, prepared_chunks
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
 
 PROCESSING = DocumentState.PROCESSING.value
@@ -86,11 +86,16 @@ _PUBLISH = (
         | {"current_version": bindparam("number")}
     )
 )
-_DROP_PREPARED = delete(prepared_chunks).where(
-    prepared_chunks.c.tenant_id == bindparam("tenant"),
-    prepared_chunks.c.document_id == bindparam("document"),
-    prepared_chunks.c.version < bindparam("number"),
-)
+_TABLES = (prepared_chunks, chunks, chunk_texts, model_results, versions, documents)
+"""Tables with rows of a document, in the order of removal."""
+_DROP_RESULTS = [
+    delete(table).where(
+        table.c.tenant_id == bindparam("tenant"),
+        table.c.document_id == bindparam("document"),
+        table.c.version < bindparam("number"),
+    )
+    for table in (prepared_chunks, model_results)
+]
 
 
 def _bound(tenant: TenantId, document_id: str, version: int) -> dict[str, Any]:
@@ -223,7 +228,8 @@ def _publish(connection: Connection, tenant: TenantId, document_id: str, version
         return False
     connection.execute(_END, {**bound, "ended": ended, "listed": listed})
     if version > 1:
-        connection.execute(_DROP_PREPARED, bound)
+        for drop in _DROP_RESULTS:
+            connection.execute(drop, bound)
     raise_state_version(connection, tenant, content=True)
     record_change(connection, tenant, document_id, version)
     return True
@@ -286,7 +292,7 @@ def purge(connection: Connection, tenant: TenantId, document_id: str, *, up_to_v
     lock_tenant(connection, tenant)
     held = lock_document(connection, tenant, document_id)
     if held is None or held["deleted_at"] is None:
-        return dict.fromkeys(("prepared_chunks", "chunks", "chunk_texts", "document_versions", "documents"), 0)
+        return {str(table.name): 0 for table in _TABLES}
     counts = _remove_versions(connection, tenant, document_id, up_to_version)
     left = connection.execute(
         select(func.count()).where(versions.c.tenant_id == tenant.value, versions.c.document_id == document_id)
@@ -302,7 +308,7 @@ def purge(connection: Connection, tenant: TenantId, document_id: str, *, up_to_v
 def remains(connection: Connection, tenant: TenantId, document_id: str) -> Mapping[str, int]:
     """See `DocumentCatalogue.remains`."""
     counts = {}
-    for table in (prepared_chunks, chunks, chunk_texts, versions, documents):
+    for table in _TABLES:
         name = table.c.id if table is documents else table.c.document_id
         held = select(func.count()).where(table.c.tenant_id == tenant.value, name == document_id)
         counts[str(table.name)] = connection.execute(held).scalar_one()
@@ -352,7 +358,7 @@ def unknown_blobs(connection: Connection, tenant: TenantId, keys: Sequence[str])
 
 def _remove_versions(connection: Connection, tenant: TenantId, document_id: str, last: int) -> dict[str, int]:
     counts = {}
-    for table in (prepared_chunks, chunks):
+    for table in (prepared_chunks, chunks, model_results):
         counts[table.name] = connection.execute(
             delete(table).where(table.c.tenant_id == tenant.value, table.c.document_id == document_id, table.c.version <= last)
         ).rowcount

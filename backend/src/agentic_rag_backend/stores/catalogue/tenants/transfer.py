@@ -30,6 +30,7 @@ from agentic_rag_backend.stores.catalogue.tables import (
     community_pointers,
     documents,
     jobs,
+    model_results,
     prepared_chunks,
     raptor_links,
     raptor_nodes,
@@ -310,7 +311,7 @@ def abandon(connection: Connection, tenant: TenantId) -> None:
     lock_tenant(connection, tenant)
     if _tenant_row(connection, tenant)["state"] != _IMPORTING:
         return
-    held = (prepared_chunks, chunks, chunk_texts, versions, documents, summaries)
+    held = (prepared_chunks, chunks, chunk_texts, model_results, versions, documents, summaries)
     for table in (*held, raptor_links, raptor_nodes, raptor_summaries, raptor_pointers):
         connection.execute(delete(table).where(table.c.tenant_id == tenant.value))
     connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(state=_ACTIVE))

@@ -1,0 +1,74 @@
+"""Joins units, which are sentences and rows, into chunks of a limited size. Units are never cut."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.domain.document import ChunkingOptions
+from agentic_rag_backend.ingestion.chunking.base import Piece
+from agentic_rag_backend.ingestion.chunking.cutting import CHARACTERS_PER_TOKEN, LEAST_FILL
+from agentic_rag_backend.ingestion.chunking.sections import shared
+
+Gaps = NDArray[np.float64]
+"""How well the text divides at each gap between neighbouring units, shape (units - 1,). Larger is better."""
+
+
+def fitted(starts: Collection[int], gaps: Gaps, units: Sequence[Piece], options: ChunkingOptions) -> list[int]:
+    """Return the first units of chunks: ``starts``, the first unit, and a cut wherever a chunk would be too large.
+
+    Such a cut is at the largest gap among those that leave the chunk well filled.
+    """
+    found = [0]
+    for unit in range(1, len(units)):
+        if unit in starts:
+            found.append(unit)
+        while not fits(units, found[-1], unit, options):
+            found.append(_widest(gaps, units, found[-1], unit, options))
+    return found if units else []
+
+
+def pieces_of(starts: Sequence[int], units: Sequence[Piece], options: ChunkingOptions) -> Iterator[Piece]:
+    """Yield the chunks that begin at these units, each with whole units of the one before as overlap."""
+    before = 0
+    for first, end in pairwise([*starts, len(units)]):
+        begin = first
+        while begin - 1 > before and size(units, begin - 1, first - 1, options) <= options.overlap:
+            if not fits(units, begin - 1, end - 1, options):
+                break
+            begin -= 1
+        yield _piece(units[begin:end])
+        before = first
+
+
+def fits(units: Sequence[Piece], first: int, last: int, options: ChunkingOptions) -> bool:
+    """Return whether the units from ``first`` to ``last`` fit in a chunk. A single unit always does."""
+    if first == last:
+        return True
+    most = CHARACTERS_PER_TOKEN * options.chunk_size
+    return size(units, first, last, options) <= options.chunk_size and units[last].end - units[first].start <= most
+
+
+def size(units: Sequence[Piece], first: int, last: int, options: ChunkingOptions) -> int:
+    """Return the size of the units from ``first`` to ``last``, in the unit of the options."""
+    if options.unit == "characters":
+        return units[last].end - units[first].start
+    return sum(unit.size_tokens for unit in units[first : last + 1])
+
+
+def _widest(gaps: Gaps, units: Sequence[Piece], start: int, unit: int, options: ChunkingOptions) -> int:
+    """Return the unit before which a chunk from ``start`` is cut, because it is full with ``unit``."""
+    least = unit
+    while least > start + 1 and size(units, start, least - 2, options) >= LEAST_FILL * options.chunk_size:
+        least -= 1
+    return least + int(np.argmax(gaps[least - 1 : unit]))
+
+
+def _piece(units: Sequence[Piece]) -> Piece:
+    path = units[0].headings
+    for unit in units[1:]:
+        path = shared(path, unit.headings)
+    return Piece(units[0].start, units[-1].end, sum(unit.size_tokens for unit in units), path, units[0].header)

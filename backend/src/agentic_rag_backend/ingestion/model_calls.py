@@ -1,0 +1,204 @@
+"""Calls of a language model for one version of a document: within a budget of tokens, recorded, and never paid twice.
+
+A retry of a job, and another version of the document, reuse every reply to an equal request. Failures are returned, not raised:
+each caller has a fallback. After a failure that is not about one request, such as a timeout, no further request is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.text.tokens import text_tokens
+from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.errors import ModelInputRefused, ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest
+from agentic_rag_backend.prompts import Prompt
+from agentic_rag_backend.stores.catalogue.base import ModelResultCatalogue
+from agentic_rag_backend.telemetry.logs import get_logger
+
+NO_MODEL = "no_model"
+BUDGET_SPENT = "budget_spent"
+TOO_LATE = "model_timeout"
+INVALID = ModelReplyInvalid.code
+MAX_TOKENS = 200_000
+"""Default budget of one version, in tokens read and written."""
+_AT_ONCE = 4
+
+_log = get_logger(__name__)
+
+
+class ResultRecord(Protocol):
+    """Results on record for one version of a document."""
+
+    async def known(self, recipes: Sequence[str]) -> Mapping[str, Any]:
+        """Return the recorded values by recipe. Failed calls have none."""
+
+    async def keep(self, recipe: str, value: Any | None, usage: Usage) -> None:
+        """Record a value with its cost. None: the call failed."""
+
+    async def spent(self) -> Usage:
+        """Return the cost of all calls for this version so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRecord:
+    """`ResultRecord` in the catalogue."""
+
+    results: ModelResultCatalogue
+    tenant: TenantId
+    document_id: str
+    version: int
+
+    async def known(self, recipes: Sequence[str]) -> Mapping[str, Any]:
+        """Return the recorded values by recipe."""
+        return await self.results.reuse(self.tenant, self.document_id, self.version, recipes)
+
+    async def keep(self, recipe: str, value: Any | None, usage: Usage) -> None:
+        """Record a value with its cost."""
+        await self.results.save(self.tenant, self.document_id, self.version, recipe, value, usage)
+
+    async def spent(self) -> Usage:
+        """Return the cost of all calls for this version so far."""
+        return await self.results.usage(self.tenant, self.document_id, self.version)
+
+
+@dataclass(slots=True)
+class Unrecorded:
+    """`ResultRecord` that only counts, for previews."""
+
+    usage: Usage = field(default_factory=Usage)
+
+    async def known(self, recipes: Sequence[str]) -> Mapping[str, Any]:
+        """Return nothing."""
+        return {}
+
+    async def keep(self, recipe: str, value: Any | None, usage: Usage) -> None:
+        """Count the cost."""
+        self.usage += usage
+
+    async def spent(self) -> Usage:
+        """Return the cost so far."""
+        return self.usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiry:
+    """A request for a JSON object. ``accepts`` checks a reply that matches ``schema``; a refused reply is a failure.
+
+    Untrusted text in ``values`` must already be fenced.
+    """
+
+    prompt: Prompt
+    values: Mapping[str, str]
+    schema: Mapping[str, Any]
+    max_tokens: int
+    accepts: Callable[[Mapping[str, Any]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The object that the model returned, or None and the failure code."""
+
+    value: Mapping[str, Any] | None
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentModel:
+    """The language model that reads documents during ingestion.
+
+    Args:
+        model: the model; an extractive one is never called.
+        name: name of the model to call; None: the model's default.
+        max_tokens: budget of one version, in tokens read and written. A call begins if its estimated tokens fit the rest.
+    """
+
+    model: LanguageModel
+    name: str | None = None
+    max_tokens: int = MAX_TOKENS
+
+    async def ask(
+        self, inquiries: Sequence[Inquiry], record: ResultRecord, *, max_tokens: int | None = None, within_s: float | None = None
+    ) -> list[Advice]:
+        """Return the advice for each inquiry, in order. Several are sent at the same time.
+
+        Args:
+            max_tokens: a smaller budget than the model's.
+            within_s: seconds for all calls together. None: only the model's own limit for each call.
+
+        Raises:
+            NotFound: the document was deleted.
+        """
+        found, requests = dict[int, Advice](), [self._request(each) for each in inquiries]
+        recipes = [self._recipe(request) for request in requests]
+        known = await record.known(recipes)
+        for number, recipe in enumerate(recipes):
+            if recipe in known:
+                found[number] = Advice(known[recipe])
+        left = [number for number in range(len(inquiries)) if number not in found]
+        failure = "" if self.model.generative else NO_MODEL
+        budget = min(self.max_tokens, self.max_tokens if max_tokens is None else max_tokens)
+        ends = None if within_s is None else asyncio.get_running_loop().time() + within_s
+        while left and not failure:
+            room = budget - _tokens(await record.spent())
+            group: list[int] = []
+            for number in left[:_AT_ONCE]:
+                room -= _estimate(requests[number])
+                if room < 0:
+                    break
+                group.append(number)
+            if not group:
+                failure = BUDGET_SPENT
+                break
+            answers = await asyncio.gather(
+                *(self._answer(requests[number], inquiries[number], recipes[number], record, ends) for number in group)
+            )
+            found |= zip(group, answers, strict=True)
+            left = left[len(group) :]
+            failure = next((each.failure for each in answers if each.failure not in ("", INVALID, ModelInputRefused.code)), "")
+        return [found.get(number) or Advice(None, failure) for number in range(len(inquiries))]
+
+    def _request(self, inquiry: Inquiry) -> ModelRequest:
+        system, user = inquiry.prompt.render(inquiry.values)
+        return ModelRequest(
+            prompt=inquiry.prompt.id,
+            messages=(Message("system", system), Message("user", user)),
+            schema=inquiry.schema,
+            model=self.name,
+            max_tokens=inquiry.max_tokens,
+        )
+
+    def _recipe(self, request: ModelRequest) -> str:
+        parts = (request.prompt, self.name or self.model.name, *(message.content for message in request.messages))
+        return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+
+    async def _answer(
+        self, request: ModelRequest, inquiry: Inquiry, recipe: str, record: ResultRecord, ends: float | None
+    ) -> Advice:
+        try:
+            async with asyncio.timeout_at(ends):
+                reply = await self.model.complete(request)
+        except TimeoutError:
+            advice = Advice(None, TOO_LATE)
+        except ModelUnavailable as error:
+            advice = Advice(None, error.code)
+        else:
+            value = dict(reply.parsed or {})
+            advice = Advice(value) if inquiry.accepts(value) else Advice(None, INVALID)
+        if advice.failure:
+            _log.warning("document_model_failed", prompt=request.prompt, code=advice.failure)
+        await record.keep(recipe, advice.value, request.account.usage)
+        return advice
+
+
+def _estimate(request: ModelRequest) -> int:
+    return text_tokens(message.content for message in request.messages) + request.max_tokens
+
+
+def _tokens(usage: Usage) -> int:
+    return usage.prompt_tokens + usage.completion_tokens

@@ -1,0 +1,105 @@
+"""Model calls for a document: a budget, a record, and no further call after a failure that is not about one request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scripted_models import COST, Reply, ScriptedModel
+
+from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.errors import ModelInputRefused, ModelRateLimited, ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.ingestion.model_calls import DocumentModel, Inquiry, Unrecorded
+from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.prompts import parse
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+class Record(Unrecorded):
+    """Keeps values in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: dict[str, Any] = {}
+
+    async def known(self, recipes: Sequence[str]) -> Mapping[str, Any]:
+        return {recipe: self.values[recipe] for recipe in recipes if recipe in self.values}
+
+    async def keep(self, recipe: str, value: Any | None, usage: Usage) -> None:
+        await super().keep(recipe, value, usage)
+        if value is not None:
+            self.values[recipe] = value
+
+
+def inquiries(*texts: str) -> list[Inquiry]:
+    prompt = parse("Answer {{text}}")
+    return [
+        Inquiry(prompt=prompt, values={"text": text}, schema=SCHEMA, max_tokens=10, accepts=lambda reply: reply.get("n") != 13)
+        for text in texts
+    ]
+
+
+def number(prompt: str) -> Reply:
+    return {"n": int(prompt.split()[-1])}
+
+
+async def test_a_reply_on_record_is_not_paid_again() -> None:
+    model, record = ScriptedModel(number), Record()
+    asked = DocumentModel(model)
+    assert [each.value for each in await asked.ask(inquiries("1", "2"), record)] == [{"n": 1}, {"n": 2}]
+    assert [each.value for each in await asked.ask(inquiries("2", "3"), record)] == [{"n": 2}, {"n": 3}]
+    assert model.prompts == ["Answer 1", "Answer 2", "Answer 3"]
+    assert record.usage.calls == 3
+    await DocumentModel(model, "another").ask(inquiries("1"), record)
+    assert len(model.prompts) == 4, "another model has results of its own"
+
+
+async def test_a_refused_reply_is_paid_and_asked_for_again() -> None:
+    model, record = ScriptedModel(number), Record()
+    for _ in range(2):
+        first, second = await DocumentModel(model).ask(inquiries("13", "2"), record)
+        assert (first.value, first.failure, second.value) == (None, "model_reply_invalid", {"n": 2})
+    assert model.prompts == ["Answer 13", "Answer 2", "Answer 13"]
+    assert record.usage.calls == 3
+
+
+async def test_a_call_that_does_not_fit_the_budget_is_not_made() -> None:
+    model, record = ScriptedModel(number), Record()
+    asked = DocumentModel(model, max_tokens=3 * (COST.prompt_tokens + COST.completion_tokens) + 20)
+    found = await asked.ask(inquiries(*map(str, range(40))), record)
+    paid = len(model.prompts)
+    assert 3 <= paid < 8, "four are sent at the same time"
+    assert [each.failure for each in found] == [""] * paid + ["budget_spent"] * (40 - paid)
+    again = await asked.ask(inquiries("99"), record)
+    assert again[0].failure == "budget_spent", "the budget is of the version, not of one call of ask"
+    assert (await DocumentModel(model).ask(inquiries("98"), record, max_tokens=0))[0].failure == "budget_spent"
+    assert len(model.prompts) == paid
+
+
+async def test_an_unavailable_model_is_not_asked_further() -> None:
+    for error in (ModelUnavailable("down"), ModelRateLimited("busy")):
+        model = ScriptedModel(lambda prompt, error=error: error)  # type: ignore[misc]
+        found = await DocumentModel(model).ask(inquiries(*map(str, range(20, 40))), Record())
+        assert len(model.prompts) == 4
+        assert {each.failure for each in found} == {error.code}
+    for single in (ModelInputRefused("too long"), ModelReplyInvalid("no JSON")):
+        model = ScriptedModel(lambda prompt, error=single: error if prompt.endswith(" 20") else number(prompt))  # type: ignore[misc]
+        found = await DocumentModel(model).ask(inquiries(*map(str, range(20, 40))), Record())
+        assert [each.failure for each in found] == [single.code] + [""] * 19
+
+
+async def test_time_ends_all_calls() -> None:
+    class Slow(ScriptedModel):
+        async def complete(self, request: Any) -> Any:
+            await asyncio.sleep(30 if request.messages[-1].content.endswith(" 1") else 0)
+            return await super().complete(request)
+
+    found = await DocumentModel(Slow(number)).ask(inquiries("0", "1", "2", "3", "4"), Record(), within_s=0.2)
+    assert [each.failure for each in found] == ["", "model_timeout", "", "", "model_timeout"]
+
+
+async def test_the_extractive_model_is_never_asked() -> None:
+    model = ExtractiveModel(None)  # type: ignore[arg-type]
+    assert (await DocumentModel(model).ask(inquiries("1"), Record()))[0].failure == "no_model"
