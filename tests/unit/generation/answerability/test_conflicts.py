@@ -70,6 +70,21 @@ async def test_more_than_two_values_although_a_name_connects_the_sentences() -> 
     assert sorted(_values(await _judged("When was the ferry Linnet built?", *texts))) == ["1921", "1923", "1926"]
 
 
+async def test_a_distinguishing_word_about_something_else_and_a_pronoun_do_not_hide_a_conflict() -> None:
+    judged = await _judged(
+        "When was the tidal array opened?",
+        "The tidal array was opened on 2 September 2014, when the last of six turbines was connected.",
+        "The tidal array was opened on 14 June 2014 in bright sun.",
+    )
+    assert sorted(_values(judged)) == ["14 June 2014", "2 September 2014"]
+    judged = await _judged(
+        "What did the array cost?",
+        "The final cost of the array, with interest during construction, was 47.8 million crowns.",
+        "The array consists of six turbines. Together they produce 7.2 megawatts. It has cost 41.2 million crowns.",
+    )
+    assert sorted(_values(judged)) == ["41.2 million", "47.8 million"]
+
+
 @pytest.mark.parametrize(
     ("question", "one", "other"),
     [

@@ -89,3 +89,16 @@ async def test_a_question_for_another_bearer_than_the_known_one_is_not_answered(
     assert chemist.confidence < 0.25
     politician = await judge().judge("What prize did the politician John Marsh win?", [PAINTER], least=0.25)
     assert politician.confidence >= 0.25
+
+
+async def test_a_name_in_the_title_of_one_bearers_documents_decides() -> None:
+    fleet = PassageText("Night Ferry: the first year", "The service is led by John Marsh, a chemist, who is often aboard.", 1.0)
+    judged = await judge().judge("Which John Marsh founded Night Ferry?", [fleet, PAINTER])
+    assert [each.decided for each in judged.namesakes] == [True]
+    assert [each.passage for each in judged.sentences] == [0]
+
+
+async def test_where_somebody_works_decides() -> None:
+    nurse = PassageText("Profile", "Nurse John Marsh sees the sea. He came to the hospital in 2007.", 1.0)
+    judged = await judge().judge("Who is John Marsh of the hospital?", [nurse, PAINTER, CHEMIST])
+    assert [each.decided for each in judged.namesakes] == [True]

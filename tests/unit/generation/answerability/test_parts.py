@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from evidence_judge import judge
 
+from agentic_rag_backend.generation.answerability.estimate import mean_of_odds
 from agentic_rag_backend.generation.answerability.evidence import PassageText
-from agentic_rag_backend.generation.answerability.parts import not_said, split_question
+from agentic_rag_backend.generation.answerability.parts import about_the_first, not_said, split_question
 
 ACCORD = PassageText(
     "Narrows Accord", "The Narrows Accord was signed on 9 November 2012. A corridor 400 metres wide shall be kept open.", 1.0
@@ -26,11 +27,32 @@ ACCORD = PassageText(
         ("Which boats and which crews were hired and paid?", ("Which boats and which crews were hired and paid?",)),
         ("What is the difference between what and how?", ("What is the difference between what and how?",)),
         ("On what day and in which town was she born?", ("On what day and in which town was she born?",)),
+        ("Who founded STEC, and what did Ingrid Vassall earn?", ("Who founded STEC", "what did Ingrid Vassall earn")),
         ("", ("",)),
     ],
 )
 def test_parts(question: str, parts: tuple[str, ...]) -> None:
     assert split_question(question) == parts
+
+
+@pytest.mark.parametrize(
+    ("parts", "judged"),
+    [
+        (("When was the quay opened", "who paid"), ("When was the quay opened", "who paid")),
+        (("When did Ada Finch buy the Bright Annis", "who paid"), "who paid (Ada Finch, Bright Annis)"),
+        (("When was the Narrows Accord signed", "what did STEC pay"), "what did STEC pay"),
+    ],
+)
+def test_a_part_without_a_name_is_about_the_names_of_the_first(parts: tuple[str, ...], judged: str | tuple[str, ...]) -> None:
+    assert about_the_first(parts) == ((parts[0], judged) if isinstance(judged, str) else judged)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "mean"), [(0.5, 0.5, 0.5), (0.2, 0.8, 0.5), (0.0, 0.9, 0.0), (1.0, 0.5, 1.0), (0.1, 0.5, 0.25)]
+)
+def test_the_mean_of_odds(one: float, other: float, mean: float) -> None:
+    assert mean_of_odds(one, other) == pytest.approx(mean)
+    assert mean_of_odds(other, one) == pytest.approx(mean)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +62,7 @@ def test_parts(question: str, parts: tuple[str, ...]) -> None:
         ("What colour it has?", "The documents do not say what colour it has."),
         ("in which year did STEC repay it", "The documents do not answer “in which year did STEC repay it?”"),
         ("When was it built?", "The documents do not answer “When was it built?”"),
+        ("what colour are they", "The documents do not answer “what colour are they?”"),
         ("Is it red", "The documents do not answer “Is it red?”"),
     ],
 )

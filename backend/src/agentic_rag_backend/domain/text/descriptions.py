@@ -30,6 +30,7 @@ _APPOSITION = re.compile(
 )
 _THE = re.compile(r"\sthe\s(?=[a-z])")
 _PARENTHESIS = re.compile(r"\s?\(([^()]{1,80})\)")
+_OF = re.compile(r",? (?:of|at|from) ((?:the )?\w+)")
 _PRONOUN = re.compile(r"(?:He|She|It)\s(?:was|is|became|worked as)\s(?=an?\s)")
 _ENDS = all_forms(
     "of in from who which that at for with to by whose where when while on after before but until since near like than about "
@@ -178,6 +179,13 @@ def describe_title(name: Sequence[str], title: str) -> Description:
     return found
 
 
+def belonging(name: Sequence[str], text: str) -> frozenset[str]:
+    """Return the forms of what the bearer of a name belongs to: "hospital" for "Rowan Teller of the hospital"."""
+    found = words(text)
+    ends = (end for _, end in mentions(name, found, text))
+    return frozenset(word.form for end in ends if (match := _OF.match(text, end)) for word in words(match[1]) if word.content)
+
+
 def tells_apart(text: str) -> bool:
     """Return whether a sentence states that a name has several bearers: "not to be confused with", "no relation"."""
     return _OTHERS.search(text) is not None
@@ -261,6 +269,11 @@ def _nouns(found: Sequence[str]) -> Description:
 
 def names_of(text: str) -> Iterator[tuple[str, ...]]:
     """Yield the names of a text, each as the forms of its capitalised words in a row."""
+    return (tuple(word.form for word in run) for run in words_of_names(text))
+
+
+def words_of_names(text: str) -> Iterator[Sequence[Word]]:
+    """Yield the capitalised words in a row of each name of a text."""
     run: list[Word] = []
     for word in words(text):
         adjacent = (
@@ -270,9 +283,9 @@ def names_of(text: str) -> Iterator[tuple[str, ...]]:
         )
         capital = word.name and not word.form[0].isdigit() and word.content
         if run and not (adjacent and capital):
-            yield tuple(each.form for each in run)
+            yield run
             run = []
         if capital:
             run.append(word)
     if run:
-        yield tuple(each.form for each in run)
+        yield run

@@ -44,7 +44,7 @@ _PRICES = "price|cost|budget|salary|wages?|fee|rent|revenue|income|fine|loan|tur
 _SIZES = (
     "speed|distance|height|width|depth|length|weight|temperature|size|age|elevation|altitude|capacity|diameter|peak|gust|horizon"
 )
-_COUNTS = "number|amount|population|rate|total|count|density"
+_COUNTS = r"(?<!phone )(?<!mobile )(?<!cell )(?<!fax )number|amount|population|rate|total|count|density"
 _WHAT = r"(?:what|which)(?: (?:is|was|were|are) the(?: \w+){0,2}| \w+)?"
 _UNNAMED = r"(?! (?:\w+ )?(?:called|named|known)\b)"
 _TIME = re.compile(

@@ -11,7 +11,8 @@ _EMPHASIS = re.compile(r"\s*(\*\*|__|\*|_)(?=\S)(?:(?!\1).)+\1[.:]?\s*", re.DOTA
 _LABEL = re.compile(r"\s*[*_]*[A-Z][^\W\d_]*(?: [^\W\d_]+){0,3}[*_]*:[*_]*\s")
 _LEANING = re.compile(
     r"[\"'“‘(*_]*(?:he|she|it|they|his|her|its|their|this|these|those|that|such|however|but|and|or|also|there|then|so|both|neither|"
-    r"one|another|the (?:latter|former|first|second|third|other|rest))\b",
+    r"one|another|the (?:latter|former|first|second|third|other|rest)|"
+    r"(?:together|later|afterwards|soon|now|today|since then),? (?:he|she|it|they))\b",
     re.IGNORECASE,
 )
 _CLOSING = "\"'”’)]»*_"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.text.dates import years
 from agentic_rag_backend.domain.text.questions import AnswerKind
@@ -30,6 +31,8 @@ _DISTINGUISHING = all_forms(
     "estimated target until since north south east west northern southern eastern western upper lower inner outer main"
 )
 """Words that make an event or a thing another one: "another flood", "rebuilt in 1950", "will open"."""
+BESIDE = 3
+"""Words between such a word and the event or thing, at most. Farther away it is about something else."""
 
 Order = Literal["newer", "better_supported", "nearer"]
 """What decides which value comes first; ``nearer`` is nearer to the question."""
@@ -103,12 +106,12 @@ def find_conflict(selection: Selection) -> Conflict | None:
 def _comparable(selection: Selection) -> list[int]:
     """Return the places of the statements about the same thing as the best sentence, the best first.
 
-    They have the question's names near them that the best sentence has, and themselves contain or paraphrase all other words of
-    the question that it does.
+    They have the question's names near them that the best sentence has, and they, or the sentences to which they refer, contain
+    or paraphrase all other words of the question that it does.
     """
     reading, first, fits = selection.reading, selection.first, selection.features["window"]
     names = reading.in_window[reading.question.named][:, list(selection.interaction.chosen)] > 0
-    matter = (selection.interaction.strength >= MATCHED)[~(reading.question.named | reading.question.numbers)]
+    matter = _spoken_of(selection)[~(reading.question.named | reading.question.numbers)]
     if len(matter) and not matter[:, first].any():
         return []
     same = (names == names[:, [first]]).all(axis=0) & (matter >= matter[:, [first]]).all(axis=0)
@@ -119,16 +122,35 @@ def _comparable(selection: Selection) -> list[int]:
     return [place for place, other in found if other.statement and _same_matter(selection, best, other)]
 
 
+def _spoken_of(selection: Selection) -> NDArray[np.bool_]:
+    """(q, candidates): whether a candidate, or a sentence to which it refers ("it cost"), contains or paraphrases the term."""
+    reading = selection.reading
+    found = selection.interaction.strength >= MATCHED
+    for place, number in enumerate(selection.interaction.chosen):
+        if earlier := reading.referred[number]:
+            found[:, place] |= reading.held[:, list(earlier)].max(axis=1) > 0
+    return found
+
+
 def _same_matter(selection: Selection, best: EvidenceSentence, other: EvidenceSentence) -> bool:
     """Return whether nothing shows that two sentences speak of different events, things or times."""
     question = selection.reading.question
-    differing = (best.forms ^ other.forms) - question.every_form
-    if not differing.isdisjoint(_DISTINGUISHING):
+    if (_distinguishing(selection, best) ^ _distinguishing(selection, other)) - question.every_form:
         return False
     if question.asked is AnswerKind.TIME:
         return True
     one, another = set(years(best.text)), set(years(other.text))
     return not one or not another or not one.isdisjoint(another)
+
+
+def _distinguishing(selection: Selection, sentence: EvidenceSentence) -> frozenset[str]:
+    """Return the words that make a thing another one, and stand beside a word of the question."""
+    held = np.flatnonzero(selection.reading.matches.of_words(sentence.words).max(axis=0, initial=0.0))
+    return frozenset(
+        word.form
+        for place, word in enumerate(sentence.words)
+        if word.form in _DISTINGUISHING and bool((np.abs(held - place) <= BESIDE + 1).any())
+    )
 
 
 def _groups(selection: Selection, places: Sequence[int]) -> list[_Group]:

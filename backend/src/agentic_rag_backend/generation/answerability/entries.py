@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from agentic_rag_backend.domain.text.answers import may_answer
-from agentic_rag_backend.domain.text.entries.base import Entry, Value, sentence_of
+from agentic_rag_backend.domain.text.answers import Span, answer_spans, may_answer
+from agentic_rag_backend.domain.text.entries.base import Entry, Value, cells_in_sentence, sentence_of
 from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.generation.answerability.matches import Matches
@@ -28,8 +28,18 @@ _TOTAL = re.compile(
     re.IGNORECASE,
 )
 """Questions for a number that is computed from several cells."""
-_KINDS = frozenset({AnswerKind.TIME, AnswerKind.MONEY, AnswerKind.PERCENT, AnswerKind.MEASURE, AnswerKind.COLOUR})
+_KINDS = frozenset(
+    {
+        *(AnswerKind.TIME, AnswerKind.MONEY, AnswerKind.PERCENT, AnswerKind.MEASURE, AnswerKind.COLOUR),
+        *(AnswerKind.PHONE, AnswerKind.EMAIL, AnswerKind.WEBSITE),
+    }
+)
 """Kinds of answers that a value shows by its form."""
+_NAMES = frozenset({AnswerKind.NAME, AnswerKind.PLACE})
+_WORDED = _NAMES | {AnswerKind.COLOUR}
+"""Kinds of answers that a number never is."""
+_BEGINS_TEXT = re.compile(r"\w+ [a-z]")
+"""A cell that is text: its second word is in lower case."""
 Terms = frozenset[int]
 """Numbers of a question's terms."""
 
@@ -59,6 +69,25 @@ class ChosenEntry:
     def context(self) -> str:
         """Text above it that is about it."""
         return self.entry.context
+
+    def items(self, asked: AnswerKind, question: str) -> list[Span] | None:
+        """Return the items of its sentence that may answer, see `answer_spans`.
+
+        The name of a column is no answer, unless the question contains the value below it: 17 in the column 2014 says how many,
+        and not when. A word that begins a text in lower case ("Claims for gear") is no name.
+        """
+        text = self.sentence
+        found = answer_spans(text, asked, question)
+        if not found:
+            return found
+        cells = cells_in_sentence(self.entry, self.values)
+        known = content_forms(question)
+        if not any(content_forms(value.text) & known for value in self.values):
+            found = [(start, end) for start, end in found if any(start < last and first < end for first, last in cells)]
+        if asked in _NAMES:
+            begin = {first for first, last in cells if _BEGINS_TEXT.match(text, first, last)}
+            found = [(start, end) for start, end in found if start not in begin or " " in text[start:end]]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +120,7 @@ class EntryChooser:
         return sorted(chosen, key=lambda each: (each.passage, each.entry.start))
 
     def _entry(self, passage: int, title: str, entry: Entry) -> ChosenEntry | None:
-        """Return an entry with the values that the question is about; None if it lacks the requested one."""
+        """Return an entry with the values that the question is about; None if none of them can be the requested one."""
         subject = self._terms(entry.subject)
         labels = {value: self._terms(value.label) for value in entry.values}
         cells = {value: self._terms(value.text) for value in entry.values}
@@ -106,6 +135,8 @@ class EntryChooser:
         if not named and self.asked in _KINDS:
             # "How long is the boat?" names no column, but asks for a measure.
             values = tuple(value for value in values if may_answer(str(value), self.asked, "")) or values
+        if self.asked in _WORDED and not any(map(_worded, values)):
+            return None
         texts = (entry.subject, *(value.text for value in entry.values))
         exact = frozenset().union(*(self.matches.equal(content_forms(text)) for text in texts)) - columns
         return ChosenEntry(passage, entry, values, found=subject.union(*cells.values()) - columns, exact=exact)
@@ -137,6 +168,10 @@ class EntryChooser:
             return False
         own = set(_YEAR.findall(" ".join((sentence_of(entry), *entry.blank))))
         return bool(own) and not asked <= own | set(_YEAR.findall(f"{title} {entry.context}"))
+
+
+def _worded(value: Value) -> bool:
+    return any(map(str.isalpha, value.text))
 
 
 def _columns(entry: Entry) -> tuple[str, ...]:

@@ -58,6 +58,12 @@ def logistic(function: Linear, features: dict[str, float]) -> float:
     return 1.0 / (1.0 + math.exp(-max(-60.0, min(60.0, function.at(features)))))
 
 
+def mean_of_odds(one: float, other: float) -> float:
+    """Return the probability whose odds are the geometric mean of the odds of two probabilities."""
+    true, false = math.sqrt(one * other), math.sqrt((1.0 - one) * (1.0 - other))
+    return true / (true + false) if true else 0.0
+
+
 def answer_features(selection: Selection) -> dict[str, float]:
     """Return the features of an answer, each in [0, 1].
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from agentic_rag_backend.domain.text.answers import Span, answer_spans
 from agentic_rag_backend.domain.text.entries.reading import read_entries
 from agentic_rag_backend.domain.text.independence import refers_back
 from agentic_rag_backend.domain.text.sentences import Sentence
@@ -63,6 +64,12 @@ class EvidenceSentence:
     def text(self) -> str:
         """Its text. That of an entry is made of the entry's values and their labels."""
         return self.entry.sentence if self.entry else self.sentence.text
+
+    def items(self, question: QuestionReading) -> list[Span] | None:
+        """Return the items of its text that may answer, see `answer_spans`."""
+        if self.entry is not None:
+            return self.entry.items(question.asked, question.text)
+        return answer_spans(self.text, question.asked, question.text)
 
     @cached_property
     def leans(self) -> bool:

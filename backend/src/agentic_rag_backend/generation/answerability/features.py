@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.text.answers import answer_spans
 from agentic_rag_backend.domain.text.opposites import OPPOSITES
 from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, EvidenceSentence
@@ -74,13 +73,13 @@ def _year_differs(reading: EvidenceReading) -> Matrix:
 
 
 def _answer_absent(reading: EvidenceReading) -> dict[str, Matrix]:
-    """Return 1 where the question asks for a recognisable item (see `answer_spans`) and the sentence has none.
+    """Return 1 where the question asks for a recognisable item (see `EvidenceSentence.items`) and the sentence has none.
 
     A colour, a price, a share and a measure are always written in a recognisable form, unlike other items; ``value_absent`` is
     about these alone.
     """
     question = reading.question
-    found = [answer_spans(each.text, question.asked, question.text) for each in reading.sentences]
+    found = [each.items(question) for each in reading.sentences]
     absent = np.array([spans is not None and not spans for spans in found], np.float32)
     return {"type_absent": absent, "value_absent": absent * (question.asked in VALUES)}
 
@@ -178,7 +177,7 @@ class Interaction:
     def _nearness(self, place: int) -> float:
         """Return how near the question's terms are to the best possible answer in the sentence, in [0, 1]."""
         sentence, matched = self._sentences[place], self._matched[place]
-        spans = answer_spans(sentence.text, self.reading.question.asked, self.reading.question.text)
+        spans = sentence.items(self.reading.question)
         if spans is None:
             answers = np.flatnonzero(self._content[place] & (self._same[place].max(axis=0, initial=0.0) == 0.0))
         else:

@@ -19,6 +19,7 @@ from agentic_rag_backend.generation.answerability.estimate import (
     SPECIFIC,
     account_confidence,
     confidence,
+    mean_of_odds,
     share_absent,
 )
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, EvidenceSentence, PassageText, read_evidence
@@ -29,7 +30,7 @@ from agentic_rag_backend.generation.answerability.features import (
     lexical_features,
 )
 from agentic_rag_backend.generation.answerability.namesakes import Bearer, Namesakes, Separation, separate
-from agentic_rag_backend.generation.answerability.parts import split_question
+from agentic_rag_backend.generation.answerability.parts import about_the_first, split_question
 from agentic_rag_backend.generation.answerability.question import read_question
 from agentic_rag_backend.generation.answerability.selection import Selection, select
 from agentic_rag_backend.models.embedding.base import TextVectors, WordEncoder
@@ -120,8 +121,21 @@ class AnswerJudge:
         """
         # An account rests on many passages, all parts of it together.
         parts = (question,) if asked_for(question) is AnswerKind.THEME else split_question(question)
-        judged = await asyncio.gather(*(self._judge(part, passages, least) for part in parts))
+        judged = await asyncio.gather(
+            *(self._judge_part(part, about, passages, least) for part, about in zip(parts, about_the_first(parts), strict=True))
+        )
         return judged[0] if len(parts) == 1 else _together(parts, judged, least)
+
+    async def _judge_part(self, part: str, about: str, passages: Sequence[PassageText], least: float) -> Judgement:
+        """Judge a part with the names that it is ``about``.
+
+        Every passage about these names matches them, so the part without them counts as much.
+        """
+        named = await self._judge(about, passages, least)
+        if about == part:
+            return named
+        alone = await self._judge(part, passages, least)
+        return replace(named, confidence=mean_of_odds(alone.confidence, named.confidence))
 
     async def _judge(self, question: str, passages: Sequence[PassageText], least: float) -> Judgement:
         reading, separation = await asyncio.to_thread(_read, question, passages)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.text.descriptions import Description, describe, names_of
+from agentic_rag_backend.domain.text.descriptions import Description, belonging, describe, names_of
 from agentic_rag_backend.domain.text.kinds import FIELDS
 from agentic_rag_backend.domain.text.questions import related
 from agentic_rag_backend.domain.text.words import content_forms, names_and_numbers
@@ -150,19 +150,22 @@ def _shares(asked: Description, held: Description) -> bool:
 
 
 def _hinted(reading: EvidenceReading, name: Sequence[str], profile: Profile, profiles: Sequence[Profile]) -> bool:
-    """Return whether the question has a word of the bearer's description ("painting"), or a name of its sentences alone."""
-    others = frozenset(
-        form for each in profiles if each is not profile for number in each.sentences for form in _forms(reading, number)
-    )
+    """Return whether the question has a word of the bearer's description ("painting"), or names what only it is near.
+
+    What stands in a bearer's sentences or in the titles of its documents is near it.
+    """
     forms = [form for form in reading.question.forms if form not in name]
     if any(related(kind, forms) for kind in profile.description.kinds | content_forms(profile.description.label)):
         return True
-    named = (names_and_numbers(reading.question.text) - frozenset(name)) - others
-    return any(not named.isdisjoint(_forms(reading, number)) for number in profile.sentences)
+    others = frozenset[str]().union(*(_forms(reading, each) for each in profiles if each is not profile))
+    named = (names_and_numbers(reading.question.text) | belonging(name, reading.question.text)) - frozenset(name) - others
+    return not named.isdisjoint(_forms(reading, profile))
 
 
-def _forms(reading: EvidenceReading, number: int) -> frozenset[str]:
-    return reading.sentences[number].forms
+def _forms(reading: EvidenceReading, profile: Profile) -> frozenset[str]:
+    """Return the forms of a bearer's sentences and of their documents' titles."""
+    titles = (content_forms(title) for title in _titles(reading, profile))
+    return frozenset[str]().union(*titles, *(reading.sentences[number].forms for number in profile.sentences))
 
 
 def _place(reading: EvidenceReading, number: int) -> tuple[int, int]:

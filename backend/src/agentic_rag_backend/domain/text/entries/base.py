@@ -14,6 +14,7 @@ MAX_HEADER_CHARACTERS = 1500
 """Length of the lines that name a table's columns, or introduce a list. With longer ones, it is text."""
 _BLANK = frozenset({"", "-", "–", "—", "...", "…"})
 """Cells that state nothing."""
+_BETWEEN_VALUES = "; "
 _LINK = re.compile(r"!?\[([^\[\]\n]*+)\]\((?:[^()\n]|\([^()\n]*+\))*+\)")
 _TAG = re.compile(r"<[/!]?[a-zA-Z][^<>]*+>")
 _MARKS = re.compile(r"\*{1,3}|`+|(?<!\w)_{1,3}|_{1,3}(?!\w)|\[\s*\d[\d\s,;–-]*+\]")
@@ -80,10 +81,26 @@ def sentence_of(entry: Entry, values: Iterable[Value] | None = None) -> str:
         values: the values to state; None: all.
     """
     chosen = entry.values if values is None else tuple(values)
-    separator = " – " if any(value.label for value in chosen) else ": "
-    said = "; ".join(map(str, chosen))
-    text = separator.join(filter(None, (entry.subject, said)))
+    said = _BETWEEN_VALUES.join(map(str, chosen))
+    text = _separator(chosen).join(filter(None, (entry.subject, said)))
     return text if _ENDED.search(text) else f"{text}."
+
+
+def _separator(values: Sequence[Value]) -> str:
+    return " – " if any(value.label for value in values) else ": "
+
+
+def cells_in_sentence(entry: Entry, values: Sequence[Value]) -> list[tuple[int, int]]:
+    """Return where the subject and the texts of ``values`` stand in `sentence_of`, in order; the rest are labels and marks."""
+    at = len(entry.subject)
+    cells = [(0, at)] if entry.subject else []
+    if entry.subject and values:
+        at += len(_separator(values))
+    for value in values:
+        end = at + len(str(value))
+        cells.append((end - len(value.text), end))
+        at = end + len(_BETWEEN_VALUES)
+    return cells
 
 
 def plain_cell(source: str) -> str:
