@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import structlog
 from graph_database import empty_neo4j, neo4j_address
+from hypothesis import HealthCheck, settings
 from programs import fork_servers_of_workers, keep_priority
 from sampling import DEEP
 from services import NAMES, neo4j_server, postgres_server, qdrant_server
@@ -44,6 +45,10 @@ structlog.configure(
         structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
     ]
 )
+
+# A busy machine may take a second for what takes a millisecond: the examples of a property have no deadline.
+settings.register_profile("without a deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("without a deadline")
 
 _MAX_BATCHES = 4_000
 _LOWER_PROCESS = priority.lower_process

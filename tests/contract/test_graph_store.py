@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.graph import DocumentKnowledge
@@ -210,7 +210,7 @@ _deletes = st.tuples(st.sampled_from(["one", "two"]), st.integers(1, 3))
 _steps = st.lists(st.tuples(st.sampled_from([samples.A, samples.B]), _documents | _deletes), max_size=10)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(steps=_steps)
 def test_random_sequences_match_a_model(steps: list[tuple[TenantId, DocumentKnowledge | tuple[str, int]]]) -> None:
     asyncio.run(_follow(steps))

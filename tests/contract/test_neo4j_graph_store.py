@@ -141,7 +141,7 @@ def _named(document: str, *names: str) -> DocumentKnowledge:
 
 # The remaining name is the first by code point, which differs from the order of UTF-16.
 @example(steps=[(0, _named("one", "Zoë")), (0, _named("two", "\U0001f600x", "\ufffdx")), (0, ("one", 3, 0))])
-@sampled(gate=6, deep=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@sampled(gate=6, deep=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=_steps)
 def test_both_adapters_hold_the_same(empty_neo4j: Neo4jAddress, steps: list[tuple[int, Any]]) -> None:
     asyncio.run(_compare(empty_neo4j, steps))

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
@@ -18,7 +18,6 @@ from agentic_rag_backend.fairness import Actor, FairSlots, FairThreadPool, Rotat
 A, B, C = (TenantId("t_" + letter * 32) for letter in "abc")
 
 
-@settings(deadline=None)
 @given(
     st.integers(1, 4),
     st.lists(st.tuples(st.sampled_from(["add", "take", "done"]), st.sampled_from([A, B, None])), max_size=60),

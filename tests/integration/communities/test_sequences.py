@@ -134,7 +134,7 @@ async def _never(*_: object) -> bool:
     return False
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, suppress_health_check=list(HealthCheck))
 @given(rounds)
 @example([([("write", 0), ("write", 2)], "full"), ([], "incremental"), ([("hide", 0)], "incremental"), ([], "incremental")])
 @example([([("write", 1), ("write", 3)], "full"), ([("rename", 1)], "incremental"), ([("forget", 1)], "incremental")])

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.graph import Community, DocumentKnowledge, Entity
@@ -170,7 +170,7 @@ def test_a_repair_undoes_any_damage(opens: Opens) -> None:
             assert (await application.reconciled()).as_result()["kinds"] == {}
             assert await application.held(OTHER) == others
 
-        @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        @settings(max_examples=25)
         @given(st.lists(st.tuples(st.sampled_from(DAMAGES), st.integers(0, 7)), min_size=1, max_size=5))
         def example(damages: list[tuple[Damage, int]]) -> None:
             runner.run(undone(damages))

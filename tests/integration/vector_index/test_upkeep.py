@@ -69,7 +69,7 @@ writes = st.one_of(
 def test_a_store_whose_index_was_built_meanwhile_equals_one_that_has_none(tmp_path: Path) -> None:
     some = st.lists(writes, max_size=8)
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(writes_in=st.tuples(some, some, some), collection=st.sampled_from(Collection), copied_first=st.booleans())
     def equal(writes_in: tuple[list[Write], ...], collection: Collection, copied_first: bool) -> None:
         # The index of the previous example stays in use, because creating stores costs more than the test.

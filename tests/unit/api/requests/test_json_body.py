@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cpu_time import cpu_s
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.api.requests import json_body
@@ -78,17 +78,14 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
     max_leaves=20,
 )
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-@unhurried
 @given(JSON, st.booleans())
 def test_whatever_is_json_is_read_as_it_is(value: Any, ascii_only: bool) -> None:
     raw = json.dumps(value, ensure_ascii=ascii_only).encode()
     assert loaded(raw) == json.loads(raw)
 
 
-@unhurried
 @given(st.binary(max_size=400) | st.text(alphabet='"\\[]{},:0aué', max_size=400).map(str.encode))
 def test_any_bytes_are_a_value_or_a_problem(raw: bytes) -> None:
     with suppress(InvalidRequest):

@@ -104,7 +104,7 @@ def graphs(
     return edges, entities, [CoOccurrence(1, tuple(members)) for members in contexts]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graphs(), st.randoms(use_true_random=False), st.integers(1, 4), st.integers(3, 8))
 def test_hierarchy_is_whole_and_independent_of_order(
     graph: tuple[list[WeightedEdge], dict[str, EntityName], list[CoOccurrence]],
@@ -347,7 +347,7 @@ def members(found: Detection) -> set[frozenset[str]]:
     return {frozenset(each.members) for each in found.communities}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graphs(), st.data(), st.integers(2, 6))
 def test_what_did_not_change_is_not_divided(
     graph: tuple[list[WeightedEdge], dict[str, EntityName], list[CoOccurrence]], data: st.DataObject, largest: int

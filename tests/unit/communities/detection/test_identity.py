@@ -90,7 +90,7 @@ def clusters(labels: list[int], level: int = 0) -> list[DetectedCommunity]:
     return [found(members, level) for members in groups.values()]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(partitions, partitions, st.randoms(use_true_random=False))
 def test_exactly_those_that_overlap_by_more_than_half_keep_it(before: list[int], after: list[int], order: object) -> None:
     old, new = clusters(before), clusters(after)

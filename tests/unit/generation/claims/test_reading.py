@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.generation.claims.reading import MAX_MARKERS, ClaimReader, read_claims
@@ -76,7 +76,6 @@ _PIECES = st.lists(
 
 
 @example(["Inc. ", " [", " [1]", " [1]", "Tides rise"])
-@settings(deadline=None)
 @given(_PIECES)
 def test_pieces_give_the_claims_of_the_whole(pieces: list[str]) -> None:
     reader = ClaimReader()

@@ -76,7 +76,7 @@ def test_pages_without_text_are_refused() -> None:
         parse("<html><script>x</script></html>")
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(
     st.lists(
         st.sampled_from(

@@ -94,7 +94,7 @@ def test_parts_nested_without_end_are_refused_or_read() -> None:
         assert PARSER.parse(content).text.startswith("Subject: deep")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_damaged_messages_are_read_or_refused(data: st.DataObject) -> None:
     made = message()

@@ -154,7 +154,7 @@ def test_headings_with_exact_offsets() -> None:
         assert each.start_char == 0 or text[each.start_char - 1] == "\n"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.sampled_from(["# a", "```", "~~~~", "====", "---", "text", "", " ", "#", "- x", "## b ##"]), max_size=30))
 def test_headings_are_in_order_and_begin_lines(lines: list[str]) -> None:
     text = "\n".join(lines)

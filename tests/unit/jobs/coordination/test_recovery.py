@@ -104,7 +104,7 @@ class _World:
         return False
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data(), workflows=st.integers(1, 20), slots=st.integers(1, 8), seed=st.integers(0, 2**32))
 def test_killers_are_given_up_and_nobody_else(data: st.DataObject, workflows: int, slots: int, seed: int) -> None:
     killers = data.draw(st.frozensets(st.integers(0, workflows - 1), max_size=8))

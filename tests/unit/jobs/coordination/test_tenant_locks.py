@@ -330,7 +330,7 @@ def _interleaved(written: list[tuple[TenantId, int, int]]) -> list[tuple[TenantI
     return late
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(steps=STEPS)
 def test_writes_of_a_tenant_never_mix(steps: list[Step]) -> None:
     assert _interleaved(asyncio.run(_played(steps))) == []

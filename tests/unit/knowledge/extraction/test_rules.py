@@ -210,7 +210,7 @@ WORDS = st.sampled_from([*MARKS.split(" "), *TERMS.split(" ")])
 TEXTS = st.one_of(st.lists(WORDS, max_size=60).map(" ".join), st.lists(WORDS, max_size=60).map("".join), st.text(max_size=200))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(title=TEXTS, texts=st.lists(TEXTS, min_size=1, max_size=3), heading=TEXTS)
 def test_every_offset_holds_and_the_same_text_gives_the_same(
     chunks: MakeChunks, title: str, texts: list[str], heading: str

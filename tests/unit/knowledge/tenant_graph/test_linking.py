@@ -90,7 +90,7 @@ def test_names_longer_than_the_limit_are_not_looked_for(graph_of: Build) -> None
     assert [graph.entity(number).name for number in link_question(graph, f"about {longest} then")] == [longest]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.lists(st.text("abAB'’.-&éß1 ", min_size=1, max_size=6).map(str.strip).filter(bool), min_size=1, max_size=4).map(
         " ".join
@@ -106,7 +106,7 @@ def test_a_name_links_to_itself(graph_of: Build, name: str, before: str, after: 
     assert 0 in link_question(graph, f"{before}{name}{after}")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=200))
 def test_any_text_is_read(link: Callable[[str], dict[str, float]], text: str) -> None:
     assert all(0.0 < weight <= 1.0 for weight in link(text).values())

@@ -23,7 +23,7 @@ def seeded(graph: TenantGraph, *, chunks: dict[int, float], entities: dict[int, 
     return chunk_seeds, entity_seeds
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**16), entities=st.integers(5, 60), chunks=st.integers(1, 80))
 def test_mass_is_never_negative_nor_more_than_was_given(random_graph: Build, seed: int, entities: int, chunks: int) -> None:
     graph = random_graph(chunks=chunks, entities=entities, per_chunk=3, seed=seed)

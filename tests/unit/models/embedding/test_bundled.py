@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
@@ -38,7 +38,6 @@ async def embedder() -> AsyncIterator[BundledEmbedder]:
     await bundled.close()
 
 
-@settings(deadline=None)
 @given(st.integers(0, 3000))
 def test_windows_hold_every_word_piece_once(length: int) -> None:
     ids = list(range(1000, 1000 + length))
@@ -49,7 +48,6 @@ def test_windows_hold_every_word_piece_once(length: int) -> None:
     assert len(windows) == max(1, -(-length // WINDOW))
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(2, 256), max_size=80))
 def test_batches_hold_every_window_once_and_stay_small(lengths: list[int]) -> None:
     windows = [TokenWindow(number, (0,) * length) for number, length in enumerate(lengths)]

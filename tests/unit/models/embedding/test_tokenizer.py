@@ -16,7 +16,7 @@ def test_spans_are_word_pieces_in_the_text() -> None:
     assert "".join(text[start:end] for start, end in spans) == text.replace(" ", "")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(max_size=300))
 def test_spans_are_ordered_and_inside_the_text(text: str) -> None:
     spans = TOKENIZER.spans(text)

@@ -42,7 +42,7 @@ shapes = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(vectors(), shapes)
 def test_every_row_is_in_one_or_two_clusters_within_the_bounds(rows: NDArray[np.float32], options: TreeOptions) -> None:
     found = cluster(rows, options)
@@ -64,7 +64,7 @@ def test_every_row_is_in_one_or_two_clusters_within_the_bounds(rows: NDArray[np.
     assert cluster(rows.copy(), options) == found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(vectors(), shapes)
 def test_each_level_gathers_all_of_the_one_below_in_fewer_nodes(rows: NDArray[np.float32], options: TreeOptions) -> None:
     leaves = Leaves(tuple(f"c{n}" for n in range(len(rows))), tuple(f"d{n % 7}" for n in range(len(rows))), rows)
@@ -175,7 +175,7 @@ def test_equal_points_are_one_component_and_still_divided() -> None:
     assert max(map(len, found)) <= 10
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(vectors())
 def test_a_split_shares_nothing_and_loses_nothing(rows: NDArray[np.float32]) -> None:
     if len(rows) < 4:

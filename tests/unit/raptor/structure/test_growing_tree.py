@@ -56,7 +56,7 @@ def require_tree(nodes: list[TreeNode]) -> None:
             assert any(node.id in other.children for other in nodes if other.level == node.level + 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 60), st.integers(0, 1000), st.data())
 def test_passages_come_and_go_along_their_paths(count: int, seed: int, data: st.DataObject) -> None:
     nodes = planted(count, seed)
@@ -85,7 +85,7 @@ def test_passages_come_and_go_along_their_paths(count: int, seed: int, data: st.
     assert set(tree.unchanged()) == {node.id for node in found} - {node.id for node in tree.grown().written}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(8, 60), st.integers(0, 1000))
 def test_a_divided_node_keeps_its_place(count: int, seed: int) -> None:
     nodes = planted(count, seed)

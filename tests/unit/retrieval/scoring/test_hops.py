@@ -46,7 +46,7 @@ def brute_force(graph: TenantGraph, beam: list[int], without: set[int]) -> dict[
     return {key: (sum(mass for mass, _ in found), min(found, key=first)[1]) for key, found in parts.items()}
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 2**16),
     chunks=st.integers(1, 120),

@@ -168,7 +168,7 @@ def test_large_or_complicated_files_have_no_structure(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(data=st.data())
 def test_any_code_is_read_or_refused(language: str, data: st.DataObject) -> None:
     content = bytearray(SAMPLES[language].encode())

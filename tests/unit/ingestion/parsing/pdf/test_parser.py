@@ -240,7 +240,7 @@ SEED = pdf_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, len(SEED) - 1), st.binary(max_size=4)), min_size=1, max_size=6), st.integers(0, len(SEED))
 )

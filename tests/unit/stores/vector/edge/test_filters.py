@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import strategies as st
 from qdrant_edge import Filter as EngineFilter
 from sampling import sampled
@@ -72,7 +72,7 @@ async def _selected(store: EdgeVectorStore, filter: Filter, points: list[VectorP
     return {hit.id for hit in legs.dense}
 
 
-@sampled(gate=60, deep=500, suppress_health_check=[HealthCheck.too_slow])
+@sampled(gate=60, deep=500)
 @given(rows=rows, filter=filters)
 def test_the_engine_selects_what_the_definition_selects(
     store: EdgeVectorStore, rows: list[dict[str, Any]], filter: Filter

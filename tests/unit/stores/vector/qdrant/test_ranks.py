@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
 
@@ -150,7 +150,7 @@ async def _selected(store: VectorStore, tenant: TenantId, filter: Filter, points
     return {hit.id for hit in legs.dense}
 
 
-@sampled(gate=25, deep=200, suppress_health_check=[HealthCheck.too_slow])
+@sampled(gate=25, deep=200)
 @given(rows=rows, filter=filters)
 def test_filters_select_the_same_on_both(
     stores: tuple[VectorStore, VectorStore], rows: list[dict[str, Any]], filter: Filter
