@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from direct_reader import DirectReader
 
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.reading import DirectReader
 from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService, Upload
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from direct_reader import DirectReader
 from scripted_models import COST, Reply, ScriptedModel
 
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentVersion, ProcessingOptions
@@ -16,7 +17,6 @@ from agentic_rag_backend.errors import ModelInputRefused, ModelUnavailable
 from agentic_rag_backend.ingestion import chunk_reading
 from agentic_rag_backend.ingestion.chunk_reading import ChunkedDocument, ChunkReader
 from agentic_rag_backend.ingestion.model_calls import DocumentModel, Unrecorded
-from agentic_rag_backend.ingestion.reading import DirectReader
 from agentic_rag_backend.models.embedding.base import Vectors
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Protocol, cast
 
@@ -10,14 +9,9 @@ from agentic_rag_backend.domain.document import Chunk, DocumentVersion
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.base import Piece
-from agentic_rag_backend.ingestion.isolation import calls
 from agentic_rag_backend.ingestion.isolation.client import Isolation
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.knowledge.extraction.base import Extractor
-from agentic_rag_backend.models.embedding.base import Tokenizer
-
-IN_LOOP_BYTES = 32_768
-"""Smaller files are parsed and chunked on the event loop, because a thread costs more than the work."""
 
 
 class Reader(Protocol):
@@ -98,30 +92,3 @@ class IsolatedExtractor:
         """Extract from the chunks of one document, whose title is ``title``."""
         size = sum(len(chunk.text) for chunk in chunks)
         return cast(list[Extraction], await self._isolation.call("extract", title, list(chunks), size_bytes=size))
-
-
-class DirectReader:
-    """Reads in this process, without limits. For tests and trusted documents."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._resources = calls.WorkerResources(tokenizer)
-
-    async def check(self, tenant: TenantId, head: bytes, media_type: str, file_name: str | None, *, whole: bool) -> str:
-        """Check the beginning of a file. Return the title of the document."""
-        return calls.check(self._resources, head, media_type, file_name, whole)
-
-    async def read(
-        self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
-    ) -> tuple[ParsedDocument, list[Chunk]]:
-        """Return the text of a version, and its chunks."""
-        owner = (str(tenant), version.document_id, version.version)
-        arguments = (self._resources, content, version.media_type, owner, version.options.chunking)
-        if len(content) <= IN_LOOP_BYTES:
-            return calls.read(*arguments)
-        return await asyncio.to_thread(calls.read, *arguments)
-
-    async def units(
-        self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
-    ) -> tuple[ParsedDocument, list[Piece]]:
-        """Return the text of a version, and its sentences and rows."""
-        return await asyncio.to_thread(calls.units, self._resources, content, version.media_type, version.options.chunking)

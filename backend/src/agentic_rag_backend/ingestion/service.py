@@ -37,7 +37,7 @@ from agentic_rag_backend.ingestion.mirroring import mirror
 from agentic_rag_backend.ingestion.model_calls import DocumentModel
 from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.preparation import Preparation
-from agentic_rag_backend.ingestion.reading import IN_LOOP_BYTES, Reader
+from agentic_rag_backend.ingestion.reading import Reader
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
 from agentic_rag_backend.jobs.outbox import Handler, Relay
@@ -61,6 +61,8 @@ SNIFFED_BYTES = 1024 * 1024
 """Bytes at the beginning of a file that decide its type."""
 CHECKED_BYTES = 1024 * 1024
 """Files up to this size are parsed completely before they are accepted. Of larger files, only the beginning is parsed."""
+HASHED_IN_LOOP_BYTES = 32_768
+"""Smaller files are hashed on the event loop, because a thread costs more than the work."""
 DELIVERED_WITHIN_S = 2.0
 """Seconds that a request waits until search has its change. The change may take longer during the tenant's commits."""
 EXTRACTIONS = ("rules",)
@@ -367,7 +369,7 @@ class IngestionService:
         whole = size <= CHECKED_BYTES
         head = upload.content if whole else upload.content[:CHECKED_BYTES]
         own_title = await self._reader.check(tenant, head, media_type, upload.file_name, whole=whole)
-        small = size <= IN_LOOP_BYTES
+        small = size <= HASHED_IN_LOOP_BYTES
         digest = content_hash(upload.content) if small else await asyncio.to_thread(content_hash, upload.content)
         document_id = str(uuid.uuid4())
         return Submission(

@@ -5,6 +5,7 @@ import warnings
 import zipfile
 
 import pytest
+from lxml import etree
 from office_files import zipped
 
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
@@ -74,7 +75,7 @@ def lying(content: bytes, size: int) -> bytes:
 def test_bombs_stop_early() -> None:
     bomb = zipped({"a": bytes(100_000_000)})
     container = Container(bomb)
-    with pytest.raises(ResourceLimit, match="more than 200 times its size"):
+    with pytest.raises(ResourceLimit, match="limit is 200 times its size"):
         container.read("a")
     assert container._unzipped <= containers.RATIO_FROM_BYTES + containers._BLOCK_BYTES
     with pytest.raises(UnreadableDocument):
@@ -99,7 +100,7 @@ EXTERNAL = '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'
         (EXTERNAL.encode(), "DOCTYPE"),
         (LAUGHS.encode("utf-16"), "DOCTYPE"),
         (EXTERNAL.encode("utf-16-be"), "DOCTYPE"),
-        (b"<a>" * 300 + b"</a>" * 300, "not valid"),
+        (b"<a>" * 300 + b"</a>" * 300, "'a.xml' are nested more than 256 deep"),
         (b"<a>", "not valid"),
         (b"", "not valid"),
         (b"<a>\x00</a>", "not valid"),
@@ -109,3 +110,10 @@ EXTERNAL = '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'
 def test_hostile_xml_is_refused(xml: bytes, message: str) -> None:
     with pytest.raises(UnreadableDocument, match=message):
         xml_tree(xml, "a.xml")
+
+
+def test_xml_that_needs_too_much_memory_is_not_damaged() -> None:
+    with pytest.raises(MemoryError):
+        containers.xml_problem(etree.ErrorTypes.ERR_NO_MEMORY, "unknown error", "the XML of 'a.xml'")
+    with pytest.raises(ResourceLimit, match=r"'a\.xml' has a text of more than 10000000 bytes without tags"):
+        xml_tree(b"<a>" + b"text " * 2_000_001 + b"</a>", "a.xml")

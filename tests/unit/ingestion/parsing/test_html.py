@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentic_rag_backend.errors import UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.html import content
 from agentic_rag_backend.ingestion.parsing.html.parser import HtmlParser
 
 PAGE = """<!doctype html><html lang="en"><head><title>Ships &amp; ports</title><meta name="description" content="About ships">
@@ -64,6 +65,12 @@ def test_a_table_for_layout_is_read_as_text() -> None:
 def test_deep_nesting_is_refused_before_it_is_parsed(unit: str) -> None:
     with pytest.raises(UnreadableDocument, match="nested more than 200 deep"):
         parse(unit * 100_000 + "x")
+
+
+def test_an_error_of_the_library_is_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "_UNSEEN", "(")  # a failed allocation has the same error as a wrong selector
+    with pytest.raises(MemoryError):
+        HtmlParser().parse(b"<p>text")
 
 
 def test_elements_that_need_no_end_do_not_nest() -> None:

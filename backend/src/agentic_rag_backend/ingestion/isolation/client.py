@@ -42,7 +42,7 @@ _UNPACKED_IN_LOOP_BYTES = 256 * 1024
 _TRIES = 3
 
 _REFUSALS: dict[str, type[AgenticRagError]] = {
-    each.__name__: each for each in (UnreadableDocument, UnsupportedMediaType, InvalidRequest, NotFound)
+    each.__name__: each for each in (UnreadableDocument, ResourceLimit, UnsupportedMediaType, InvalidRequest, NotFound)
 }
 _log = get_logger(__name__)
 

@@ -27,6 +27,10 @@ MAX_RATIO = 200
 repeats one row is compressed to about a fiftieth, and a bomb to a thousandth."""
 RATIO_FROM_BYTES = 32 * 1024 * 1024
 
+MAX_XML_DEPTH = 256
+MAX_XML_TEXT_BYTES = 10_000_000
+"""Largest text between two tags of XML. This limit and that of the depth are those of the library."""
+
 _ENCRYPTED = 0x1
 _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _BLOCK_BYTES = 1024 * 1024
@@ -110,7 +114,10 @@ class Container:
         if self._unzipped > MAX_UNZIPPED_BYTES:
             raise ResourceLimit(f"the file unzips to more than {MAX_UNZIPPED_BYTES // 1024**2} MiB, which is the limit")
         if self._unzipped > max(RATIO_FROM_BYTES, MAX_RATIO * self._size):
-            raise ResourceLimit(f"the file unzips to more than {MAX_RATIO} times its size, which is the limit")
+            raise ResourceLimit(
+                f"the file of {self._size} bytes unzips to at least {self._unzipped} bytes; "
+                f"the limit is {MAX_RATIO} times its size"
+            )
 
 
 def refuse_document_type(content: bytes, name: str) -> None:
@@ -124,7 +131,7 @@ def refuse_document_type(content: bytes, name: str) -> None:
 
 
 def xml_parser() -> etree.XMLParser:
-    """Return a parser that resolves no entities, loads nothing and refuses elements nested more than 256 deep."""
+    """Return a parser that resolves no entities, loads nothing and refuses what exceeds the limits of XML."""
     return etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True, remove_pis=True
     )
@@ -134,13 +141,34 @@ def xml_tree(content: bytes, name: str) -> etree._Element:
     """Return the root element of XML without a document type.
 
     Raises:
-        UnreadableDocument: it is not well-formed, is nested too deep, or has a document type.
+        UnreadableDocument: it is not well-formed, or has a document type.
+        ResourceLimit: it is nested too deep, or has too long a text without tags.
     """
     refuse_document_type(content, name)
     try:
         return etree.fromstring(content, xml_parser())
+    except etree.XMLSyntaxError as error:
+        raise xml_problem(error.code, str(error), f"the XML of {name[:200]!r}") from None
     except (etree.LxmlError, ValueError) as error:
         raise UnreadableDocument(f"the file is damaged: the XML of {name[:200]!r} is not valid ({_first_line(error)})") from None
+
+
+def xml_problem(code: int, message: str, what: str) -> UnreadableDocument:
+    """Return the error for XML that the library does not read. ``what`` names the XML.
+
+    Args:
+        code: a number of `etree.ErrorTypes`.
+
+    Raises:
+        MemoryError: the library had too little memory.
+    """
+    if code == etree.ErrorTypes.ERR_NO_MEMORY:
+        raise MemoryError
+    if code != etree.ErrorTypes.ERR_RESOURCE_LIMIT:
+        return UnreadableDocument(f"the file is damaged: {what} is not valid ({_first_line(ValueError(message))})")
+    if "depth" in message:
+        return ResourceLimit(f"the elements of {what} are nested more than {MAX_XML_DEPTH} deep, which is the limit")
+    return ResourceLimit(f"{what} has a text of more than {MAX_XML_TEXT_BYTES} bytes without tags, which is the limit")
 
 
 def _first_line(error: Exception) -> str:

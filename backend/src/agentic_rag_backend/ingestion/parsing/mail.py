@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import Any, cast
 
 from agentic_rag_backend.domain.media_types import EML, HTML, TEXT, media_type_of
-from agentic_rag_backend.errors import AgenticRagError, UnreadableDocument
+from agentic_rag_backend.errors import AgenticRagError, ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 
@@ -20,7 +20,9 @@ MAX_ATTACHMENTS = 50
 """Attachments of a message and of the messages attached to it. Further ones are named, not read."""
 MAX_ATTACHED_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 5
-"""Messages attached to messages."""
+"""Messages attached to messages. Messages below are named, not read."""
+MAX_PART_DEPTH = 50
+"""Parts and messages within each other. The library reads them by recursion."""
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _BODIES = ("plain", "html")
 
@@ -47,10 +49,7 @@ class MailParser:
         """Return headers, text and attachments."""
         message = _message(content)
         builder = TextBuilder()
-        try:
-            _write(builder, message, _Limits(), depth=0)
-        except RecursionError:
-            raise UnreadableDocument("the parts of the message are nested too deeply") from None
+        _write(builder, message, _Limits(), depth=0)
         found = {name.lower(): value for name, value in _headers(message).items()}
         return builder.build(title=_subject(message), metadata=found)
 
@@ -63,10 +62,26 @@ def _message(content: bytes) -> EmailMessage:
     try:
         message = email.message_from_bytes(content, policy=email.policy.default)
     except RecursionError:
-        raise UnreadableDocument("the parts of the message are nested too deeply") from None
+        raise _too_deep() from None
+    if _deeper(message, MAX_PART_DEPTH):
+        raise _too_deep()
     if not _headers(message):
         raise UnreadableDocument(f"the file is not a message: it has none of the headers {', '.join(_HEADERS)}")
     return message
+
+
+def _too_deep() -> ResourceLimit:
+    return ResourceLimit(f"the parts of the message are nested more than {MAX_PART_DEPTH} deep, which is the limit")
+
+
+def _deeper(message: EmailMessage, levels: int) -> bool:
+    """Return whether parts are nested in more than ``levels`` levels."""
+    layer: list[Any] = [message]
+    for _ in range(levels + 1):
+        layer = [part for each in layer if each.is_multipart() for part in each.get_payload()]
+        if not layer:
+            return False
+    return True
 
 
 def _headers(message: EmailMessage) -> dict[str, str]:

@@ -4,7 +4,7 @@ import pytest
 from office_files import mutations, reads_or_refuses, tables_of, zipped
 
 from agentic_rag_backend.domain.media_types import EPUB
-from agentic_rag_backend.errors import UnreadableDocument
+from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.registry import parser_of
 
 PARSER = parser_of(EPUB)
@@ -56,5 +56,9 @@ def test_damaged_books_are_read_or_refused() -> None:
     assert not all(found)
 
 
-def test_deep_chapters_are_bounded() -> None:
-    reads_or_refuses(PARSER, book(**{"OEBPS/text/two.xhtml": "<div>" * 100_000 + "text"}))
+def test_deep_chapters_are_refused_because_their_text_would_be_lost() -> None:
+    for depth in (300, 100_000):
+        with pytest.raises(UnreadableDocument, match="chapter 3 of the book are nested more than 256 deep"):
+            PARSER.parse(book(**{"OEBPS/text/two.xhtml": "<div>" * depth + "text"}))
+    with pytest.raises(ResourceLimit, match="chapter 3 of the book has a text of more than 10000000 bytes without tags"):
+        PARSER.parse(book(**{"OEBPS/text/two.xhtml": "<p>" + "text " * 2_000_001}))

@@ -6,9 +6,11 @@ from lxml import etree
 
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+from agentic_rag_backend.ingestion.parsing.containers import xml_problem
 
 MAX_COLUMNS = 1_000
 
+_FATAL = frozenset({etree.ErrorTypes.ERR_RESOURCE_LIMIT, etree.ErrorTypes.ERR_NO_MEMORY})
 _BREAK = "\0"
 """A line break. Line breaks of the file are spaces."""
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -72,6 +74,9 @@ def add_chapter(builder: TextBuilder, content: bytes, *, page: int) -> None:
         root = etree.fromstring(content, parser) if content.strip() else None
     except (etree.LxmlError, ValueError) as error:
         raise UnreadableDocument(f"the book is damaged: chapter {page} cannot be read ({str(error)[:200]})") from None
+    for each in parser.error_log:
+        if each.type in _FATAL:  # other errors are repaired, but here the parser left out the rest of the text
+            raise xml_problem(each.type, each.message, f"chapter {page} of the book")
     if root is not None:
         _Chapter(builder, page).add(root)
 

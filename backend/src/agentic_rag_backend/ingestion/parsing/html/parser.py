@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import Any
 
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
@@ -33,17 +35,29 @@ class HtmlParser:
         """Read the title. The text is found when the whole page is parsed."""
         text = decode(head, partial=not whole, declared=_encoding(head))
         check_depth(text)
-        return Preview(title=_title(LexborHTMLParser(text)), text="")
+        with _lack_of_memory():
+            return Preview(title=_title(LexborHTMLParser(text)), text="")
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the content of the page as text."""
         builder = TextBuilder()
-        page = add_html(builder, decode(content, declared=_encoding(content)))
-        return builder.build(title=_title(page), metadata=_metadata(page))
+        text = decode(content, declared=_encoding(content))
+        with _lack_of_memory():
+            page = add_html(builder, text)
+            return builder.build(title=_title(page), metadata=_metadata(page))
 
     def restore(self, text: str) -> ParsedDocument:
         """Return ``text``; its headings cannot be told from paragraphs."""
         return ParsedDocument(text=text)
+
+
+@contextlib.contextmanager
+def _lack_of_memory() -> Iterator[None]:
+    """Turn the library's errors into `MemoryError`. Any text is HTML and the selectors are constant, so nothing else fails."""
+    try:
+        yield
+    except SelectolaxError as error:
+        raise MemoryError(str(error)) from None
 
 
 def _encoding(content: bytes) -> str:

@@ -21,6 +21,7 @@ _COLUMN = re.compile(rb"\sr=[\"']([A-Z]{1,3})[0-9]")
 _TAG = re.compile(rb"<(?:\w+:)?c(?=[\s/>])")
 _CELL = re.compile(rb"(<(?:\w+:)?c\s(?:[^<>]*?\s)?r=[\"'])([A-Z]{1,3})([0-9]{1,7})(?=[\"'])")
 _ROW = re.compile(rb"<(?:\w+:)?row\s(?:[^<>]*?\s)?r=[\"']([0-9]{1,7})")
+_ROW_TAG = re.compile(rb"<(?:\w+:)?row(?=[\s/>])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,26 @@ def bounded(xml: bytes, name: str) -> tuple[bytes, Positions]:
     if width * MAX_SHEET_ROWS <= MAX_AREA_CELLS:
         return xml, Positions()
     if implicit > 0:
-        height = max(map(int, _ROW.findall(xml)), default=0) + len(_ROW.findall(xml))
-        return _refused(name, height * width) if height * width > MAX_AREA_CELLS else (xml, Positions())
+        area = _area_without_references(xml)
+        return _refused(name, area) if area > MAX_AREA_CELLS else (xml, Positions())
     rows = {int(digits) - 1 for _, _, digits in _CELL.findall(xml)}
     if (max(rows, default=0) + 1) * width <= MAX_AREA_CELLS:
         return xml, Positions()
     if len(rows) * len(columns) > MAX_AREA_CELLS:
         return _refused(name, len(rows) * len(columns))
     return _compacted(xml, sorted(rows), sorted(columns))
+
+
+def _area_without_references(xml: bytes) -> int:
+    """Return the cells that a sheet spans at most, of which some rows or cells have no references."""
+    numbers = [int(digits) for digits in _ROW.findall(xml)]
+    height = max(numbers, default=0) + len(_ROW_TAG.findall(xml)) - len(numbers)
+    return height * max(map(_width, _ROW_TAG.split(xml)))
+
+
+def _width(row: bytes) -> int:
+    columns = _COLUMN.findall(row)
+    return max(map(column_number, columns), default=-1) + 1 + len(_TAG.findall(row)) - len(columns)
 
 
 def _refused(name: str, area: int) -> tuple[bytes, Positions]:

@@ -14,7 +14,7 @@ from lxml import etree
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.metadata import kept
 from agentic_rag_backend.ingestion.parsing.base import Preview
-from agentic_rag_backend.ingestion.parsing.containers import Container, refuse_document_type, xml_tree
+from agentic_rag_backend.ingestion.parsing.containers import Container, refuse_document_type, xml_problem, xml_tree
 
 MAX_PROPERTY_CHARACTERS = 500
 
@@ -62,6 +62,8 @@ def damage_is_reported(kind: str) -> Iterator[None]:
     """Turn the errors that a library raises for a damaged file into `UnreadableDocument`."""
     try:
         yield
+    except etree.XMLSyntaxError as error:
+        raise xml_problem(error.code, str(error), f"the XML of the {kind}") from None
     except _DAMAGE as error:
         raise UnreadableDocument(f"the {kind} is damaged: {type(error).__name__}: {str(error)[:200]}") from None
 
