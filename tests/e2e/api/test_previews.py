@@ -29,7 +29,7 @@ async def test_a_preview_has_the_chunks_of_the_ingested_document_and_stores_noth
     for strategy in sorted(CHUNKING_STRATEGIES):
         chunking = {"strategy": strategy, "chunk_size": 60, "overlap": 8}
         shown = await _preview(world.alpha, text=TEXT, chunking=chunking)
-        assert shown["chunking"] == {**chunking, "unit": "tokens", "percentile": 90}
+        assert shown["chunking"] == {**chunking, "unit": "tokens", "percentile": 90, "parent_size": 500}
         assert shown["count"] == len(shown["chunks"]) > 3
         assert shown["size_tokens"] == sum(each["size_tokens"] for each in shown["chunks"])
         assert shown["characters"] == len(TEXT)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.document import Chunk, ParentPassage, VisibleChunk
 from agentic_rag_backend.domain.filters import Comparison, Filter
-from agentic_rag_backend.domain.location import Location
+from agentic_rag_backend.domain.location import Location, Region
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.domain.text.tokens import estimate_tokens
@@ -220,3 +220,40 @@ def test_markers_of_the_prompt_are_those_of_the_context() -> None:
     assert [user.index(f'<passage id="{marker}"') for marker in (1, 3, 2)] == sorted(
         user.index(f'<passage id="{marker}"') for marker in (1, 2, 3)
     )
+
+
+def parent_of(*chunks: VisibleChunk) -> ParentPassage:
+    """Return the parent of chunks that follow one another with a blank between them."""
+    own = tuple(visible.chunk for visible in chunks)
+    text = " ".join(each.text for each in own)
+    return ParentPassage(id="s", start_char=own[0].location.start_char, end_char=own[-1].location.end_char, text=text, chunks=own)
+
+
+async def test_the_parent_around_a_chunk_is_read_and_cited_by_the_chunk_that_holds_the_quote() -> None:
+    chunks = row("A", "A", "A", "B")
+    parent = parent_of(*chunks[:3])
+    retrieval = found(chunks[1], chunks[3])
+    retrieval = replace(retrieval, hits=(replace(retrieval.hits[0], parent=parent), retrieval.hits[1]))
+    context = build_context(retrieval, {}, budget_tokens=3000)
+    first = context.passages[0]
+    assert first.text == " ".join(SENTENCES[:3])
+    assert (first.chunk_id, first.start_char) == (chunks[1].chunk.id, chunks[0].chunk.location.start_char)
+    places = [first.start_char + first.text.index(sentence) for sentence in SENTENCES[:3]]
+    assert [first.chunk_at(place) for place in places] == [visible.chunk.id for visible in chunks[:3]]
+    assert first.chunk_ids == {visible.chunk.id for visible in chunks[:3]}
+    wide = await widen(context, Documents(*chunks))
+    assert wide.passages == context.passages, "a parent has no neighbours, and its chunks are not added again"
+
+
+def test_regions_of_a_parent_are_those_of_its_chunks() -> None:
+    first, second = (chunk(name, text, start=start) for name, text, start in (("a", "One two", 0), ("b", "two three", 4)))
+    regions = [(Region(0, 7, page=1),), (Region(4, 7, page=1), Region(8, 13, page=2))]
+    located = [
+        replace(each, chunk=replace(each.chunk, location=replace(each.chunk.location, regions=own)))
+        for each, own in zip((first, second), regions, strict=True)
+    ]
+    parent = ParentPassage(id="s", start_char=0, end_char=13, text="One two three", chunks=tuple(each.chunk for each in located))
+    retrieval = found(located[1])
+    hit = replace(retrieval.hits[0], parent=parent)
+    (passage,) = build_context(replace(retrieval, hits=(hit,)), {}, budget_tokens=3000).passages
+    assert passage.regions == (Region(0, 7, page=1), Region(8, 13, page=2))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.document import Chunk, ParentPassage, VisibleChunk
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import ModelUnavailable
@@ -160,3 +160,45 @@ async def test_a_reranker_is_not_asked_about_nothing_and_its_failure_is_raised(q
     assert (await RankedRetriever(Finds(), Away({})).retrieve(query())).hits == ()
     with pytest.raises(ModelUnavailable):
         await RankedRetriever(Finds(hits(0.5)), Away({})).retrieve(query())
+
+
+# --- parents
+
+
+def child(id: str, parent: int | None) -> Hit:
+    made = hit(id, 0.5)
+    own = made.visible.chunk
+    return replace(made, visible=replace(made.visible, chunk=replace(own, location=replace(own.location, parent_start=parent))))
+
+
+def test_of_the_chunks_of_a_parent_the_best_one_is_a_result() -> None:
+    found = [child("a", 0), child("b", 9), child("c", 0), child("d", None), child("e", None), child("f", 9)]
+    assert ids(cut(found, limit=10)) == ["a", "b", "d", "e"]
+    assert ids(cut(found, limit=3)) == ["a", "b", "d"]
+
+
+async def test_merged_chunks_leave_room_for_other_parents(query: Ask) -> None:
+    finds = Finds([child(f"c{number}", number // 3) for number in range(30)])
+    found = await RankedRetriever(finds).retrieve(query("q", limit=4))
+    assert ids(found.hits) == ["c0", "c3", "c6", "c9"]
+    assert [each.candidates for each in finds.asked] == [4, 16]
+    plain = Finds(hits(*[0.5] * 30))
+    assert len((await RankedRetriever(plain).retrieve(query("q", limit=4))).hits) == 4
+    assert len(plain.asked) == 1, "without parents, one search is enough"
+
+
+async def test_results_have_their_parents(query: Ask) -> None:
+    @dataclass
+    class Parents:
+        asked: list[Sequence[str]] = field(default_factory=list)
+
+        async def parents(self, tenant: object, chunk_ids: Sequence[str]) -> dict[str, ParentPassage]:
+            self.asked.append(chunk_ids)
+            first = child("a", 0).visible.chunk
+            return {first.parent_id or "": ParentPassage(id="s", start_char=0, end_char=1, text="a", chunks=(first,))}
+
+    documents = Parents()
+    ranked = RankedRetriever(Finds([child("a", 0), child("b", 9), child("d", None)]), None, documents)  # type: ignore[arg-type]
+    found = await ranked.retrieve(query("q", limit=3))
+    assert [each.parent and each.parent.text for each in found.hits] == ["a", None, None]
+    assert documents.asked == [["a", "b"]]

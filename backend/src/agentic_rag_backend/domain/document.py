@@ -94,7 +94,7 @@ class Document:
         return content_hash(json.dumps(owned, sort_keys=True))[:32]
 
 
-CHUNKING_STRATEGIES = ("recursive", "fixed", "structure", "ast", "semantic", "agentic")
+CHUNKING_STRATEGIES = ("recursive", "fixed", "structure", "ast", "parent_child", "semantic", "agentic")
 """Names of the strategies of `ingestion.chunking.registry`."""
 
 
@@ -103,6 +103,7 @@ class ChunkingOptions:
     """Options for cutting text. Sizes count ``unit``; the defaults fit the bundled encoder's 256 word pieces.
 
     ``percentile`` is for the strategy `semantic`: the share of the gaps between sentences, in percent, that are no breakpoints.
+    ``parent_size`` is for `parent_child`: the largest size of a parent.
     """
 
     strategy: str = "recursive"
@@ -110,6 +111,7 @@ class ChunkingOptions:
     overlap: int = 32
     unit: str = "tokens"
     percentile: int = 90
+    parent_size: int = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +157,27 @@ class Chunk:
     size_tokens: int
     content_hash: str
     location: Location
+
+    @property
+    def parent_id(self) -> str | None:
+        """Id of the parent around it, which is read when the chunk is found. None: it is read by itself."""
+        if self.location.parent_start is None:
+            return None
+        return stable_id("parent", self.document_id, self.version, self.location.parent_start)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParentPassage:
+    """The part of one version's text around small chunks: ``version.text[start_char:end_char] == text``.
+
+    ``chunks`` are its chunks, in reading order. Together they hold all of it that is not white space.
+    """
+
+    id: str
+    start_char: int
+    end_char: int
+    text: str
+    chunks: tuple[Chunk, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,7 +68,8 @@ class Location:
     the passage. ``headings`` is the path of the headings above the passage, outermost first; of source code, the names of the
     classes and functions around it. ``header`` is the header of the table within which the passage begins, or the line that
     introduces its list, as the document has it. It is empty if the passage does not begin within one. ``regions`` are the places
-    in the file; empty if the file has no pages, sheets or boxes.
+    in the file; empty if the file has no pages, sheets or boxes. [``parent_start``, ``parent_end``) is the parent that is
+    read when the passage is found; None if the passage is read by itself.
 
     A field that is added here flows through every layer; `LOCATION_FIELDS` lists the names. A column of ``chunks``, a field of
     the archive's chunk line and a field of the API's location have the same names.
@@ -81,6 +82,8 @@ class Location:
     headings: tuple[str, ...] = ()
     header: str = ""
     regions: tuple[Region, ...] = ()
+    parent_start: int | None = None
+    parent_end: int | None = None
 
     def as_fields(self) -> dict[str, Any]:
         """Return the fields by name; regions as rows."""
@@ -111,3 +114,13 @@ def enclosing(regions: Iterable[Region]) -> Box | None:
         return None
     left, bottom, right, top = zip(*boxes, strict=True)
     return min(left), min(bottom), max(right), max(top)
+
+
+def joined_regions(parts: Iterable[Sequence[Region]]) -> tuple[Region, ...]:
+    """Return the regions of passages that come in order. Of passages that overlap, the text is counted once."""
+    found: list[Region] = []
+    for region in (region for regions in parts for region in regions):
+        covered = found[-1].end_char if found else 0
+        if region.end_char > covered:
+            found.append(region if region.start_char >= covered else region.clipped(covered, region.end_char))
+    return tuple(found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.document import ParentPassage, VisibleChunk
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.graph import Finding
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
@@ -128,13 +128,17 @@ class GraphStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A chunk found. ``score`` in [0, 1] orders the list; ``scores`` holds its components."""
+    """A chunk found. ``score`` in [0, 1] orders the list; ``scores`` holds its components.
+
+    ``parent`` is the passage around it, if its document was cut with parents. Other chunks of the parent are no hits.
+    """
 
     visible: VisibleChunk
     score: float
     scores: Mapping[str, float] = field(default_factory=dict)
     entities: tuple[EntityRef, ...] = ()
     graph_path: tuple[GraphStep, ...] = ()
+    parent: ParentPassage | None = None
 
     @property
     def id(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.location import Region
+from agentic_rag_backend.domain.location import Region, joined_regions
 from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.query import Hit, LevelWeights, Retrieval, ThemeHit
 from agentic_rag_backend.domain.text.entries.reading import header_at
@@ -35,7 +35,8 @@ class Passage:
     a community's finding rests on. ``beside`` is the marker of the passage that this one is the neighbour of, in its section.
     ``date`` is the document's (see `document_date`).
     ``header`` are the lines that name the columns of the table with which the passage begins, or that introduce its list; empty
-    if it does not begin within one. ``regions`` are the places of its chunk in the file.
+    if it does not begin within one. ``regions`` are the places of its text in the file.
+    ``chunks`` are the starts and ids of the chunks of a parent, in order; empty if the passage is of one chunk.
     """
 
     marker: int
@@ -50,6 +51,16 @@ class Passage:
     date: str = ""
     header: str = ""
     regions: tuple[Region, ...] = ()
+    chunks: tuple[tuple[int, str], ...] = ()
+
+    def chunk_at(self, place: int) -> str:
+        """Return the chunk that holds the character at ``place`` of the document's text, which is within the passage."""
+        return next((chunk for start, chunk in reversed(self.chunks) if start <= place), self.chunk_id)
+
+    @property
+    def chunk_ids(self) -> frozenset[str]:
+        """The chunks that it may be cited by."""
+        return frozenset((self.chunk_id, *(chunk for _, chunk in self.chunks)))
 
     @property
     def with_header(self) -> str:
@@ -110,7 +121,23 @@ def passages_of(retrieval: Retrieval) -> tuple[Hit, ...]:
 
 def _low_passages(hits: Sequence[Hit], weight: float) -> list[Passage]:
     top = max((hit.score for hit in hits), default=0.0) or 1.0
-    return [passage_of(hit.visible, 0, len(hit.visible.chunk.text), weight * hit.score / top) for hit in hits]
+    return [_passage_of_hit(hit, weight * hit.score / top) for hit in hits]
+
+
+def _passage_of_hit(hit: Hit, score: float) -> Passage:
+    """Return the parent around a chunk that was found, or else the chunk."""
+    found = passage_of(hit.visible, 0, len(hit.visible.chunk.text), score)
+    parent = hit.parent
+    if parent is None:
+        return found
+    return replace(
+        found,
+        text=parent.text,
+        start_char=parent.start_char,
+        header=header_at(parent.text, parent.chunks[0].location.header, 0),
+        regions=joined_regions(chunk.location.regions for chunk in parent.chunks),
+        chunks=tuple((chunk.location.start_char, chunk.id) for chunk in parent.chunks),
+    )
 
 
 def _high_passages(

@@ -94,13 +94,14 @@ class AnswerDraft:
     def _number(self, support: SupportingSpan) -> int:
         passage = support.passage
         start, end = passage.start_char + support.start, passage.start_char + support.end
-        place = (passage.chunk_id, start, end)
+        chunk_id = passage.chunk_at(start)
+        place = (chunk_id, start, end)
         number = self._numbers.setdefault(place, len(self._numbers) + 1)
         if number > len(self.citations):
             self.citations.append(
                 Citation(
                     marker=number,
-                    chunk_id=passage.chunk_id,
+                    chunk_id=chunk_id,
                     document_id=passage.document_id,
                     title=passage.title,
                     quote=support.quote,

@@ -38,8 +38,8 @@ async def widened(context: Context, query: Query, documents: DocumentCatalogue, 
 
 
 def _nearby(passage: Passage, order: Sequence[str]) -> list[str]:
-    """Return the chunk before and the chunk after a passage, in this order."""
-    if passage.chunk_id not in order:
+    """Return the chunk before and the chunk after a passage, in this order. A parent has none."""
+    if passage.chunks or passage.chunk_id not in order:
         return []
     at = order.index(passage.chunk_id)
     return [*order[max(0, at - 1) : at], *order[at + 1 : at + 2]]
@@ -80,7 +80,7 @@ def _neighbour(passage: Passage, chunk: VisibleChunk, other: VisibleChunk | None
     """Return a chunk next to a passage, without the text that the chunks share; None if it is in another section or known."""
     if other is None or other.chunk.location.headings != chunk.chunk.location.headings:
         return None
-    if any(one.chunk_id == other.chunk.id for one in held):
+    if any(other.chunk.id in one.chunk_ids for one in held):
         return None
     own, next_to = other.chunk.location, chunk.chunk.location
     start = max(0, next_to.end_char - own.start_char) if own.start_char >= next_to.start_char else 0

@@ -12,6 +12,11 @@ from typing import Protocol
 
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval
 from agentic_rag_backend.retrieval.base import Retriever
+from agentic_rag_backend.retrieval.parents import merged, with_parents
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+
+CHUNKS_PER_PARENT = 4
+"""Candidates for each result, if chunks of one parent are merged."""
 
 
 class Reranker(Protocol):
@@ -39,17 +44,27 @@ class RankedRetriever:
     Args:
         retriever: finds the candidates.
         reranker: None keeps the retriever's own order and scores.
+        documents: reads the parents around small chunks. None: hits have none.
     """
 
-    def __init__(self, retriever: Retriever, reranker: Reranker | None = None) -> None:
+    def __init__(
+        self, retriever: Retriever, reranker: Reranker | None = None, documents: DocumentCatalogue | None = None
+    ) -> None:
         self.retriever = retriever
         self._reranker = reranker
+        self._documents = documents
 
     async def retrieve(self, query: Query) -> Retrieval:
         """See `Retriever`. The trace has the milliseconds of the whole ``retrieval``."""
         started = time.perf_counter()
         found = await self._candidates(query)
         hits = cut(found.hits, limit=query.limit, min_score=query.min_score)
+        if _merges(found.hits, hits, query) and found.usage.calls == 0:
+            # More candidates give other parents. They are not looked for if a model would be paid again.
+            found = await self._candidates(query.with_candidates(query.limit * CHUNKS_PER_PARENT))
+            hits = cut(found.hits, limit=query.limit, min_score=query.min_score)
+        if self._documents is not None:
+            hits = await with_parents(self._documents, query, hits)
         times = {**found.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}
         trace = replace(found.trace, processing_time_ms=times)
         return replace(found, hits=hits, themes=found.themes[: query.high_limit], trace=trace)
@@ -67,6 +82,11 @@ class RankedRetriever:
         return replace(found, hits=hits, trace=replace(found.trace, methods_used=methods))
 
 
+def _merges(candidates: Sequence[Hit], hits: Sequence[Hit], query: Query) -> bool:
+    """Return whether there are too few ``hits`` because several candidates are of one parent."""
+    return len(hits) < min(sum(hit.score >= query.min_score for hit in candidates), query.limit)
+
+
 def reranked(candidates: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hit, ...]:
     """Return the candidates with new scores, best first. Equal scores keep the order of the candidates."""
     hits = (replace(hit, score=scores[hit.id], scores={**hit.scores, "rerank": scores[hit.id]}) for hit in candidates)
@@ -74,5 +94,5 @@ def reranked(candidates: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hi
 
 
 def cut(candidates: Sequence[Hit], *, limit: int, min_score: float = 0.0) -> tuple[Hit, ...]:
-    """Return the first ``limit`` candidates with a score of at least ``min_score``, in their order."""
-    return tuple(hit for hit in candidates if hit.score >= min_score)[:limit]
+    """Return the first ``limit`` candidates with a score of at least ``min_score``, in their order, one of each parent."""
+    return merged([hit for hit in candidates if hit.score >= min_score])[:limit]

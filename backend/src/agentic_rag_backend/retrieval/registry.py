@@ -165,7 +165,10 @@ class RetrieverRegistry:
     """Builds each strategy once. Feature flags are read from each request."""
 
     def __init__(self, parts: Parts) -> None:
-        self._retrievers = {name: RankedRetriever(strategy.build(parts), parts.reranker) for name, strategy in STRATEGIES.items()}
+        self._retrievers = {
+            name: RankedRetriever(strategy.build(parts), parts.reranker, parts.stores.documents)
+            for name, strategy in STRATEGIES.items()
+        }
         self._names = {alias: name for name, strategy in STRATEGIES.items() for alias in (name, *strategy.aliases)}
 
     def canonical(self, name: str) -> str:

@@ -142,6 +142,8 @@ class ChunkLine(Record):
     headings: Annotated[tuple[Line, ...], Field(max_length=100)]
     header: Annotated[str, Field(max_length=MAX_HEADER_CHARACTERS)] = ""
     regions: Annotated[tuple[RegionRow, ...], Field(max_length=MAX_REGIONS)] = ()
+    parent_start: Count | None = None
+    parent_end: Count | None = None
     size_tokens: Count
     extraction: Extracted | None
     """None: no result is stored, and it is computed again."""

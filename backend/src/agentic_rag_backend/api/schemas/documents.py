@@ -18,6 +18,7 @@ from agentic_rag_backend.domain.document import (
     Document,
     DocumentState,
     Failure,
+    ParentPassage,
     ProcessingOptions,
     VisibleChunk,
 )
@@ -25,7 +26,7 @@ from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_T
 from agentic_rag_backend.ingestion.chunking.registry import options_of
 from agentic_rag_backend.stores.catalogue.base import Submitted
 
-Strategy = Literal["recursive", "fixed", "structure", "ast", "semantic", "agentic"]
+Strategy = Literal["recursive", "fixed", "structure", "ast", "parent_child", "semantic", "agentic"]
 """The names in `domain.document.CHUNKING_STRATEGIES`."""
 
 
@@ -53,9 +54,18 @@ class Chunking(Body):
         90, ge=50, le=99, description="strategy `semantic`: percentile of the distances of sentences above which it cuts"
     )
 
+    parent_size: Whole | None = Field(
+        None,
+        ge=20,
+        le=16384,
+        description="strategy `parent_child`: largest parent, in the unit; default: 500 tokens or 2000 characters, "
+        "at least twice chunk_size",
+    )
+
     def options(self) -> ChunkingOptions:
         """Return the domain's value, with the defaults of strategy and unit filled in."""
-        return replace(options_of(self.strategy, self.chunk_size, self.overlap, self.unit), percentile=self.percentile)
+        options = replace(options_of(self.strategy, self.chunk_size, self.overlap, self.unit), percentile=self.percentile)
+        return options if self.parent_size is None else replace(options, parent_size=self.parent_size)
 
 
 def chunking_of(value: Any) -> Chunking:
@@ -247,11 +257,28 @@ class Location(FilePlace):
         )
 
 
+class ParentView(View):
+    """The parent around a chunk. Its offsets are those of the document's text."""
+
+    id: str
+    start_char: int
+    end_char: int
+    content: str
+
+    @classmethod
+    def of(cls, parent: ParentPassage | None) -> ParentView | None:
+        """Return the view of a parent; None for None."""
+        if parent is None:
+            return None
+        return cls(id=parent.id, start_char=parent.start_char, end_char=parent.end_char, content=parent.text)
+
+
 class ChunkView(View):
     id: str
     document_id: str
     version: int
-    ordinal: int
+    ordinal: int = Field(description="position in the document, from 0")
+    parent_id: str | None = Field(description="id of the parent around it (strategy `parent_child`)")
     title: str
     content: str
     location: Location
@@ -267,9 +294,29 @@ class ChunkView(View):
             document_id=chunk.document_id,
             version=chunk.version,
             ordinal=chunk.ordinal,
+            parent_id=chunk.parent_id,
             title=visible.document_title,
             content=chunk.text,
             location=Location.of(chunk),
             size_tokens=chunk.size_tokens,
             metadata=dict(visible.metadata),
+        )
+
+
+class ChunkInDocument(ChunkView):
+    """A chunk with its neighbours and the parent around it."""
+
+    previous_id: str | None = Field(description="the chunk before it")
+    next_id: str | None = Field(description="the chunk after it")
+    parent: ParentView | None = Field(description="the parent that is read when the chunk is found")
+
+    @classmethod
+    def at(cls, visible: VisibleChunk, order: Sequence[str], parent: ParentPassage | None) -> ChunkInDocument:
+        """Return the view of a chunk. ``order`` has the chunks of its document, in reading order."""
+        place = visible.chunk.ordinal
+        return cls(
+            **ChunkView.of(visible).model_dump(),
+            previous_id=order[place - 1] if 0 < place <= len(order) else None,
+            next_id=order[place + 1] if place + 1 < len(order) else None,
+            parent=ParentView.of(parent),
         )

@@ -44,6 +44,7 @@ class PreviewBody(Body):
 
 class PreviewedChunk(View):
     ordinal: int
+    parent_id: str | None = Field(description="chunks with the same one have one parent (strategy `parent_child`)")
     content: str
     size_tokens: int
     location: Location
@@ -51,7 +52,13 @@ class PreviewedChunk(View):
     @classmethod
     def of(cls, chunk: Chunk) -> PreviewedChunk:
         """Return the view of a chunk."""
-        return cls(ordinal=chunk.ordinal, content=chunk.text, size_tokens=chunk.size_tokens, location=Location.of(chunk))
+        return cls(
+            ordinal=chunk.ordinal,
+            parent_id=chunk.parent_id,
+            content=chunk.text,
+            size_tokens=chunk.size_tokens,
+            location=Location.of(chunk),
+        )
 
 
 class AppliedChunking(View):
@@ -62,6 +69,7 @@ class AppliedChunking(View):
     overlap: int
     unit: str
     percentile: int
+    parent_size: int
 
 
 class PreviewView(View):

@@ -10,7 +10,7 @@ from pydantic import AliasChoices, ConfigDict, Field, field_validator
 
 from agentic_rag_backend.api.schemas.base import Body, Number, Switch, View, Whole
 from agentic_rag_backend.api.schemas.citations import CitationView, ClaimView
-from agentic_rag_backend.api.schemas.documents import Location
+from agentic_rag_backend.api.schemas.documents import Location, ParentView
 from agentic_rag_backend.domain.periods import period_of
 from agentic_rag_backend.domain.query import EntityRef, FactHit, GraphStep, Hit, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.retrieval.building import SearchRequest
@@ -201,8 +201,11 @@ class ResultView(View):
     id: str
     kind: Literal["chunk"] = "chunk"
     document_id: str
+    ordinal: int = Field(description="position in the document, from 0")
+    parent_id: str | None = Field(description="id of the parent around it (strategy `parent_child`)")
     title: str
     content: str
+    parent: ParentView | None = Field(description="the parent around it, which an answer reads; one result a parent")
     score: float
     scores: dict[str, float]
     location: Location
@@ -216,8 +219,11 @@ class ResultView(View):
         return cls(
             id=hit.id,
             document_id=hit.visible.chunk.document_id,
+            ordinal=hit.visible.chunk.ordinal,
+            parent_id=hit.visible.chunk.parent_id,
             title=hit.visible.document_title,
             content=hit.visible.chunk.text,
+            parent=ParentView.of(hit.parent),
             score=hit.score,
             scores=dict(hit.scores),
             location=Location.of(hit.visible.chunk),

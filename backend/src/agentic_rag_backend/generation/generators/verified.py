@@ -193,7 +193,7 @@ class _Revising:
         if answer.refusal is not None:
             return _Checked(unanswered, usage=answer.usage)
         cited = {citation.chunk_id for citation in answer.citations}
-        passages = tuple(passage for passage in brief.context.passages if passage.chunk_id in cited)
+        passages = tuple(passage for passage in brief.context.passages if passage.chunk_ids & cited)
         found = CheckedQuestion(question=question, answer=answer.text, grounded=True, citations=answer.citations)
         return _Checked(found, passages, answer.usage)
 
@@ -222,9 +222,9 @@ class _Revising:
         """Return the passages that fit: first the passages that the answers cite, then the others of the first answer."""
         own = self._assignment.brief.context.passages
         cited = {citation.chunk_id for citation in self._first.citations}
-        found = [passage for passage in own if passage.chunk_id in cited]
+        found = [passage for passage in own if passage.chunk_ids & cited]
         found += [passage for each in checked for passage in each.passages]
-        found += [passage for passage in own if passage.chunk_id not in cited]
+        found += [passage for passage in own if not passage.chunk_ids & cited]
         kept: dict[tuple[str, int], Passage] = {}
         for passage in found:
             place = (passage.chunk_id, passage.start_char)

@@ -14,7 +14,8 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 class Piece:
     """A passage [start, end) of the text, without white space at its ends, and the headings above it, outermost first.
 
-    ``header`` is the header of the table or list within which it begins, otherwise empty.
+    ``header`` is the header of the table or list within which it begins, otherwise empty. ``parent`` is the passage
+    that is read when this one is found. None: only this one.
     """
 
     start: int
@@ -22,6 +23,7 @@ class Piece:
     size_tokens: int
     headings: tuple[str, ...] = ()
     header: str = ""
+    parent: tuple[int, int] | None = None
 
 
 class Chunker(Protocol):

@@ -30,20 +30,26 @@ class RecursiveChunker:
     def __call__(self, parsed: ParsedDocument, options: ChunkingOptions) -> Iterator[Piece]:
         """Cut the text into pieces of at most ``options.chunk_size`` units."""
         cutter = Cutter.of(parsed, options, self._tokenizer)
+        for start, end, path in passages_of(cutter, parsed):
+            yield cutter.piece(start, end, path)
 
-        def joint(first: Section, second: Section, small: Section) -> Section | None:
-            if not tiny(cutter, small):
-                return None
-            if second.path[: len(first.path)] == first.path and not first.mixed:
-                # The few words above the first subsection, often its parent's bare heading, are no passage by themselves.
-                return Section(first.start, second.end, second.path)
-            if not cutter.fits(first.start, second.end):
-                return None
-            return Section(first.start, second.end, shared(first.path, second.path), mixed=True)
 
-        for section in joined(sections_of(parsed.text, parsed.headings), joint):
-            for start, end in cutter.cut(section.start, section.end):
-                yield cutter.piece(start, end, section.path)
+def passages_of(cutter: Cutter, parsed: ParsedDocument) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Yield the start, the end and the headings of each passage."""
+
+    def joint(first: Section, second: Section, small: Section) -> Section | None:
+        if not tiny(cutter, small):
+            return None
+        if second.path[: len(first.path)] == first.path and not first.mixed:
+            # The few words above the first subsection, often its parent's bare heading, are no passage by themselves.
+            return Section(first.start, second.end, second.path)
+        if not cutter.fits(first.start, second.end):
+            return None
+        return Section(first.start, second.end, shared(first.path, second.path), mixed=True)
+
+    for section in joined(sections_of(parsed.text, parsed.headings), joint):
+        for start, end in cutter.cut(section.start, section.end):
+            yield start, end, section.path
 
 
 def tiny(cutter: Cutter, section: Section) -> bool:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.ingestion.chunking.ast import AstChunker
 from agentic_rag_backend.ingestion.chunking.base import Chunker
 from agentic_rag_backend.ingestion.chunking.fixed import FixedChunker
+from agentic_rag_backend.ingestion.chunking.parent_child import ParentChildChunker
 from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker
 from agentic_rag_backend.ingestion.chunking.structure import StructureChunker
 from agentic_rag_backend.models.embedding.base import Tokenizer
 
+PARENT_CHILD = "parent_child"
 STRATEGIES: Mapping[str, Callable[[Tokenizer], Chunker]] = {
     "recursive": RecursiveChunker,
     "fixed": FixedChunker,
     "structure": StructureChunker,
     "ast": AstChunker,
+    PARENT_CHILD: ParentChildChunker,
 }
 SEMANTIC = "semantic"
 AGENTIC = "agentic"
@@ -33,8 +37,13 @@ DEFAULTS_OF: Mapping[str, Mapping[str, tuple[int, int]]] = {
     SEMANTIC: {"tokens": (512, 50), "characters": (2000, 200)},
     "ast": {"tokens": (500, 0), "characters": (2000, 0)},
     AGENTIC: {"tokens": (500, 0), "characters": (2000, 0)},
+    PARENT_CHILD: {"tokens": (100, 0), "characters": (400, 0)},
 }
 """Defaults of strategies that differ from `DEFAULTS`."""
+
+
+PARENT_SIZES: Mapping[str, int] = {"tokens": 500, "characters": 2000}
+"""Default ``parent_size`` by unit. Twice the ``chunk_size``, if that is more."""
 
 
 def options_of(strategy: str, chunk_size: int | None, overlap: int | None, unit: str) -> ChunkingOptions:
@@ -45,7 +54,10 @@ def options_of(strategy: str, chunk_size: int | None, overlap: int | None, unit:
     usual_size, usual_overlap = DEFAULTS_OF.get(strategy, DEFAULTS)[unit]
     size = usual_size if chunk_size is None else chunk_size
     share = usual_overlap * min(size, usual_size) // usual_size
-    return ChunkingOptions(strategy=strategy, chunk_size=size, overlap=share if overlap is None else overlap, unit=unit)
+    options = ChunkingOptions(strategy=strategy, chunk_size=size, overlap=share if overlap is None else overlap, unit=unit)
+    if strategy != PARENT_CHILD:
+        return options
+    return replace(options, parent_size=max(PARENT_SIZES[unit], min(2 * size, SIZES[unit][1])))
 
 
 def chunker_of(strategy: str, tokenizer: Tokenizer) -> Chunker:
@@ -74,6 +86,11 @@ def check_options(options: ChunkingOptions) -> None:
         raise InvalidRequest(f"chunk_size must be {least} to {most} {options.unit}; it is {options.chunk_size}")
     if not 0 <= options.overlap <= options.chunk_size // 2:
         raise InvalidRequest(f"overlap must be 0 to {options.chunk_size // 2} (half of chunk_size); it is {options.overlap}")
+    if options.strategy == PARENT_CHILD and not options.chunk_size < options.parent_size <= most:
+        raise InvalidRequest(
+            f"parent_size must be above chunk_size ({options.chunk_size}) and at most {most} {options.unit}; "
+            f"it is {options.parent_size}"
+        )
     low, high = PERCENTILES
     if not low <= options.percentile <= high:
         raise InvalidRequest(f"percentile must be {low} to {high}; it is {options.percentile}")

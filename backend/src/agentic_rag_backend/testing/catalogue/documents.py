@@ -11,6 +11,7 @@ from agentic_rag_backend.domain.document import (
     ChunkingOptions,
     DocumentState,
     Failure,
+    ParentPassage,
     ProcessingOptions,
     VisibleChunk,
     content_hash,
@@ -292,6 +293,31 @@ async def chunks_are_listed_in_reading_order(catalogue: Catalogue) -> None:
     equal((counts["documents"], counts["documents_ready"], counts["chunks"]), (1, 1, 1203))
 
 
+async def parents_are_read_with_their_chunks(catalogue: Catalogue) -> None:
+    """A parent has the text between its offsets, in characters, and its chunks. Only visible versions have parents."""
+    owner, docs = await tenant(catalogue), catalogue.documents
+    text = "Größe \U0001f6a2 zählt.\n\nThe second line."
+    document = await ingest(catalogue, owner, "report", text)
+    chunks = [item.chunk for item in prepared(document.id, 1, text)]
+    found = await docs.parents(owner, [chunks[2].id, chunks[0].id, "unknown"])
+    equal(
+        found,
+        {
+            chunks[0].parent_id: ParentPassage(
+                id=chunks[0].parent_id or "", start_char=0, end_char=len(text), text=text, chunks=tuple(chunks)
+            )
+        },
+    )
+    equal(await docs.parents(owner, []), {})
+    second = await docs.submit(owner, submission("report", LINES[0]), nothing)
+    await stage(catalogue, owner, second, LINES[0])
+    staged = prepared(document.id, 2, LINES[0])[0].chunk
+    equal(await docs.parents(owner, [staged.id]), {}, "the second version is not visible yet")
+    await docs.publish(owner, document.id, 2)
+    equal(list(await docs.parents(owner, [staged.id, chunks[0].id])), [staged.parent_id])
+    true(staged.parent_id != chunks[0].parent_id, "a parent's id names its version")
+
+
 async def a_partial_ingestion_is_retried_as_a_new_version(catalogue: Catalogue) -> None:
     """The visible version stays meanwhile. A failed version keeps its number and its prepared chunks."""
     owner, queue = await tenant(catalogue), Queue()
@@ -317,6 +343,7 @@ async def a_partial_ingestion_is_retried_as_a_new_version(catalogue: Catalogue) 
 
 CHECKS: tuple[Check, ...] = (
     a_submission_is_recorded_with_its_job,
+    parents_are_read_with_their_chunks,
     nul_characters_cause_no_server_error,
     submissions_are_atomic,
     a_repeated_submission_is_unchanged,

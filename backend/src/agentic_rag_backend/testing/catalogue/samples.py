@@ -56,7 +56,10 @@ def submission(key: str, text: str = "\n".join(LINES), **other: Any) -> Submissi
 
 
 def prepared(document_id: str, version: int, text: str) -> list[PreparedChunk]:
-    """Return one prepared chunk per line of ``text``. Ids are equal for all tenants, so that only the scope separates them."""
+    """Return one prepared chunk per line of ``text``. Ids are equal for all tenants, so that only the scope separates them.
+
+    All chunks of a text are in one parent.
+    """
     found, start = [], 0
     for ordinal, line in enumerate(text.split("\n")):
         line_hash = content_hash(line)
@@ -78,6 +81,8 @@ def prepared(document_id: str, version: int, text: str) -> list[PreparedChunk]:
                     Region(start, start + 1, page=ordinal + 1, label="iv", box=(72.0, 640.25, 98.5, 652.0)),
                     Region(start + 1, start + len(line), sheet="Sales", cells="A2:D2"),
                 )[: len(line)],
+                parent_start=0,
+                parent_end=len(text),
             ),
         )
         vector = np.arange(8, dtype=np.float32) / np.float32(7) + np.float32(ordinal)

@@ -13,7 +13,7 @@ from agentic_rag_backend.api.requests.preconditions import tag
 from agentic_rag_backend.api.responses.attachments import content_disposition, content_type
 from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
-from agentic_rag_backend.api.schemas.documents import ChunkView, DocumentView
+from agentic_rag_backend.api.schemas.documents import ChunkInDocument, ChunkView, DocumentView
 from agentic_rag_backend.errors import NotFound
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
@@ -61,13 +61,17 @@ async def list_chunks(
     return listed(request, [ChunkView.of(visible) for visible in page.items], page.next_cursor)
 
 
-@router.get("/chunks/{chunk_id}", response_model=Envelope[ChunkView], summary="Get a chunk")
+@router.get("/chunks/{chunk_id}", response_model=Envelope[ChunkInDocument], summary="Get a chunk")
 async def get_chunk(request: Request, services: Services, caller: Reader, chunk_id: str) -> dict[str, Any]:
-    """Return a chunk of a visible version."""
-    found = await services.catalogue.documents.hydrate(caller.tenant.id, [chunk_id])
+    """Return a chunk of a visible version, with its neighbours and the parent around it."""
+    documents, tenant = services.catalogue.documents, caller.tenant.id
+    found = await documents.hydrate(tenant, [chunk_id])
     if chunk_id not in found:
         raise NotFound(f"chunk {chunk_id[:64]!r} does not exist")
-    return enveloped(request, ChunkView.of(found[chunk_id]))
+    visible = found[chunk_id]
+    order = (await documents.visible_chunk_ids(tenant, [visible.chunk.document_id])).get(visible.chunk.document_id, ())
+    parents = await documents.parents(tenant, [chunk_id]) if visible.chunk.parent_id is not None else {}
+    return enveloped(request, ChunkInDocument.at(visible, order, parents.get(visible.chunk.parent_id or "")))
 
 
 @router.get(

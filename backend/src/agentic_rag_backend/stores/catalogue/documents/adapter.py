@@ -154,5 +154,6 @@ class SqlDocuments(SqlPort):
     record_repair = write(document_status.record_repair)
     statuses = read(document_status.statuses)
     hydrate = read(chunk_rows.hydrate)
+    parents = read(chunk_rows.read_parents)
     chunks = read(chunk_rows.list_chunks)
     counts = read(counts)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
-from sqlalchemy import Text, and_, bindparam, select, type_coerce
+from sqlalchemy import Text, and_, bindparam, func, select, type_coerce
 from sqlalchemy.engine import Connection, Row
 
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.document import Chunk, ParentPassage, VisibleChunk
 from agentic_rag_backend.domain.location import LOCATION_FIELDS, Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
@@ -17,6 +17,7 @@ from agentic_rag_backend.stores.catalogue.base import Page
 from agentic_rag_backend.stores.catalogue.pages import check_limit, decode_cursor, encode_cursor
 from agentic_rag_backend.stores.catalogue.rows import batches, public_key
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, documents
+from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
 
 _SCOPE = "chunks"
 AnyRow = Row[*tuple[Any, ...]]
@@ -75,6 +76,32 @@ _LIST = (
     .order_by(chunks.c.ordinal)
     .limit(bindparam("count"))
 )
+_PARENTS = (
+    select(chunks.c.document_id, chunks.c.version, chunks.c.parent_start, chunks.c.parent_end)
+    .distinct()
+    .select_from(_VISIBLE)
+    .where(
+        chunks.c.tenant_id == bindparam("tenant"),
+        chunks.c.chunk_id.in_(bindparam("ids", expanding=True)),
+        chunks.c.parent_start.is_not(None),
+    )
+)
+_IN_PARENT = (
+    select(*CHUNK_COLUMNS)
+    .select_from(WITH_TEXT)
+    .where(
+        chunks.c.tenant_id == bindparam("tenant"),
+        chunks.c.document_id == bindparam("document"),
+        chunks.c.version == bindparam("number"),
+        chunks.c.parent_start == bindparam("first"),
+    )
+    .order_by(chunks.c.ordinal)
+)
+_TEXT = select(func.substr(versions.c.text, bindparam("first") + 1, bindparam("length"))).where(
+    versions.c.tenant_id == bindparam("tenant"),
+    versions.c.document_id == bindparam("document"),
+    versions.c.version == bindparam("number"),
+)
 _EXISTS = select(documents.c.id).where(
     documents.c.tenant_id == bindparam("tenant"), documents.c.id == bindparam("document"), documents.c.deleted_at.is_(None)
 )
@@ -86,6 +113,20 @@ def hydrate(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) 
     for batch in batches(list(dict.fromkeys(chunk_ids))):
         rows.extend(connection.execute(_HYDRATE, {"tenant": tenant.value, "ids": batch}).all())
     return {chunk.chunk.id: chunk for chunk in _visible(rows)}
+
+
+def read_parents(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, ParentPassage]:
+    """See `DocumentCatalogue.parents`; two statements for each parent, all on one snapshot."""
+    found: dict[str, ParentPassage] = {}
+    for batch in batches(list(dict.fromkeys(chunk_ids))):
+        places = connection.execute(_PARENTS, {"tenant": tenant.value, "ids": batch}).all()
+        for document_id, version, start, end in places:
+            bound = {"tenant": tenant.value, "document": document_id, "number": version, "first": start}
+            own = tuple(chunk_from(row) for row in connection.execute(_IN_PARENT, bound).all())
+            text = str(connection.execute(_TEXT, {**bound, "length": end - start}).scalar_one())
+            id = own[0].parent_id or ""
+            found[id] = ParentPassage(id=id, start_char=start, end_char=end, text=text, chunks=own)
+    return found
 
 
 def list_chunks(

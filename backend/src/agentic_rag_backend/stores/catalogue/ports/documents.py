@@ -16,6 +16,7 @@ from agentic_rag_backend.domain.document import (
     DocumentState,
     DocumentVersion,
     Failure,
+    ParentPassage,
     ProcessingOptions,
     VisibleChunk,
 )
@@ -327,6 +328,9 @@ class DocumentCatalogue(Protocol):
 
     async def hydrate(self, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, VisibleChunk]:
         """Return the chunks that belong to a visible version. Other chunks are absent."""
+
+    async def parents(self, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, ParentPassage]:
+        """Return the parents of chunks of visible versions, by their ids. Chunks without a parent are ignored."""
 
     async def chunks(self, tenant: TenantId, document_id: str, *, limit: int, cursor: str | None = None) -> Page[VisibleChunk]:
         """List a visible document's chunks in reading order. `NotFound` if the document does not exist."""
