@@ -104,6 +104,7 @@ bench: $(VENV)/.dev ## measure retrieval, chunking, formats, ingestion, fairness
 	$(BIN)/python tests/benchmarks/chunking.py
 	$(BIN)/python tests/benchmarks/formats.py
 	$(BIN)/python tests/benchmarks/isolated_parsing.py
+	$(BIN)/python tests/benchmarks/hostile_set.py
 	$(BIN)/python tests/benchmarks/ingestion.py
 	$(BIN)/python tests/benchmarks/fairness.py
 	$(BIN)/python tests/benchmarks/memory.py

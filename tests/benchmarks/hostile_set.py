@@ -10,16 +10,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import json
 import os
 import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from report import ROOT, finish, quiet
+from report import RESULTS, ROOT, finish, quiet
 
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.domain.media_types import media_type_of
@@ -33,7 +34,8 @@ from hostile_documents import HOSTILE, HostileDocument, Size
 
 OWNER = ("t_" + "1" * 32, "document-1", 1)
 MIB = 1024 * 1024
-_SHOWN_CHARACTERS = 110
+RESULT = RESULTS / "hostile_set.json"
+_SHOWN_CHARACTERS = 170
 
 
 class Peak:
@@ -137,12 +139,21 @@ def table(results: Mapping[str, Any]) -> str:
 def main() -> int:
     """Measure, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="TEXT", help="only documents whose name contains this")
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        default=[""],
+        metavar="TEXT",
+        help="only documents whose name contains one of these; keep other results",
+    )
     given = parser.parse_args()
     quiet()
-    chosen: Callable[[HostileDocument], bool] = lambda each: given.only in each.name  # noqa: E731
+    chosen = [each for each in HOSTILE if any(text in each.name for text in given.only)]
     load = round(os.getloadavg()[0], 1)
-    documents, connections = asyncio.run(measured_with_listener([each for each in HOSTILE if chosen(each)]))
+    measured_now, connections = asyncio.run(measured_with_listener(chosen))
+    kept = json.loads(RESULT.read_text(encoding="utf-8"))["documents"] if RESULT.exists() else {}
+    found = {**kept, **measured_now}
+    documents = {each.name: found[each.name] for each in HOSTILE if each.name in found}
     results = {"documents": documents, "connections": connections, "load": load}
     missed = [f"{name}: {each['outcome']}" for name, each in documents.items() if not each["expected"]]
     missed += [f"{connections} connections were made"] if connections else []

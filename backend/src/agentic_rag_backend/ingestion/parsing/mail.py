@@ -23,6 +23,8 @@ MAX_DEPTH = 5
 """Messages attached to messages. Messages below are named, not read."""
 MAX_PART_DEPTH = 50
 """Parts and messages within each other. The library reads them by recursion."""
+MAX_HEADER_CHARACTERS = 8_000
+"""Characters of a header that are read, some 200 recipients. The library needs time quadratic in them: 30,000 take a second."""
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _BODIES = ("plain", "html")
 
@@ -87,9 +89,11 @@ def _deeper(message: EmailMessage, levels: int) -> bool:
 def _headers(message: EmailMessage) -> dict[str, str]:
     """Return the headers that say something. The library fails on some malformed values; these are left out."""
     found = {}
+    written = {name.lower(): str(value) for name, value in reversed(list(message.raw_items()))}
     for name in _HEADERS:
+        first = written.get(name.lower(), "")[:MAX_HEADER_CHARACTERS]
         try:
-            value = " ".join(str(message[name] or "").split())
+            value = " ".join(str(message.policy.header_fetch_parse(name, first)).split())
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             continue
         if value:
