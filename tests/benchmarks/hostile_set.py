@@ -22,7 +22,7 @@ from typing import Any
 
 from report import RESULTS, ROOT, finish, quiet
 
-from agentic_rag_backend.domain.document import ChunkingOptions
+from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.domain.media_types import media_type_of
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.isolation.client import Isolation, WorkerFault
@@ -70,8 +70,8 @@ async def outcome(isolation: Isolation, document: HostileDocument, content: byte
     try:
         media_type = media_type_of(None, document.file_name, content[:SNIFFED_BYTES])
         head, whole = content[:CHECKED_BYTES], len(content) <= CHECKED_BYTES
-        await isolation.call("check", head, media_type, document.file_name, whole, size_bytes=len(head))
-        parsed, chunks = await isolation.call("read", content, media_type, OWNER, ChunkingOptions(), size_bytes=len(content))
+        await isolation.call("check", head, media_type, None, document.file_name, whole, size_bytes=len(head))
+        parsed, chunks = await isolation.call("read", content, media_type, OWNER, ProcessingOptions(), size_bytes=len(content))
     except AgenticRagError as error:
         return f"{error.code}: {error.message}", error.message
     except WorkerFault as fault:

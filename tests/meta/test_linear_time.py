@@ -62,7 +62,7 @@ def _chunks(text: str) -> list[Chunk]:
 
 def _parse(text: str) -> None:
     try:
-        MarkdownParser().parse(text.encode())
+        MarkdownParser().parse(text)
     except UnreadableDocument:
         return
 

@@ -104,6 +104,32 @@ async def test_files_each_have_a_document_and_a_job_or_a_reason(world: World) ->
         await _removed(world.alpha, item["document_id"])
 
 
+async def test_text_in_another_encoding_is_read_as_declared_or_detected_and_reported(world: World) -> None:
+    text = "Die Fähre nach Hürdal fährt täglich um neun; die Überfahrt kostet fünf Münzen."
+    detected = [("file", ("fähre.txt", text.encode("cp1252"), "text/plain"))]
+    (view,) = (await world.alpha.data("POST", "/documents", status=202, files=detected))["documents"]
+    assert view["warnings"] == ["the text is read as windows-1252, which was detected"]
+    await world.alpha.ended(view["job_id"])
+    document = await world.alpha.data("GET", f"/documents/{view['document_id']}")
+    assert document["metadata"] == {"encoding": "windows-1252", "warnings": view["warnings"]}
+    (chunk,) = await world.alpha.data("GET", f"/documents/{view['document_id']}/chunks")
+    assert chunk["content"] == text
+
+    declared = [("file", ("fähre.txt", text.encode("utf-16-be"), "text/plain; charset=utf-16be"))]
+    (again,) = (await world.alpha.data("POST", "/documents", status=202, files=declared))["documents"]
+    assert (again["document_id"], again["warnings"]) == (view["document_id"], [])
+    await world.alpha.ended(again["job_id"])
+    # Rechunking parses the original again, by the charset that the upload declared.
+    cut = await world.alpha.data(
+        "POST", f"/documents/{view['document_id']}/chunks", status=202, json={"chunk_size": 20, "overlap": 0}
+    )
+    await world.alpha.ended(cut["job_id"])
+    chunks = await world.alpha.data("GET", f"/documents/{view['document_id']}/chunks")
+    assert " ".join(chunk["content"] for chunk in chunks) == text
+    assert (await world.alpha.data("GET", f"/documents/{view['document_id']}"))["metadata"] == {"encoding": "utf-16be"}
+    await _removed(world.alpha, view["document_id"])
+
+
 async def test_documents_are_listed_filtered_and_paged(world: World) -> None:
     async def keys(**params: Any) -> list[str]:
         return [item["key"] for item in await world.alpha.data("GET", "/documents", params=params)]

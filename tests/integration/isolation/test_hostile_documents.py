@@ -7,7 +7,7 @@ import re
 
 from hostile_documents import HOSTILE, HostileDocument, Size
 
-from agentic_rag_backend.domain.document import ChunkingOptions
+from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.domain.media_types import media_type_of
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.isolation.client import Isolation
@@ -42,8 +42,8 @@ async def _outcome(isolation: Isolation, document: HostileDocument, content: byt
     """Return the text of a document, or the reason why there is none."""
     try:
         media_type = media_type_of(None, document.file_name, content)
-        await isolation.call("check", content, media_type, document.file_name, True, size_bytes=len(content))
-        parsed, _ = await isolation.call("read", content, media_type, OWNER, ChunkingOptions(), size_bytes=len(content))
+        await isolation.call("check", content, media_type, None, document.file_name, True, size_bytes=len(content))
+        parsed, _ = await isolation.call("read", content, media_type, OWNER, ProcessingOptions(), size_bytes=len(content))
     except AgenticRagError as error:
         return error.message
     assert len(parsed.text) < 10_000_000, document.name

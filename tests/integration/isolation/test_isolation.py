@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
+from agentic_rag_backend.domain.document import Chunk, ProcessingOptions
 from agentic_rag_backend.domain.media_types import FORMATS, PDF
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
@@ -58,11 +58,12 @@ async def opened() -> AsyncIterator[Opened]:
 
 
 async def title(isolation: Isolation, content: bytes = SMALL) -> object:
-    return await isolation.call("check", content, "text/markdown", None, True, size_bytes=len(content), tenant=TENANT)
+    found, _ = await isolation.call("check", content, "text/markdown", None, None, True, size_bytes=len(content), tenant=TENANT)
+    return found
 
 
 async def read(isolation: Isolation, content: bytes) -> list[Chunk]:
-    _, chunks = await isolation.call("read", content, "text/markdown", OWNER, ChunkingOptions(), size_bytes=1)
+    _, chunks = await isolation.call("read", content, "text/markdown", OWNER, ProcessingOptions(), size_bytes=1)
     found: list[Chunk] = chunks
     return found
 
@@ -70,8 +71,8 @@ async def read(isolation: Isolation, content: bytes) -> list[Chunk]:
 async def test_a_child_reads_what_this_process_would(opened: Opened) -> None:
     isolation = await opened(PATIENT)
     resources = calls.WorkerResources(WordPieceTokenizer())
-    parsed, chunks = await isolation.call("read", SMALL, "text/markdown", OWNER, ChunkingOptions(), size_bytes=len(SMALL))
-    assert (parsed, chunks) == calls.read(resources, SMALL, "text/markdown", OWNER, ChunkingOptions())
+    parsed, chunks = await isolation.call("read", SMALL, "text/markdown", OWNER, ProcessingOptions(), size_bytes=len(SMALL))
+    assert (parsed, chunks) == calls.read(resources, SMALL, "text/markdown", OWNER, ProcessingOptions())
     assert await title(isolation) == "Ada"
     extractor = IsolatedExtractor(RuleExtractor(), isolation)
     assert await extractor.extract("Ada", chunks) == RuleExtractor().extract_document("Ada", chunks)
@@ -181,7 +182,7 @@ async def test_imports_start_no_threads_and_a_failed_import_ends_nothing(opened:
 
 async def _refused(isolation: Isolation, media_type: str) -> None:
     with pytest.raises(UnreadableDocument):
-        await isolation.call("check", b"", media_type, None, True, size_bytes=0, tenant=TENANT)
+        await isolation.call("check", b"", media_type, None, None, True, size_bytes=0, tenant=TENANT)
 
 
 def _mapped(pid: int) -> str:
@@ -232,7 +233,7 @@ def terminal_of(pid):
 
 async def main():
     isolation = Isolation()
-    await isolation.call("check", b"# Ada", "text/markdown", None, True, size_bytes=5)
+    await isolation.call("check", b"# Ada", "text/markdown", None, None, True, size_bytes=5)
     server = isolation.server_pid
     children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
     print(terminal_of("self") != 0, *(terminal_of(pid) for pid in (server, *children)), flush=True)
@@ -275,9 +276,9 @@ from agentic_rag_backend.ingestion.isolation.client import Isolation
 
 async def main():
     isolation = Isolation()
-    await isolation.call("check", b"# Ada", "text/markdown", None, True, size_bytes=5)
+    await isolation.call("check", b"# Ada", "text/markdown", None, None, True, size_bytes=5)
     print(isolation.server_pid, flush=True)
-    await isolation.call("check", b"- [a](b)" * 20_000_000, "text/markdown", None, True, size_bytes=1)
+    await isolation.call("check", b"- [a](b)" * 20_000_000, "text/markdown", None, None, True, size_bytes=1)
 
 asyncio.run(main())
 """

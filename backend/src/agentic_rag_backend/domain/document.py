@@ -116,10 +116,14 @@ class ChunkingOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessingOptions:
-    """Options of the pipeline. A change of options makes a new version."""
+    """Options of the pipeline. A change of options makes a new version.
+
+    ``charset`` is the encoding that the upload declared for its text, as it was written. None: it declared none.
+    """
 
     chunking: ChunkingOptions = field(default_factory=ChunkingOptions)
     extraction: str = "rules"
+    charset: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

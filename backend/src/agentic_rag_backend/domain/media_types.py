@@ -23,6 +23,7 @@ EML = "message/rfc822"
 CSV = "text/csv"
 JSON = "application/json"
 JSONL = "application/x-ndjson"
+PYTHON = "text/x-python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Format:
 
 
 SOURCE_CODE: Mapping[str, Format] = {
-    "text/x-python": Format((".py", ".pyi"), ("text/x-script.python", "application/x-python"), "python"),
+    PYTHON: Format((".py", ".pyi"), ("text/x-script.python", "application/x-python"), "python"),
     "text/javascript": Format((".js", ".mjs", ".cjs", ".jsx"), ("application/javascript", "text/x-javascript"), "javascript"),
     "text/x-typescript": Format((".ts", ".tsx", ".mts", ".cts"), ("application/typescript",), "typescript"),
     "text/x-java": Format((".java",), ("text/x-java-source",), "java"),
@@ -106,6 +107,8 @@ _HTML = re.compile(
 )
 
 
+MAX_CHARSET_CHARACTERS = 80
+_CHARSET = re.compile(rf';[ \t]*charset[ \t]*=[ \t]*"?([^\s";]{{0,{MAX_CHARSET_CHARACTERS}}})', re.IGNORECASE)
 _AS_WRITTEN = frozenset({TEXT, MARKDOWN, CSV, JSONL, *SOURCE_CODE})
 
 
@@ -156,6 +159,12 @@ def contradiction(declared: str | None, file_name: str | None, head: bytes) -> s
     if found is None or named in {None, found}:
         return None
     return f"the file is {found} by its content, not {named} as its name or its declared type says; it is read as {found}"
+
+
+def charset_of(declared: str | None) -> str | None:
+    """Return the parameter ``charset`` of a declared media type, or None."""
+    found = _CHARSET.search(declared or "")
+    return found[1] or None if found else None
 
 
 def _given(declared: str | None, file_name: str | None) -> tuple[str, str]:

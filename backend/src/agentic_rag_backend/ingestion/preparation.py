@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
@@ -13,10 +14,14 @@ from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocu
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.model_calls import VersionRecord
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.jobs.runner import CANCELLED, Run, Stopped
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Enqueue, HandOn, ModelResultCatalogue, PreparedChunk
 
+MAX_WARNINGS = 20
+"""Warnings of a parser that are kept with the document."""
+MAX_WARNING_CHARACTERS = 300
 _PAGE_GROUPS = 8
 """Number of groups whose recorded results are looked up together."""
 
@@ -96,7 +101,7 @@ class Preparation:
             text=parsed.text,
             title=version.title,
             # The owner of a document uses null to remove a value that the file itself sets.
-            metadata={name: value for name, value in {**parsed.metadata, **version.metadata}.items() if value is not None},
+            metadata={name: value for name, value in {**_facts(parsed), **version.metadata}.items() if value is not None},
         )
         await run.progress("chunk", 0, 0)
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
@@ -149,6 +154,13 @@ class Preparation:
         hand_on = HandOn(run.job, self.enqueue_commit()) if last else None
         await self.documents.save_prepared(run.tenant, run.document_id, run.version, prepared, hand_on=hand_on)
         run.results_saved += 1
+
+
+def _facts(parsed: ParsedDocument) -> dict[str, Any]:
+    """Return the metadata that a file gives, with the first warnings of its parser."""
+    if not parsed.warnings:
+        return dict(parsed.metadata)
+    return {**parsed.metadata, "warnings": [each[:MAX_WARNING_CHARACTERS] for each in parsed.warnings[:MAX_WARNINGS]]}
 
 
 def _with_failures(prepared: Sequence[PreparedChunk], first: str, failures: Sequence[Failure]) -> Sequence[PreparedChunk]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentVersion, Failure, ProcessingOptions
-from agentic_rag_backend.domain.media_types import FORMATS, media_type_of
+from agentic_rag_backend.domain.media_types import FORMATS, charset_of, media_type_of
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound, PayloadTooLarge
 from agentic_rag_backend.ingestion.chunk_reading import ChunkedDocument, ChunkReader
@@ -47,7 +47,8 @@ class ChunkPreviews:
             UnreadableDocument: it is not of that type, or contains no text.
             InvalidRequest: the options are outside their limits.
         """
-        return await self._preview(tenant, content, media_type_of(media_type, file_name, content[:_SNIFFED_BYTES]), options)
+        found = media_type_of(media_type, file_name, content[:_SNIFFED_BYTES])
+        return await self._preview(tenant, content, found, ProcessingOptions(chunking=options, charset=charset_of(media_type)))
 
     async def of_document(self, tenant: TenantId, document_id: str, options: ChunkingOptions) -> Preview:
         """Return the chunks of a stored document: of its original, or of its text if the original was not kept.
@@ -61,13 +62,13 @@ class ChunkPreviews:
         version = await self.documents.version(tenant, document_id, number)
         if version.blob_key:
             original = await read_original(self.documents, self.blobs, tenant, document_id)
-            return await self._preview(tenant, original.content, original.media_type, options)
+            return await self._preview(tenant, original.content, original.media_type, replace(version.options, chunking=options))
         if not version.text:
             raise NotFound(f"document {document_id!r} has no text")
-        return await self._preview(tenant, version.text, version.media_type, options)
+        return await self._preview(tenant, version.text, version.media_type, replace(version.options, chunking=options))
 
-    async def _preview(self, tenant: TenantId, content: bytes | str, media_type: str, options: ChunkingOptions) -> Preview:
-        check_options(options)
+    async def _preview(self, tenant: TenantId, content: bytes | str, media_type: str, options: ProcessingOptions) -> Preview:
+        check_options(options.chunking)
         if len(content) > MAX_PREVIEW_BYTES:
             raise PayloadTooLarge(f"a document of a preview may have at most {MAX_PREVIEW_BYTES} bytes; it has {len(content)}")
         version = DocumentVersion(
@@ -77,11 +78,11 @@ class ChunkPreviews:
             content_hash="",
             media_type=media_type,
             blob_key="",
-            options=ProcessingOptions(chunking=options),
+            options=options,
             metadata={},
         )
         found = await self.chunks.read(require_tenant(tenant), version, content, waiting=True)
-        if options.strategy == "ast" and FORMATS[media_type].language is None:
+        if options.chunking.strategy == "ast" and FORMATS[media_type].language is None:
             reason = f"a document of type {media_type} is not source code; it was cut by 'recursive'"
             found = replace(found, failures=(*found.failures, Failure("chunk", "not_code", reason)))
-        return Preview(found, media_type, options)
+        return Preview(found, media_type, options.chunking)

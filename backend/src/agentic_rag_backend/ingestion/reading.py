@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, cast
 
 from agentic_rag_backend.domain.document import Chunk, DocumentVersion
@@ -14,11 +15,20 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What an upload says about its file. ``charset`` is the encoding that it declares for text."""
+
+    media_type: str
+    charset: str | None = None
+    file_name: str | None = None
+
+
 class Reader(Protocol):
     """Reads documents. All methods raise `UnsupportedMediaType`, and `UnreadableDocument` or its subclass `ResourceLimit`."""
 
-    async def check(self, tenant: TenantId, head: bytes, media_type: str, file_name: str | None, *, whole: bool) -> str:
-        """Check the beginning of a file, or all of it if ``whole``. Return the title of the document."""
+    async def check(self, tenant: TenantId, head: bytes, source: Source, *, whole: bool) -> tuple[str, tuple[str, ...]]:
+        """Check the beginning of a file, or all of it if ``whole``. Return the title of the document, and warnings."""
 
     async def read(
         self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
@@ -40,10 +50,11 @@ class IsolatedReader:
     def __init__(self, isolation: Isolation) -> None:
         self._isolation = isolation
 
-    async def check(self, tenant: TenantId, head: bytes, media_type: str, file_name: str | None, *, whole: bool) -> str:
-        """Check the beginning of a file. Return the title of the document."""
-        found = await self._isolation.call("check", head, media_type, file_name, whole, size_bytes=len(head), tenant=tenant)
-        return cast(str, found)
+    async def check(self, tenant: TenantId, head: bytes, source: Source, *, whole: bool) -> tuple[str, tuple[str, ...]]:
+        """Check the beginning of a file. Return the title of the document, and warnings."""
+        arguments = (head, source.media_type, source.charset, source.file_name, whole)
+        found = await self._isolation.call("check", *arguments, size_bytes=len(head), tenant=tenant)
+        return cast(tuple[str, tuple[str, ...]], found)
 
     async def read(
         self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
@@ -55,7 +66,7 @@ class IsolatedReader:
             content,
             version.media_type,
             owner,
-            version.options.chunking,
+            version.options,
             size_bytes=len(content),
             tenant=tenant if waiting else None,
         )
@@ -69,7 +80,7 @@ class IsolatedReader:
             "units",
             content,
             version.media_type,
-            version.options.chunking,
+            version.options,
             size_bytes=len(content),
             tenant=tenant if waiting else None,
         )

@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, 
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, short_text
-from agentic_rag_backend.domain.media_types import media_type_of
+from agentic_rag_backend.domain.media_types import charset_of, contradiction, media_type_of
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import (
     AgenticRagError,
@@ -37,7 +37,7 @@ from agentic_rag_backend.ingestion.mirroring import mirror
 from agentic_rag_backend.ingestion.model_calls import DocumentModel
 from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.preparation import Preparation
-from agentic_rag_backend.ingestion.reading import Reader
+from agentic_rag_backend.ingestion.reading import Reader, Source
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
 from agentic_rag_backend.jobs.outbox import Handler, Relay
@@ -203,10 +203,10 @@ class IngestionService:
             PreconditionFailed: the document that has the key has another revision, or does not exist.
         """
         require_tenant(tenant)
-        submission = await self._checked(tenant, upload)
+        submission, warnings = await self._checked(tenant, upload)
         # If the caller disconnects, neither an original without its row nor a row without its original may remain.
         submitted = await asyncio.shield(self._record(tenant, submission, upload.content))
-        return await self._delivered(tenant, submitted)
+        return replace(await self._delivered(tenant, submitted), warnings=warnings)
 
     async def update(
         self,
@@ -353,7 +353,8 @@ class IngestionService:
     def _handed_on(self, run: Run) -> None:
         self._batches.add(run.tenant, run.job.id, run.job.attempt)
 
-    async def _checked(self, tenant: TenantId, upload: Upload) -> Submission:
+    async def _checked(self, tenant: TenantId, upload: Upload) -> tuple[Submission, tuple[str, ...]]:
+        """Return the submission of an upload, and warnings about it."""
         size, most = len(upload.content), self._options.max_upload_mb * 1024 * 1024
         if size > most:
             raise PayloadTooLarge(
@@ -365,14 +366,17 @@ class IngestionService:
             raise InvalidRequest(f"extraction {upload.options.extraction!r} is not known; known are {', '.join(EXTRACTIONS)}")
         check_options(upload.options.chunking)
         plain = metadata.checked(upload.metadata)
-        media_type = media_type_of(upload.media_type, upload.file_name, upload.content[:SNIFFED_BYTES])
+        sniffed = upload.content[:SNIFFED_BYTES]
+        media_type = media_type_of(upload.media_type, upload.file_name, sniffed)
+        source = Source(media_type, charset_of(upload.media_type), upload.file_name)
         whole = size <= CHECKED_BYTES
         head = upload.content if whole else upload.content[:CHECKED_BYTES]
-        own_title = await self._reader.check(tenant, head, media_type, upload.file_name, whole=whole)
+        own_title, warnings = await self._reader.check(tenant, head, source, whole=whole)
+        differs = contradiction(upload.media_type, upload.file_name, sniffed)
         small = size <= HASHED_IN_LOOP_BYTES
         digest = content_hash(upload.content) if small else await asyncio.to_thread(content_hash, upload.content)
         document_id = str(uuid.uuid4())
-        return Submission(
+        submission = Submission(
             document_id=document_id,
             key=key or digest,
             title=title or own_title,
@@ -382,9 +386,10 @@ class IngestionService:
             # Unique to this submission, so that removing it never removes another submission's original.
             blob_key=f"{document_id}/original",
             metadata=plain,
-            options=upload.options,
+            options=replace(upload.options, charset=source.charset),
             expected=upload.expected,
         )
+        return submission, ((differs, *warnings) if differs else warnings)
 
 
 def _deletion(catalogue: Catalogue, graph: GraphStore, *, blobs: BlobStore, facts: FactPoints, embedder: Embedder) -> Deletion:

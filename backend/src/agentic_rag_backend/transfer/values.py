@@ -19,7 +19,7 @@ from agentic_rag_backend.domain.limits import (
     printable_name,
     short_text,
 )
-from agentic_rag_backend.domain.media_types import FORMATS
+from agentic_rag_backend.domain.media_types import FORMATS, MAX_CHARSET_CHARACTERS
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion import metadata
 from agentic_rag_backend.ingestion.chunking.registry import KNOWN, SIZES, check_options
@@ -93,6 +93,8 @@ def _processing(value: ProcessingOptions) -> ProcessingOptions:
         if given not in known:
             raise _refuse(f"the chunking {field} is not known; known are {', '.join(known)}")
     check_options(value.chunking)
+    if len(value.charset or "") > MAX_CHARSET_CHARACTERS:
+        raise _refuse(f"a charset has at most {MAX_CHARSET_CHARACTERS} characters")
     return value
 
 

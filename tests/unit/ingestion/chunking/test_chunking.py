@@ -32,7 +32,7 @@ def chunk(parsed: ParsedDocument, options: ChunkingOptions = OPTIONS, *, version
 
 
 def markdown(text: str) -> ParsedDocument:
-    return MarkdownParser().parse(text.encode())
+    return MarkdownParser().parse(text)
 
 
 def check_invariants(text: str, chunks: list[Chunk], options: ChunkingOptions) -> None:

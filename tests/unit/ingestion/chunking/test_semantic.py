@@ -55,7 +55,7 @@ def test_distances_are_of_two_sentences_on_each_side() -> None:
 
 def test_a_heading_stays_with_its_sentence_and_rows_stay_whole() -> None:
     rows = "\n".join(f"| Person {number} | C{number} |" for number in range(40))
-    parsed = MarkdownParser().parse(f"# Ships\n\n{SHIPS}\n\n# Staff\n\n| Name | Room |\n|---|---|\n{rows}".encode())
+    parsed = MarkdownParser().parse(f"# Ships\n\n{SHIPS}\n\n# Staff\n\n| Name | Room |\n|---|---|\n{rows}")
     units, pieces = cut(parsed, ChunkingOptions("semantic", 60, 0))
     assert parsed.text[units[0].start : units[0].end] == "# Ships\n\nThe ship sailed from the harbour."
     table = [piece for piece in pieces if piece.header]

@@ -19,7 +19,7 @@ ROWS = "\n".join(["| Name | Room |", "|---|---|", *(f"| Person {number:03} | C{n
 
 
 def chunked(parsed: ParsedDocument | str, strategy: str, size: int = 120, overlap: int = 0, unit: str = "tokens") -> list[Chunk]:
-    document = MarkdownParser().parse(parsed.encode()) if isinstance(parsed, str) else parsed
+    document = MarkdownParser().parse(parsed) if isinstance(parsed, str) else parsed
     options = ChunkingOptions(strategy, size, overlap, unit)
     return chunks_of(TenantId("t_" + "1" * 32), "d", 1, document, options, tokenizer=TOKENIZER)
 

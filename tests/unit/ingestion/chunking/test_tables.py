@@ -26,7 +26,7 @@ MARKUP = f"<table><tr><th>Name</th><th>Room</th></tr>{CELLS}</table>"
 
 
 def chunked(text: str, options: ChunkingOptions | None = None) -> list[Chunk]:
-    parsed = MarkdownParser().parse(text.encode())
+    parsed = MarkdownParser().parse(text)
     return chunks_of(TENANT, "d", 1, parsed, options or ChunkingOptions(), tokenizer=TOKENIZER)
 
 

@@ -12,11 +12,10 @@ from agentic_rag_backend.domain.media_types import CSV, DOCX, EPUB, HTML, MARKDO
 from agentic_rag_backend.errors import InvalidRequest, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion import metadata
 from agentic_rag_backend.ingestion.parsing.base import Preview
-from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
+from agentic_rag_backend.ingestion.parsing.markdown import headings_of
 from agentic_rag_backend.ingestion.parsing.registry import parser_of, title_of
-from agentic_rag_backend.ingestion.parsing.text import TextParser
 
-TEXT_PARSER, MARKDOWN_PARSER = TextParser(), MarkdownParser()
+TEXT_PARSER, MARKDOWN_PARSER = parser_of(TEXT), parser_of(MARKDOWN)
 
 
 @pytest.mark.parametrize(
@@ -41,10 +40,11 @@ def test_line_ends_and_nul_are_normalised() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"good \xe4 bad", r"0xe4 at offset 5"),
-        (codecs.BOM_UTF8 + b"ab\xff", r"offset 5"),
+        (codecs.BOM_UTF8 + b"ab\xff", r"1 of its 3 characters are not valid utf-8 \(limit 10%\); the first one is 0xff"),
         (bytes(range(1, 9)) * 40, "control characters"),
-        ("text".encode("utf-16-le") * 9, "control characters"),
+        (b"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x0e\x0f\x10 binary", "control characters"),
+        (b"\x01\x00\x00\x00\x02\x00\x00\x00" * 40, "control characters"),
+        (bytes(range(256)) * 40, r"not utf-8 \(byte 0x80 at offset 128\), and no other encoding fits"),
         (b"", "no text"),
         (b" \n\t ", "no text"),
         ("\u200b \ufeff".encode(), "no text"),

@@ -162,10 +162,12 @@ class SubmittedView(View):
     unchanged: bool = False
     file: str | None = None
     error: dict[str, Any] | None = None
-    warnings: list[str] = Field(default=[], description="such as: the content shows another type than the name")
+    warnings: list[str] = Field(
+        default=[], description="such as: the content shows another type than the name, or the encoding was detected"
+    )
 
     @classmethod
-    def of(cls, submitted: Submitted, *, file: str | None = None, warnings: Sequence[str] = ()) -> SubmittedView:
+    def of(cls, submitted: Submitted, *, file: str | None = None) -> SubmittedView:
         """Return the view of a submission."""
         return cls(
             document_id=submitted.document.id,
@@ -173,7 +175,7 @@ class SubmittedView(View):
             state="unchanged" if submitted.unchanged else submitted.document.state.value,
             unchanged=submitted.unchanged,
             file=file,
-            warnings=list(warnings),
+            warnings=list(submitted.warnings),
         )
 
 

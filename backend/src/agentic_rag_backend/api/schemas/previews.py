@@ -81,6 +81,7 @@ class PreviewView(View):
     count: int = Field(description="number of chunks")
     size_tokens: int = Field(description="tokens of all chunks; an overlap counts in both")
     chunks: list[PreviewedChunk] = Field(description="the first `limit` chunks in reading order")
+    warnings: list[str] = Field(description="how the text may differ from the file, such as: the encoding was detected")
     failures: list[FailureView] = Field(description="what could not be done as asked, such as a strategy whose model failed")
     usage: UsageView = Field(description="calls and tokens of the language model")
 
@@ -95,6 +96,7 @@ class PreviewView(View):
             count=len(document.chunks),
             size_tokens=sum(chunk.size_tokens for chunk in document.chunks),
             chunks=[PreviewedChunk.of(chunk) for chunk in document.chunks[:limit]],
+            warnings=list(document.parsed.warnings),
             failures=[FailureView.of(failure) for failure in document.failures],
             usage=UsageView.model_validate(document.usage),
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
+from agentic_rag_backend.domain.document import Chunk, ProcessingOptions
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.domain.media_types import FORMATS
@@ -28,35 +28,38 @@ class WorkerResources:
     extractor: RuleExtractor = field(default_factory=RuleExtractor)
 
 
-def check(_: WorkerResources, head: bytes, media_type: str, file_name: str | None, whole: bool) -> str:
-    """Check the beginning of a file, or all of it if ``whole``. Return the title of the document."""
-    return title_of(parser_of(media_type).check(head, whole=whole), file_name)
+def check(
+    _: WorkerResources, head: bytes, media_type: str, charset: str | None, file_name: str | None, whole: bool
+) -> tuple[str, tuple[str, ...]]:
+    """Check the beginning of a file, or all of it if ``whole``. Return the title of the document, and warnings."""
+    found = parser_of(media_type, charset).check(head, whole=whole)
+    return title_of(found, file_name), found.warnings
 
 
 def read(
-    resources: WorkerResources, content: bytes | str, media_type: str, owner: tuple[str, str, int], options: ChunkingOptions
+    resources: WorkerResources, content: bytes | str, media_type: str, owner: tuple[str, str, int], options: ProcessingOptions
 ) -> tuple[ParsedDocument, list[Chunk]]:
     """Return a document's text and its chunks. ``owner`` is its tenant, id and version.
 
     ``content`` is the original, or the text that was made from it before (a str).
     """
     tenant, document_id, version = owner
-    parsed = _parsed(content, media_type)
-    chunks = chunks_of(TenantId(tenant), document_id, version, parsed, options, tokenizer=resources.tokenizer)
-    return ParsedDocument(text=parsed.text, title=parsed.title, metadata=dict(parsed.metadata)), chunks
+    parsed = _parsed(content, media_type, options)
+    chunks = chunks_of(TenantId(tenant), document_id, version, parsed, options.chunking, tokenizer=resources.tokenizer)
+    return replace(parsed, metadata=dict(parsed.metadata), headings=(), regions=()), chunks
 
 
 def units(
-    resources: WorkerResources, content: bytes | str, media_type: str, options: ChunkingOptions
+    resources: WorkerResources, content: bytes | str, media_type: str, options: ProcessingOptions
 ) -> tuple[ParsedDocument, list[Piece]]:
     """Return a document and its sentences and rows, for strategies that decide outside of this process how to join them."""
-    parsed = _parsed(content, media_type)
-    found = list(units_of(parsed, options, resources.tokenizer))
+    parsed = _parsed(content, media_type, options)
+    found = list(units_of(parsed, options.chunking, resources.tokenizer))
     return replace(parsed, metadata=dict(parsed.metadata), headings=()), found
 
 
-def _parsed(content: bytes | str, media_type: str) -> ParsedDocument:
-    parser = parser_of(media_type)
+def _parsed(content: bytes | str, media_type: str, options: ProcessingOptions) -> ParsedDocument:
+    parser = parser_of(media_type, options.charset)
     parsed = parser.restore(content) if isinstance(content, str) else parser.parse(content)
     return replace(parsed, language=FORMATS[media_type].language)
 

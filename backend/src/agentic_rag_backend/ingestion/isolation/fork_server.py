@@ -23,7 +23,7 @@ import sys
 import termios
 from pathlib import Path
 
-from agentic_rag_backend.domain.document import ChunkingOptions
+from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.ingestion.isolation import worker
 from agentic_rag_backend.ingestion.isolation.calls import WorkerResources, extract, read
 from agentic_rag_backend.ingestion.parsing import registry
@@ -124,7 +124,7 @@ def _warm(resources: WorkerResources) -> None:
     """Run each call once, so that modules and data are loaded here and shared by every worker."""
     owner = ("t_" + "0" * 32, "warm", 1)
     _, chunks = read(
-        resources, b"# Warm\n\nThe first call of Ada Lovelace in London.\n", "text/markdown", owner, ChunkingOptions()
+        resources, b"# Warm\n\nThe first call of Ada Lovelace in London.\n", "text/markdown", owner, ProcessingOptions()
     )
     extract(resources, "Warm", chunks)
 

@@ -24,7 +24,8 @@ class ParsedDocument:
 
     ``title`` is the one the file gives itself, or None. ``metadata`` holds JSON scalars and lists of them. ``regions`` are the
     places of the text in the file, in order and without overlap; empty if the file has no pages, sheets or boxes. ``language`` is
-    the programming language of source code, as `domain.media_types.Format` names it, otherwise None.
+    the programming language of source code, as `domain.media_types.Format` names it, otherwise None. ``warnings`` tell the owner
+    how the text may differ from the file.
     """
 
     text: str
@@ -33,6 +34,7 @@ class ParsedDocument:
     headings: tuple[Heading, ...] = ()
     regions: tuple[Region, ...] = ()
     language: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Preview:
 
     title: str | None
     text: str
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,3 +88,16 @@ class Parser(Protocol):
 
     def restore(self, text: str) -> ParsedDocument:
         """Return the parsed document whose stored text is ``text``, without title and metadata, for files that were not kept."""
+
+
+class TextParser(Protocol):
+    """`Parser` of files that are text: `encodings.parser` decodes them first."""
+
+    def check(self, head: str, *, whole: bool) -> Preview:
+        """See `Parser.check`."""
+
+    def parse(self, text: str) -> ParsedDocument:
+        """See `Parser.parse`."""
+
+    def restore(self, text: str) -> ParsedDocument:
+        """See `Parser.restore`."""

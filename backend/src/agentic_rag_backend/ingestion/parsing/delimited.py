@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.parsing.text import TextParser, decode
+from agentic_rag_backend.ingestion.parsing.text import PlainTextParser
 
 _BEFORE_QUOTES = frozenset(",;\t\n")
 
 
-class DelimitedParser(TextParser):
+class DelimitedParser(PlainTextParser):
     """Parser of CSV and TSV (RFC 4180). The document is the whole table; line breaks within quoted values become spaces."""
 
-    def parse(self, content: bytes) -> ParsedDocument:
-        """Return the text of ``content``."""
-        return ParsedDocument(text=_on_one_line_each(decode(content)))
+    def parse(self, text: str) -> ParsedDocument:
+        """Return ``text`` with a record a line."""
+        return ParsedDocument(text=_on_one_line_each(text))
 
 
 def _on_one_line_each(text: str) -> str:

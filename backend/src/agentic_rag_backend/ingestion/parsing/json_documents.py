@@ -9,7 +9,6 @@ from typing import Any
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
-from agentic_rag_backend.ingestion.parsing.text import decode
 
 MAX_DEPTH = 64
 """Levels of lists and objects within each other."""
@@ -28,14 +27,13 @@ class _Number(str):
 class JsonParser:
     """Parser of JSON (RFC 8259)."""
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
-        """Decode the beginning; parse it if it is the whole file."""
-        text = decode(head, partial=not whole)
-        return Preview(title=_title(_loaded(text)) if whole else None, text=text)
+    def check(self, head: str, *, whole: bool) -> Preview:
+        """Parse the beginning if it is the whole file."""
+        return Preview(title=_title(_loaded(head)) if whole else None, text=head)
 
-    def parse(self, content: bytes) -> ParsedDocument:
+    def parse(self, text: str) -> ParsedDocument:
         """Return the values of the file as text."""
-        value = _loaded(decode(content))
+        value = _loaded(text)
         builder = TextBuilder()
         _write(builder, value)
         return builder.build(title=_title(value))
@@ -48,17 +46,16 @@ class JsonParser:
 class JsonLinesParser(JsonParser):
     """Parser of JSON Lines: each line is a JSON value."""
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
-        """Decode the beginning, and parse its first line."""
-        text = decode(head, partial=not whole)
-        lines = [line for line in text.split("\n") if line.strip()]
+    def check(self, head: str, *, whole: bool) -> Preview:
+        """Parse the first line."""
+        lines = [line for line in head.split("\n") if line.strip()]
         if whole or len(lines) > 1:
             _loaded(lines[0], line=1)
-        return Preview(title=None, text=text)
+        return Preview(title=None, text=head)
 
-    def parse(self, content: bytes) -> ParsedDocument:
+    def parse(self, text: str) -> ParsedDocument:
         """Return the values of all lines as text."""
-        lines = enumerate(decode(content).split("\n"), 1)
+        lines = enumerate(text.split("\n"), 1)
         values = [_loaded(line, line=number) for number, line in lines if line.strip()]
         builder = TextBuilder()
         _write(builder, values)

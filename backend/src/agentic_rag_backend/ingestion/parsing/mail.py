@@ -5,7 +5,7 @@ from __future__ import annotations
 import email
 import email.policy
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.message import EmailMessage, MIMEPart
 from pathlib import PurePath
 from typing import Any, cast
@@ -31,11 +31,13 @@ _BODIES = ("plain", "html")
 
 @dataclass(slots=True)
 class _Limits:
-    """What may still be read."""
+    """What may still be read, and warnings about what was read."""
 
     attachments: int = MAX_ATTACHMENTS
     attached_bytes: int = MAX_ATTACHED_BYTES
     parts: int = field(default_factory=lambda: MAX_PARTS)
+    warnings: list[str] = field(default_factory=list)
+    """Warnings about the parts that were read."""
 
 
 class MailParser:
@@ -50,10 +52,10 @@ class MailParser:
     def parse(self, content: bytes) -> ParsedDocument:
         """Return headers, text and attachments."""
         message = _message(content)
-        builder = TextBuilder()
-        _write(builder, message, _Limits(), depth=0)
+        builder, limits = TextBuilder(), _Limits()
+        _write(builder, message, limits, depth=0)
         found = {name.lower(): value for name, value in _headers(message).items()}
-        return builder.build(title=_subject(message), metadata=found)
+        return replace(builder.build(title=_subject(message), metadata=found), warnings=tuple(limits.warnings))
 
     def restore(self, text: str) -> ParsedDocument:
         """Return ``text``; headers are part of it."""
@@ -110,7 +112,7 @@ def _write(builder: TextBuilder, message: EmailMessage, limits: _Limits, *, dept
     parts = list(_parts(message, limits))
     body = next((part for kind in _BODIES for part in parts if _is_body(part, kind)), None)
     if body is not None:
-        _include(builder, body.get_content_type(), None, _content(body), level=1)
+        _include(builder, body, None, _content(body), limits)
     for part in parts:
         # Further texts without a name are the same text in another form, or signatures of lists.
         if part is not body and (part.get_filename() or part.is_attachment() or part.get_content_type() == EML):
@@ -156,32 +158,31 @@ def _attach(builder: TextBuilder, part: MIMEPart, limits: _Limits, *, depth: int
     if limits.attached_bytes < 0:
         builder.paragraph(f"Not read: the attachments have more than {MAX_ATTACHED_BYTES // 1024 // 1024} MiB")
         return
-    _include(builder, part.get_content_type(), name, content, level=2)
+    _include(builder, part, name, content, limits)
 
 
-def _include(builder: TextBuilder, declared: str, name: str | None, content: bytes, *, level: int) -> None:
-    """Add the text that a parser makes of ``content``, or the reason why there is none."""
+def _include(builder: TextBuilder, part: MIMEPart, name: str | None, content: bytes, limits: _Limits) -> None:
+    """Add the text that a parser makes of ``content``, or the reason why there is none. ``name`` is None for the body."""
     from agentic_rag_backend.ingestion.parsing.registry import parser_of  # which imports this module by its name
 
     try:
-        media_type = media_type_of(declared, name, content[: 1024 * 1024])
+        media_type = media_type_of(part.get_content_type(), name, content[: 1024 * 1024])
         if name is None:
             media_type = HTML if media_type == HTML else TEXT
-        builder.document(parser_of(media_type).parse(content), level=level)
+        parsed = parser_of(media_type, part.get_content_charset()).parse(content)
+        builder.document(parsed, level=1 if name is None else 2)
+        limits.warnings += [each if name is None else f"attachment {name}: {each}" for each in parsed.warnings]
     except AgenticRagError as error:
         if name is not None:
             builder.paragraph(f"Not read: {error.message}")
 
 
 def _content(part: MIMEPart) -> bytes:
-    """Return the decoded bytes of a part; text as UTF-8."""
+    """Return the bytes of a part, as the sender attached them."""
     try:
-        content = part.get_content()
-    except (ValueError, LookupError, KeyError, AttributeError, TypeError):
-        raw = part.get_payload(decode=True)
-        content = raw if isinstance(raw, bytes) else b""
-    if isinstance(content, str):
-        return content.encode("utf-8", errors="replace")
+        content = part.get_payload(decode=True)
+    except (ValueError, LookupError, AttributeError, TypeError):
+        return b""
     return content if isinstance(content, bytes) else b""
 
 

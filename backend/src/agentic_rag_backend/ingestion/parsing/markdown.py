@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.front_matter import FrontMatter, split_front_matter
-from agentic_rag_backend.ingestion.parsing.text import decode
 
 MAX_HEADING_CHARACTERS = 200
 
@@ -26,14 +25,14 @@ _MARKS = re.compile(r"\*{1,3}|`+|(?<!\w)_{1,3}|_{1,3}(?!\w)")
 class MarkdownParser:
     """Parser of Markdown. The title is that of the front matter, or the first heading."""
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
+    def check(self, head: str, *, whole: bool) -> Preview:
         """Read the front matter, and the beginning up to the first heading."""
-        front, text = _split(head, whole=whole)
+        front, text = _split(head)
         return Preview(title=_title(front, next(headings_of(text), None)), text=text)
 
-    def parse(self, content: bytes) -> ParsedDocument:
+    def parse(self, text: str) -> ParsedDocument:
         """Return the text after the front matter, unchanged, with its headings."""
-        front, text = _split(content, whole=True)
+        front, text = _split(text)
         headings = tuple(headings_of(text))
         title = _title(front, headings[0] if headings else None)
         return ParsedDocument(text=text, title=title, metadata=front.fields, headings=headings)
@@ -43,8 +42,8 @@ class MarkdownParser:
         return ParsedDocument(text=text, headings=tuple(headings_of(text)))
 
 
-def _split(content: bytes, *, whole: bool) -> tuple[FrontMatter, str]:
-    front, text = split_front_matter(decode(content, partial=not whole))
+def _split(text: str) -> tuple[FrontMatter, str]:
+    front, text = split_front_matter(text)
     if not text.strip():
         raise UnreadableDocument("the document contains no text except its front matter")
     return front, text

@@ -28,10 +28,11 @@ from agentic_rag_backend.domain.media_types import (
     unsupported,
 )
 from agentic_rag_backend.errors import UnsupportedMediaType
-from agentic_rag_backend.ingestion.parsing.base import Parser, Preview, Renderer
+from agentic_rag_backend.ingestion.parsing.base import Parser, Preview, Renderer, TextParser
+from agentic_rag_backend.ingestion.parsing.encodings.parser import DecodingParser
 
 PARSERS: Mapping[str, str] = {
-    TEXT: "text:TextParser",
+    TEXT: "text:PlainTextParser",
     MARKDOWN: "markdown:MarkdownParser",
     HTML: "html.parser:HtmlParser",
     CSV: "delimited:DelimitedParser",
@@ -48,6 +49,8 @@ PARSERS: Mapping[str, str] = {
     **{media_type: f"code.parser:CodeParser:{each.language}" for media_type, each in SOURCE_CODE.items()},
 }
 """The module, class and arguments of each parser. The first document of a type imports it: some libraries are large."""
+_TEXTS = frozenset({TEXT, MARKDOWN, HTML, CSV, JSON, JSONL, *SOURCE_CODE})
+"""Formats that are text. Their parsers are `TextParser`s."""
 RENDERERS: Mapping[str, str] = {PDF: "pdf.rendering:PdfRenderer"}
 """The module and class of each renderer."""
 _NUMBERS: Mapping[str, int] = {media_type: number for number, media_type in enumerate(PARSERS)}
@@ -56,15 +59,18 @@ _UNTITLED = "Untitled document"
 _LINE_AS_TITLE_CHARACTERS = 80
 
 
-def parser_of(media_type: str) -> Parser:
+def parser_of(media_type: str, charset: str | None = None) -> Parser:
     """Return the parser of ``media_type``, a key of `domain.media_types.FORMATS`.
+
+    ``charset`` is the one that the upload declares; it applies to formats that are text.
 
     Raises:
         UnsupportedMediaType: there is none.
     """
     if media_type not in PARSERS:
         raise unsupported(media_type)
-    return cast(Parser, _loaded(PARSERS[media_type]))
+    parser = _loaded(PARSERS[media_type])
+    return DecodingParser(cast(TextParser, parser), media_type, charset) if media_type in _TEXTS else cast(Parser, parser)
 
 
 def renderer_of(media_type: str) -> Renderer:

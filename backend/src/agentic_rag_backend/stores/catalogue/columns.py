@@ -99,7 +99,8 @@ def options_to_json(options: ProcessingOptions) -> dict[str, Any]:
 
 def options_from_json(value: Mapping[str, Any]) -> ProcessingOptions:
     """Return the options that `options_to_json` encoded."""
-    return ProcessingOptions(chunking=ChunkingOptions(**value["chunking"]), extraction=value["extraction"])
+    chunking = ChunkingOptions(**value["chunking"])
+    return ProcessingOptions(chunking=chunking, extraction=value["extraction"], charset=value.get("charset"))
 
 
 def failures_from_json(value: list[dict[str, Any]]) -> tuple[Failure, ...]:

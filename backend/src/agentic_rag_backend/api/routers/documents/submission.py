@@ -25,10 +25,9 @@ from agentic_rag_backend.api.schemas.documents import (
 )
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.document import ProcessingOptions
-from agentic_rag_backend.domain.media_types import contradiction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
-from agentic_rag_backend.ingestion.service import SNIFFED_BYTES, Upload
+from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.stores.catalogue.base import Expected
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
@@ -158,8 +157,7 @@ async def _submit_one(services: Container, tenant: TenantId, upload: Upload, *, 
         )
     if alone is not None:
         tag(alone, submitted.document)
-    warning = contradiction(upload.media_type, upload.file_name, upload.content[:SNIFFED_BYTES])
-    return SubmittedView.of(submitted, file=upload.file_name, warnings=[warning] if warning else [])
+    return SubmittedView.of(submitted, file=upload.file_name)
 
 
 def _metadata(form: FormData) -> dict[str, Any]:

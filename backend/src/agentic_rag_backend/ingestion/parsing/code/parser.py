@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument
 from agentic_rag_backend.ingestion.parsing.code.definitions import definitions
-from agentic_rag_backend.ingestion.parsing.text import TextParser, decode
+from agentic_rag_backend.ingestion.parsing.text import PlainTextParser
 
 
-class CodeParser(TextParser):
+class CodeParser(PlainTextParser):
     """Parser of source code in ``language``, a key of `languages.LANGUAGES`."""
 
     def __init__(self, language: str) -> None:
         self._language = language
 
-    def parse(self, content: bytes) -> ParsedDocument:
-        """Return the text of ``content`` with its structure."""
-        return self.restore(decode(content))
+    def parse(self, text: str) -> ParsedDocument:
+        """Return ``text`` with its structure."""
+        return self.restore(text)
 
     def restore(self, text: str) -> ParsedDocument:
         """Return ``text`` with its structure: the text is the file."""

@@ -80,6 +80,8 @@ class Submitted:
     unchanged: bool
     in_search: bool = False
     """Whether search already uses the new title and metadata, filters included. The caller that delivers them sets this."""
+    warnings: tuple[str, ...] = ()
+    """What the owner should know about the upload. The caller that checks it sets this."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,138 @@
+"""Decoding: bytes to text, by a byte order mark, a declaration, UTF-8, or detection, in this order."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentic_rag_backend.errors import UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.encodings.detection import detected
+from agentic_rag_backend.ingestion.parsing.encodings.names import ENCODINGS, UTF8, Encoding, encoding_named
+
+MAX_CONTROL_SHARE = 0.1
+"""Largest share of control characters in a text. Prose has none."""
+STRAY_CONTROLS = 8
+"""Number of control characters that any text may contain."""
+MAX_REPLACED_SHARE = 0.1
+"""Largest share of characters that could not be decoded."""
+REPLACEMENT = "\ufffd"
+
+# The longer marks first: UTF-32's begins with UTF-16's.
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, ENCODINGS[UTF8]),
+    (codecs.BOM_UTF32_LE, ENCODINGS["utf-32le"]),
+    (codecs.BOM_UTF32_BE, ENCODINGS["utf-32be"]),
+    (codecs.BOM_UTF16_LE, ENCODINGS["utf-16le"]),
+    (codecs.BOM_UTF16_BE, ENCODINGS["utf-16be"]),
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f]")
+_SAMPLE_CHARACTERS = 65_536
+_VISIBLE = re.compile(r"[^\s\u00ad\u200b-\u200d\u2060\ufeff\ufffd]")
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    r"""A text without NUL, lines ended by ``\n``, with the name of its encoding and what its owner should know about it."""
+
+    text: str
+    encoding: str = UTF8
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A charset that was declared, and who declared it, such as "the upload"."""
+
+    charset: str
+    by: str
+
+
+class _Unfit(Exception):
+    """The bytes are no text in this encoding; the message is the reason."""
+
+
+def decode(content: bytes, declared: Sequence[Declaration] = (), *, partial: bool = False) -> Decoded:
+    """Return the text of ``content``, or of the beginning of a file if ``partial``.
+
+    A byte order mark is believed before every declaration, and an earlier declaration before a later one. A declaration that does
+    not fit the bytes is reported as a warning. Bytes that are invalid in the chosen encoding become U+FFFD, if there are few.
+
+    Raises:
+        UnreadableDocument: the bytes are no text in any encoding, or hold nothing to read.
+    """
+    mark, marked = next(((mark, each) for mark, each in _BYTE_ORDER_MARKS if content.startswith(mark)), (b"", None))
+    if marked is not None:
+        return _lenient(content[len(mark) :], marked, (), partial=partial)
+    warnings: list[str] = []
+    for each in declared:
+        encoding = encoding_named(each.charset)
+        if encoding is None:
+            warnings.append(f"{each.by} declares the charset {each.charset[:40]!r}, which is not known")
+            continue
+        try:
+            text = _strict(content, encoding, partial=partial)
+        except _Unfit as problem:
+            warnings.append(f"the text is not {encoding.name}, as {each.by} declares: {problem}")
+        else:
+            return Decoded(_readable(text), encoding.name, tuple(warnings))
+    try:
+        return Decoded(_readable(_strict(content, ENCODINGS[UTF8], partial=partial)), UTF8, tuple(warnings))
+    except _Unfit as problem:
+        found = detected(content)
+        if found is None:
+            raise UnreadableDocument(f"the file is not text: it is not {UTF8} ({problem}), and no other encoding fits") from None
+    if found.name != UTF8:
+        warnings.append(f"the text is read as {found.name}, which was detected")
+    return _lenient(content, found, warnings, partial=partial)
+
+
+def _lenient(content: bytes, encoding: Encoding, warnings: Sequence[str], *, partial: bool) -> Decoded:
+    """Decode, replacing invalid bytes, with a warning."""
+    try:
+        text, replaced = _decoded(content, encoding, "strict", partial=partial), 0
+    except UnicodeDecodeError as error:
+        text = _decoded(content, encoding, "replace", partial=partial)
+        replaced = text.count(REPLACEMENT)
+        first = f"the first one is 0x{content[error.start]:02x} at offset {error.start}"
+        if replaced > MAX_REPLACED_SHARE * len(text):
+            raise UnreadableDocument(
+                f"the file is not text: {replaced} of its {len(text)} characters are not valid {encoding.name} "
+                f"(limit {MAX_REPLACED_SHARE:.0%}); {first}"
+            ) from None
+        count = f"{replaced} characters are" if replaced > 1 else "one character is"
+        warnings = (*warnings, f"{count} not valid {encoding.name} and became U+FFFD; {first}")
+    if problem := _controls(text):
+        raise UnreadableDocument(f"the file is not text: {problem}")
+    return Decoded(_readable(text), encoding.name, tuple(warnings))
+
+
+def _strict(content: bytes, encoding: Encoding, *, partial: bool) -> str:
+    try:
+        text = _decoded(content, encoding, "strict", partial=partial)
+    except UnicodeDecodeError as error:
+        raise _Unfit(f"byte 0x{content[error.start]:02x} at offset {error.start}") from None
+    if problem := _controls(text):
+        raise _Unfit(problem)
+    return text
+
+
+def _decoded(content: bytes, encoding: Encoding, errors: str, *, partial: bool) -> str:
+    return codecs.getincrementaldecoder(encoding.codec)(errors).decode(content, final=not partial)
+
+
+def _controls(text: str) -> str | None:
+    """Return the problem of a text with many control characters in its beginning."""
+    sample = text[:_SAMPLE_CHARACTERS]
+    controls = len(_CONTROL.findall(sample))
+    if controls <= max(STRAY_CONTROLS, MAX_CONTROL_SHARE * len(sample)):
+        return None
+    return f"{controls} of its first {len(sample)} characters are control characters (limit {MAX_CONTROL_SHARE:.0%})"
+
+
+def _readable(text: str) -> str:
+    text = text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
+    if not _VISIBLE.search(text):
+        raise UnreadableDocument("the document contains no text")
+    return text
