@@ -19,9 +19,9 @@ from agentic_rag_backend.jobs.runner import CANCELLED, Run, Stopped
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Enqueue, HandOn, ModelResultCatalogue, PreparedChunk
 
-MAX_WARNINGS = 20
-"""Warnings of a parser that are kept with the document."""
-MAX_WARNING_CHARACTERS = 300
+MAX_WARNINGS = 10
+"""Warnings of a parser that are kept with the document. They leave most of the metadata's 8,192 bytes to its owner."""
+MAX_WARNING_CHARACTERS = 200
 _PAGE_GROUPS = 8
 """Number of groups whose recorded results are looked up together."""
 
@@ -160,7 +160,12 @@ def _facts(parsed: ParsedDocument) -> dict[str, Any]:
     """Return the metadata that a file gives, with the first warnings of its parser."""
     if not parsed.warnings:
         return dict(parsed.metadata)
-    return {**parsed.metadata, "warnings": [each[:MAX_WARNING_CHARACTERS] for each in parsed.warnings[:MAX_WARNINGS]]}
+    shown = [
+        each if len(each) <= MAX_WARNING_CHARACTERS else f"{each[: MAX_WARNING_CHARACTERS - 1]}…" for each in parsed.warnings
+    ]
+    if len(shown) > MAX_WARNINGS:
+        shown[MAX_WARNINGS - 1 :] = [f"{len(shown) - MAX_WARNINGS + 1} more warnings are not kept"]
+    return {**parsed.metadata, "warnings": shown}
 
 
 def _with_failures(prepared: Sequence[PreparedChunk], first: str, failures: Sequence[Failure]) -> Sequence[PreparedChunk]:

@@ -48,6 +48,7 @@ def test_readable_attachments_are_sections_and_others_are_named_with_the_reason(
     parsed = PARSER.parse(made.as_bytes())
     assert "Attachment prices.md\n\n# Prices\n\nA ticket costs 9 euros." in parsed.text
     assert "Attachment quarry.png\n\nNot read: the file is a PNG image" in parsed.text
+    assert parsed.warnings == ("attachment quarry.png: not read: the file is a PNG image, which cannot be read",)
     assert [(each.level, each.title) for each in parsed.headings] == [
         (2, "Attachment prices.md"),
         (3, "Prices"),
@@ -63,8 +64,10 @@ def test_attached_messages_are_read_to_a_limit() -> None:
         outer = message(f"Level {depth}.")
         outer.add_attachment(made)
         made = outer
-    text = PARSER.parse(made.as_bytes()).text
+    parsed = PARSER.parse(made.as_bytes())
+    text = parsed.text
     assert "Level 3." in text
+    assert f"more than {mail.MAX_DEPTH} messages" in parsed.warnings[0]
     assert "innermost" not in text
     assert f"more than {mail.MAX_DEPTH} messages" in text
 
@@ -73,7 +76,9 @@ def test_limits_of_attachments_and_parts(monkeypatch: pytest.MonkeyPatch) -> Non
     made = message()
     for number in range(mail.MAX_ATTACHMENTS + 2):
         made.add_attachment(f"Note {number}.".encode(), maintype="text", subtype="plain", filename=f"{number}.txt")
-    text = PARSER.parse(made.as_bytes()).text
+    parsed = PARSER.parse(made.as_bytes())
+    text = parsed.text
+    assert [each.split(":")[0] for each in parsed.warnings] == [f"attachment {mail.MAX_ATTACHMENTS + n}.txt" for n in range(2)]
     assert f"Note {mail.MAX_ATTACHMENTS - 1}." in text
     assert f"Attachment {mail.MAX_ATTACHMENTS}.txt: not read" in text
     monkeypatch.setattr(mail, "MAX_PARTS", 10)

@@ -143,20 +143,22 @@ def _attach(builder: TextBuilder, part: MIMEPart, limits: _Limits, *, depth: int
     name = _name(part)
     limits.attachments -= 1
     if limits.attachments < 0:
-        builder.paragraph(f"Attachment {name}: not read, because at most {MAX_ATTACHMENTS} are read")
+        reason = f"not read, because at most {MAX_ATTACHMENTS} are read"
+        builder.paragraph(f"Attachment {name}: {reason}")
+        limits.warnings.append(f"attachment {name}: {reason}")
         return
     builder.heading(2, f"Attachment {name}")
     payload = part.get_payload()
     if part.get_content_type() == EML and isinstance(payload, list) and payload:
         if depth >= MAX_DEPTH:
-            builder.paragraph(f"Not read: more than {MAX_DEPTH} messages are attached to each other")
+            _omit(builder, name, f"more than {MAX_DEPTH} messages are attached to each other", limits)
         else:
             _write(builder, cast(EmailMessage, payload[0]), limits, depth=depth + 1)
         return
     content = _content(part)
     limits.attached_bytes -= len(content)
     if limits.attached_bytes < 0:
-        builder.paragraph(f"Not read: the attachments have more than {MAX_ATTACHED_BYTES // 1024 // 1024} MiB")
+        _omit(builder, name, f"the attachments have more than {MAX_ATTACHED_BYTES // 1024 // 1024} MiB", limits)
         return
     _include(builder, part, name, content, limits)
 
@@ -169,12 +171,18 @@ def _include(builder: TextBuilder, part: MIMEPart, name: str | None, content: by
         media_type = media_type_of(part.get_content_type(), name, content[: 1024 * 1024])
         if name is None:
             media_type = HTML if media_type == HTML else TEXT
-        parsed = parser_of(media_type, part.get_content_charset()).parse(content)
+        parsed = parser_of(media_type, _charset(part)).parse(content)
         builder.document(parsed, level=1 if name is None else 2)
         limits.warnings += [each if name is None else f"attachment {name}: {each}" for each in parsed.warnings]
     except AgenticRagError as error:
         if name is not None:
-            builder.paragraph(f"Not read: {error.message}")
+            _omit(builder, name, error.message, limits)
+
+
+def _omit(builder: TextBuilder, name: str, reason: str, limits: _Limits) -> None:
+    """Add the reason why an attachment has no text, and warn."""
+    builder.paragraph(f"Not read: {reason}")
+    limits.warnings.append(f"attachment {name}: not read: {reason}")
 
 
 def _content(part: MIMEPart) -> bytes:
@@ -184,6 +192,14 @@ def _content(part: MIMEPart) -> bytes:
     except (ValueError, LookupError, AttributeError, TypeError):
         return b""
     return content if isinstance(content, bytes) else b""
+
+
+def _charset(part: MIMEPart) -> str | None:
+    """Return the charset that a part declares."""
+    try:
+        return part.get_content_charset()
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None
 
 
 def _name(part: MIMEPart) -> str:
