@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,3 +86,30 @@ async def test_a_preview_shows_its_usage(client: Client) -> None:
     assert shown["failures"] == []
     plain = await client.data("POST", "/chunking/preview", json={"text": TEXT[:1500]})
     assert plain["usage"]["calls"] == 0
+
+
+HARBOUR = (
+    "Mara Venn leads the Harbour Authority of Sarn. In 2015 she bought the old hall of the fishermen. "
+    "It has nine gates. The council rents two of them.\n\n"
+) + "The walls are of brick and lime. The roof was tarred twice. " * 20
+
+
+async def test_a_statement_of_the_model_finds_a_chunk_and_the_answer_cites_the_text(client: Client, server: ModelServer) -> None:
+    said = "In 2015 Mara Venn bought the old hall of the fishermen."
+    false = "Mara Venn demolished the hall in 2019."
+    statements = [{"statement": said, "sentences": [1, 2]}, {"statement": false, "sentences": [2, 3]}]
+    server.matchers[:] = [(lambda prompt: "bought the old hall" in prompt, lambda prompt: json.dumps({"statements": statements}))]
+    body = {"text": HARBOUR, "title": "Halls", "chunking": {"strategy": "proposition"}}
+    submitted = await client.data("POST", "/documents", status=202, json=body)
+    job = await client.ended(submitted["job_id"])
+    assert job["result"]["model_calls"] >= 1
+    chunks = await client.pages(f"/documents/{submitted['document_id']}/chunks", limit=100)
+    first = chunks[0]
+    assert said in first["statements"]
+    assert all("demolished" not in each for chunk in chunks for each in chunk["statements"])
+    assert HARBOUR[first["location"]["start_char"] : first["location"]["end_char"]] == first["content"]
+    found = await client.data("POST", "/search", json={"query": "Mara Venn bought the hall", "strategy": "sparse"})
+    assert found["results"][0]["id"] == first["id"]
+    assert found["results"][0]["parent"]["content"].startswith("Mara Venn leads")
+    alone = await client.data("GET", f"/chunks/{first['id']}")
+    assert alone["statements"] == first["statements"]

@@ -14,6 +14,7 @@ from agentic_rag_backend.domain.document import ChunkingOptions, DocumentVersion
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelInputRefused, ModelUnavailable
+from agentic_rag_backend.generation.claims.statements import is_stated
 from agentic_rag_backend.ingestion import chunk_reading
 from agentic_rag_backend.ingestion.chunk_reading import ChunkedDocument, ChunkReader
 from agentic_rag_backend.ingestion.model_calls import DocumentModel, Unrecorded
@@ -81,7 +82,7 @@ async def read(
         options=ProcessingOptions(chunking=ChunkingOptions(strategy, size, 0)),
         metadata={},
     )
-    reader = ChunkReader(DirectReader(WordPieceTokenizer()), encoder, model)
+    reader = ChunkReader(DirectReader(WordPieceTokenizer()), encoder, model, is_stated)
     return await reader.read(TENANT, version, text.encode(), record=record, waiting=waiting)
 
 
@@ -144,7 +145,7 @@ async def test_parts_that_the_model_does_not_divide_are_cut_by_size_and_the_docu
     (failure,) = document.failures
     asked = len(model.prompts)
     assert failure.code == "model_reply_invalid"
-    assert f"did not divide 1 of {asked} parts of the document: model_reply_invalid (1)" in failure.message
+    assert f"gave no usable reply for 1 of {asked} parts of the document: model_reply_invalid (1)" in failure.message
     assert "cut by size, between sentences" in failure.message
     assert "".join("".join(each.text.split()) for each in document.chunks) == "".join(LONG.split())
     assert all(each.size_tokens <= 60 for each in document.chunks)
@@ -174,3 +175,36 @@ async def test_a_preview_has_a_small_budget(monkeypatch: pytest.MonkeyPatch) -> 
     model = DocumentModel(ScriptedModel(lambda prompt: {"starts": [1]}))
     assert (await read(Encoder(), "agentic", model=model, waiting=True)).failures[0].code == "budget_spent"
     assert (await read(Encoder(), "agentic", model=model)).failures == ()
+
+
+HARBOUR = "Mara Venn leads the Harbour Authority. She bought the Fish Market in 2015. " * 4
+
+
+async def test_statements_are_written_once_and_sentences_replace_those_that_fail() -> None:
+    def write(prompt: str) -> Reply:
+        said = "Mara Venn bought the Fish Market in 2015."
+        false = "Mara Venn sold the Fish Market in 2019."
+        return {"statements": [{"statement": said, "sentences": [1, 2]}, {"statement": false, "sentences": [3, 4]}]}
+
+    model, record = ScriptedModel(write), Record()
+    document = await read(Encoder(), "proposition", model=DocumentModel(model), record=record, text=HARBOUR, size=120)
+    assert document.failures == ()
+    first = document.chunks[0]
+    assert first.text == HARBOUR[first.location.start_char : first.location.end_char]
+    assert first.statements[:3] == (
+        "Mara Venn leads the Harbour Authority.",
+        "Mara Venn bought the Fish Market in 2015.",
+        "Mara Venn leads the Harbour Authority.",
+    )
+    assert all("sold" not in each for chunk in document.chunks for each in chunk.statements)
+    assert first.parent_id is not None
+    await read(Encoder(), "proposition", model=DocumentModel(model), record=record, text=HARBOUR, size=120)
+    assert len(model.prompts) == 1
+
+
+async def test_without_a_model_propositions_are_sentences_and_the_document_says_so() -> None:
+    document = await read(Encoder(), "proposition", text=HARBOUR, size=120)
+    (failure,) = document.failures
+    assert (failure.code, "found by their sentences" in failure.message) == ("no_model", True)
+    assert all(chunk.statements == () and chunk.text.count(".") <= 5 for chunk in document.chunks)
+    assert "".join("".join(each.text.split()) for each in document.chunks) == "".join(HARBOUR.split())

@@ -34,6 +34,7 @@ from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.claims.registry import VerifierParts, verifier_factory
+from agentic_rag_backend.generation.claims.statements import is_stated
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
@@ -266,6 +267,7 @@ class Container:
             resolver=Resolver(self.graph),
             queue=self.queue,
             model=self._document_model,
+            is_stated=is_stated,
             relay=self.relay,
             options=ingestion_options(self.settings),
         )
@@ -282,7 +284,7 @@ class Container:
 
     @cached_property
     def _chunk_reader(self) -> ChunkReader:
-        return ChunkReader(IsolatedReader(self._adapters.isolation), self.embedder, self._document_model)
+        return ChunkReader(IsolatedReader(self._adapters.isolation), self.embedder, self._document_model, is_stated)
 
     @cached_property
     def _document_model(self) -> DocumentModel:

@@ -94,7 +94,7 @@ class Document:
         return content_hash(json.dumps(owned, sort_keys=True))[:32]
 
 
-CHUNKING_STRATEGIES = ("recursive", "fixed", "structure", "ast", "parent_child", "semantic", "agentic")
+CHUNKING_STRATEGIES = ("recursive", "fixed", "structure", "ast", "parent_child", "semantic", "agentic", "proposition")
 """Names of the strategies of `ingestion.chunking.registry`."""
 
 
@@ -103,7 +103,7 @@ class ChunkingOptions:
     """Options for cutting text. Sizes count ``unit``; the defaults fit the bundled encoder's 256 word pieces.
 
     ``percentile`` is for the strategy `semantic`: the share of the gaps between sentences, in percent, that are no breakpoints.
-    ``parent_size`` is for `parent_child`: the largest size of a parent.
+    ``parent_size`` is for `parent_child` and `proposition`: the largest size of a parent.
     """
 
     strategy: str = "recursive"
@@ -150,7 +150,7 @@ class Chunk:
     """A passage of one version's text: ``version.text[start_char:end_char] == text`` always holds.
 
     The offsets are those of ``location``. ``content_hash`` depends on ``text`` only, so that an unchanged passage is recognised
-    in the next version.
+    in the next version. ``statements`` are self-contained statements by which search finds the chunk; empty: by its text.
     """
 
     id: str
@@ -161,6 +161,7 @@ class Chunk:
     size_tokens: int
     content_hash: str
     location: Location
+    statements: tuple[str, ...] = ()
 
     @property
     def parent_id(self) -> str | None:

@@ -14,14 +14,15 @@ from agentic_rag_backend.domain.document import Chunk, DocumentVersion, Failure
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelInputRefused
-from agentic_rag_backend.ingestion.chunking import agentic
+from agentic_rag_backend.ingestion.chunking import agentic, proposition
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.joining import pieces_of
 from agentic_rag_backend.ingestion.chunking.numbering import windows_of
 from agentic_rag_backend.ingestion.chunking.passages import chunks_from
-from agentic_rag_backend.ingestion.chunking.registry import AGENTIC, SEMANTIC
+from agentic_rag_backend.ingestion.chunking.proposition import IsStated
+from agentic_rag_backend.ingestion.chunking.registry import AGENTIC, PROPOSITION, SEMANTIC
 from agentic_rag_backend.ingestion.chunking.semantic import breakpoints
-from agentic_rag_backend.ingestion.model_calls import NO_MODEL, Advice, DocumentModel, ResultRecord, Unrecorded
+from agentic_rag_backend.ingestion.model_calls import NO_MODEL, Advice, DocumentModel, Inquiry, ResultRecord, Unrecorded
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.reading import Reader
 from agentic_rag_backend.models.embedding.base import Embedder, Vectors
@@ -68,13 +69,17 @@ class ChunkReader:
 
     Args:
         encoder: encodes sentences for `semantic`.
-        model: chooses boundaries for `agentic`. None: no model.
+        model: chooses boundaries for `agentic`, and writes statements for `proposition`. None: no model.
+        is_stated: checks statements.
     """
 
-    def __init__(self, reader: Reader, encoder: Embedder, model: DocumentModel | None = None) -> None:
+    def __init__(
+        self, reader: Reader, encoder: Embedder, model: DocumentModel | None = None, is_stated: IsStated | None = None
+    ) -> None:
         self._reader = reader
         self._encoder = encoder
         self._model = model
+        self._is_stated = is_stated or _same
 
     async def read(
         self,
@@ -98,18 +103,20 @@ class ChunkReader:
         """
         asked = _Asked(tenant, version, content, record or Unrecorded(), waiting)
         strategy = version.options.chunking.strategy
-        if strategy not in (SEMANTIC, AGENTIC):
+        if strategy not in (SEMANTIC, AGENTIC, PROPOSITION):
             parsed, chunks = await self._reader.read(tenant, version, content, waiting=waiting)
             return ChunkedDocument(parsed, chunks)
-        if strategy == AGENTIC and (self._model is None or not self._model.model.generative):
-            reason = "agentic chunking needs a language model (LLM=openai); none is configured"
-            return await self._fallback(asked, Failure("chunk", NO_MODEL, reason))
+        model = self._model
+        if strategy == AGENTIC and (model is None or not model.model.generative):
+            return await self._fallback(asked, Failure("chunk", NO_MODEL, _needs_model(strategy)))
         parsed, units = await self._reader.units(tenant, version, content, waiting=waiting)
         if len(units) > MAX_UNITS:
             reason = f"{strategy} chunking reads at most {MAX_UNITS} sentences; the document has {len(units)}"
             return await self._fallback(asked, Failure("chunk", "too_long", reason))
-        if strategy == AGENTIC and self._model is not None:
-            return await self._agentic(asked, self._model, parsed, units)
+        if strategy == PROPOSITION:
+            return await self._proposition(asked, model, parsed, units)
+        if strategy == AGENTIC and model is not None:
+            return await self._agentic(asked, model, parsed, units)
         return await self._semantic(asked, parsed, units)
 
     async def _semantic(self, asked: _Asked, parsed: ParsedDocument, units: Sequence[Piece]) -> ChunkedDocument:
@@ -133,13 +140,7 @@ class ChunkReader:
         self, asked: _Asked, model: DocumentModel, parsed: ParsedDocument, units: Sequence[Piece]
     ) -> ChunkedDocument:
         windows = windows_of(parsed.text, units)
-        inquiries = [agentic.inquiry(parsed.text, units, window) for window in windows]
-        advice = await model.ask(
-            inquiries,
-            asked.record,
-            max_tokens=PREVIEW_TOKENS if asked.waiting else None,
-            within_s=PREVIEW_WITHIN_S if asked.waiting else None,
-        )
+        advice = await _advice(asked, model, [agentic.inquiry(parsed.text, units, window) for window in windows])
         usage = await asked.record.spent()
         failure = _failure(advice)
         if failure is not None and all(each.value is None for each in advice):
@@ -151,6 +152,28 @@ class ChunkReader:
             failure = replace(failure, message=f"{failure.message}; these parts were cut by size, between sentences")
         return ChunkedDocument(parsed, chunks, (failure,) if failure is not None else (), usage)
 
+    async def _proposition(
+        self, asked: _Asked, model: DocumentModel | None, parsed: ParsedDocument, units: Sequence[Piece]
+    ) -> ChunkedDocument:
+        text, title, options = parsed.text, asked.version.title, asked.version.options.chunking
+        windows = windows_of(text, units, tokens=proposition.WINDOW_TOKENS)
+        inquiries = [proposition.inquiry(title, text, units, window) for window in windows]
+        advice = [Advice(None, NO_MODEL)] * len(windows)
+        if model is not None:
+            advice = await _advice(asked, model, inquiries)
+        read = list(zip(windows, [each.value for each in advice], strict=True))
+
+        def made() -> list[Chunk]:
+            stated = proposition.statements_of(title, text, units, read, self._is_stated)
+            return asked.chunks(parsed, proposition.pieces(text, units, stated, options))
+
+        chunks = await asyncio.to_thread(made)
+        failure = _failure(advice)
+        if failure is not None:
+            reason = _needs_model(PROPOSITION) if failure.code == NO_MODEL else failure.message
+            failure = replace(failure, message=f"{reason}; these parts are found by their sentences")
+        return ChunkedDocument(parsed, chunks, (failure,) if failure is not None else (), await asked.record.spent())
+
     async def _fallback(self, asked: _Asked, failure: Failure) -> ChunkedDocument:
         """Return the document as `FALLBACK` cuts it, with the reason."""
         version, options = asked.version, asked.version.options
@@ -160,14 +183,30 @@ class ChunkReader:
         return ChunkedDocument(parsed, chunks, (said,))
 
 
+async def _advice(asked: _Asked, model: DocumentModel, inquiries: Sequence[Inquiry]) -> list[Advice]:
+    """Return the model's advice, within the smaller limits of a preview if a request waits."""
+    if not asked.waiting:
+        return await model.ask(inquiries, asked.record)
+    return await model.ask(inquiries, asked.record, max_tokens=PREVIEW_TOKENS, within_s=PREVIEW_WITHIN_S)
+
+
+def _needs_model(strategy: str) -> str:
+    return f"{strategy} chunking needs a language model (LLM=openai); none is configured"
+
+
 def _failure(advice: Sequence[Advice]) -> Failure | None:
-    """Return the failure of a document of which the model did not divide every part."""
+    """Return the failure of a document of which the model did not process every part."""
     reasons = Counter(each.failure for each in advice if each.value is None)
     if not reasons:
         return None
     listed = ", ".join(f"{code} ({count})" for code, count in sorted(reasons.items()))
-    message = f"the language model did not divide {reasons.total()} of {len(advice)} parts of the document: {listed}"
+    message = f"the language model gave no usable reply for {reasons.total()} of {len(advice)} parts of the document: {listed}"
     return Failure("chunk", next(iter(reasons)), message)
+
+
+def _same(statement: str, source: str, title: str) -> bool:
+    """Return whether a statement is in its source, word for word: the check without another one."""
+    return statement in " ".join(source.split())
 
 
 def _recipe(*parts: object) -> str:

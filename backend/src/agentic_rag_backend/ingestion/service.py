@@ -28,6 +28,7 @@ from agentic_rag_backend.errors import (
 from agentic_rag_backend.ingestion import metadata
 from agentic_rag_backend.ingestion.batches import Batches
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
+from agentic_rag_backend.ingestion.chunking.proposition import IsStated
 from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.ingestion.commitment import Commitment
 from agentic_rag_backend.ingestion.computation import Computation
@@ -134,6 +135,7 @@ class IngestionService:
         resolver: Resolver,
         queue: JobQueue,
         model: DocumentModel | None = None,
+        is_stated: IsStated | None = None,
         relay: Relay | None = None,
         options: IngestionOptions | None = None,
     ) -> None:
@@ -152,7 +154,7 @@ class IngestionService:
             results=catalogue.model_results,
             blobs=blobs,
             computation=Computation(embedder=embedder, extractor=extractor),
-            reader=ChunkReader(reader, embedder, model),
+            reader=ChunkReader(reader, embedder, model, is_stated),
             enqueue_commit=lambda: queue.enqueuer(COMMIT),
             handed_on=self._handed_on,
             group_size=self._options.group_size,

@@ -19,7 +19,10 @@ _PLACEHOLDER = re.compile(r"\{\{\s*([a-z_]+)\s*\}\}")
 _HEADER = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n", re.DOTALL)
 _SECTIONS = re.compile(r"\A\s*# System[ \t]*\n(?P<system>.*?)^# User[ \t]*\n(?P<user>.*)\Z", re.DOTALL | re.MULTILINE)
 _FENCE_NAME = re.compile(r"[a-z][a-z_]*\Z")
-_FENCES = ("passage", "theme", "question", "turn", "entities", "parts", "facts", "points", "answer", "checks", "sentences")
+_FENCES = (
+    *("passage", "theme", "question", "turn", "entities", "parts"),
+    *("facts", "points", "answer", "checks", "about", "sentences"),
+)
 _UNQUOTABLE = re.compile(r"[\s<>\"]+")
 _BRACKETED_NUMBER = re.compile(r"\[(\s*\d[\d\s,;–-]*)\]")
 

@@ -83,6 +83,7 @@ def record_lines(record: DocumentRecord, stored: Mapping[str, str], *, original:
         yield ChunkLine(
             id=chunk.id,
             **chunk.location.as_fields(),
+            statements=chunk.statements,
             size_tokens=chunk.size_tokens,
             extraction=None if item is None else item.extraction,
             recipe=None if item is None else item.recipe,
@@ -187,6 +188,9 @@ class ArchivedDocument:
         for chunk in self.chunks:
             if not 0 <= chunk.start_char < chunk.end_char <= end:
                 raise InvalidRequest(f"{where}: a chunk from {chunk.start_char} to {chunk.end_char} is outside its text")
+            first, last = chunk.parent_start, chunk.parent_end
+            if (first is None) != (last is None) or not (first or 0) <= chunk.start_char < chunk.end_char <= (last or end) <= end:
+                raise InvalidRequest(f"{where}: a chunk from {chunk.start_char} to {chunk.end_char} is outside its parent")
         named = {each.id for each in self.entities}
         if len(named) < len(self.entities) or not named <= known:
             raise InvalidRequest(f"{where}: its entities are duplicate, or not in the archive")

@@ -18,6 +18,7 @@ from agentic_rag_backend.transfer.values import (
     MAX_LEVEL,
     MAX_MEMBERS,
     MAX_REGIONS,
+    MAX_STATEMENTS,
     MAX_WORD_CHARACTERS,
     Count,
     Counter,
@@ -144,6 +145,7 @@ class ChunkLine(Record):
     regions: Annotated[tuple[RegionRow, ...], Field(max_length=MAX_REGIONS)] = ()
     parent_start: Count | None = None
     parent_end: Count | None = None
+    statements: Annotated[tuple[Line, ...], Field(max_length=MAX_STATEMENTS)] = ()
     size_tokens: Count
     extraction: Extracted | None
     """None: no result is stored, and it is computed again."""

@@ -109,7 +109,7 @@ def test_the_model_reads_fenced_numbered_sentences() -> None:
 
 def test_rows_stay_whole_and_keep_the_header_of_their_table() -> None:
     rows = "\n".join(f"| Person {number} | C{number} |" for number in range(40))
-    parsed = MarkdownParser().parse(f"# Staff\n\n| Name | Room |\n|---|---|\n{rows}".encode())
+    parsed = MarkdownParser().parse(f"# Staff\n\n| Name | Room |\n|---|---|\n{rows}")
     found = units(parsed)
     advice = [(Window(0, len(found)), {"starts": [1, 11, 21]})]
     pieces = list(agentic.pieces(parsed.text, found, advice, ChunkingOptions("agentic", 500, 0)))

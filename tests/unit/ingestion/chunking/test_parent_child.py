@@ -24,7 +24,7 @@ SENTENCE = "Cranes unload the ships by day and the harbour master counts every c
 
 def chunked(text: str, size: int = 40, overlap: int = 0, parent_size: int = 120, unit: str = "tokens") -> list[Chunk]:
     options = ChunkingOptions("parent_child", size, overlap, unit, parent_size=parent_size)
-    return chunks_of(TenantId("t_" + "1" * 32), "d", 1, MarkdownParser().parse(text.encode()), options, tokenizer=TOKENIZER)
+    return chunks_of(TenantId("t_" + "1" * 32), "d", 1, MarkdownParser().parse(text), options, tokenizer=TOKENIZER)
 
 
 def test_small_chunks_share_the_parent_around_them() -> None:

@@ -26,7 +26,7 @@ from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_T
 from agentic_rag_backend.ingestion.chunking.registry import options_of
 from agentic_rag_backend.stores.catalogue.base import Submitted
 
-Strategy = Literal["recursive", "fixed", "structure", "ast", "parent_child", "semantic", "agentic"]
+Strategy = Literal["recursive", "fixed", "structure", "ast", "parent_child", "semantic", "agentic", "proposition"]
 """The names in `domain.document.CHUNKING_STRATEGIES`."""
 
 
@@ -58,8 +58,8 @@ class Chunking(Body):
         None,
         ge=20,
         le=16384,
-        description="strategy `parent_child`: largest parent, in the unit; default: 500 tokens or 2000 characters, "
-        "at least twice chunk_size",
+        description="strategies `parent_child` and `proposition`: largest parent, in the unit; default: 500 tokens or "
+        "2000 characters, at least twice chunk_size",
     )
 
     def options(self) -> ChunkingOptions:
@@ -285,6 +285,7 @@ class ChunkView(View):
     content: str
     location: Location
     size_tokens: int
+    statements: list[str] = Field(description="what search finds it by, instead of its content (strategy `proposition`)")
     metadata: dict[str, Any]
 
     @classmethod
@@ -301,6 +302,7 @@ class ChunkView(View):
             content=chunk.text,
             location=Location.of(chunk),
             size_tokens=chunk.size_tokens,
+            statements=list(chunk.statements),
             metadata=dict(visible.metadata),
         )
 

@@ -47,6 +47,7 @@ class PreviewedChunk(View):
     parent_id: str | None = Field(description="chunks with the same one have one parent (strategy `parent_child`)")
     content: str
     size_tokens: int
+    statements: list[str] = Field(description="what search finds it by, instead of its content (strategy `proposition`)")
     location: Location
 
     @classmethod
@@ -57,6 +58,7 @@ class PreviewedChunk(View):
             parent_id=chunk.parent_id,
             content=chunk.text,
             size_tokens=chunk.size_tokens,
+            statements=list(chunk.statements),
             location=Location.of(chunk),
         )
 

@@ -15,7 +15,8 @@ class Piece:
     """A passage [start, end) of the text, without white space at its ends, and the headings above it, outermost first.
 
     ``header`` is the header of the table or list within which it begins, otherwise empty. ``parent`` is the passage
-    that is read when this one is found. None: only this one.
+    that is read when this one is found. None: only this one. ``statements`` are what search finds it by, instead of its text. If
+    there are none, it is found by its text.
     """
 
     start: int
@@ -24,6 +25,7 @@ class Piece:
     headings: tuple[str, ...] = ()
     header: str = ""
     parent: tuple[int, int] | None = None
+    statements: tuple[str, ...] = ()
 
 
 class Chunker(Protocol):

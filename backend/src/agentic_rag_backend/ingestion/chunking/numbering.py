@@ -37,16 +37,19 @@ class Window:
         return self.end - self.first
 
 
-def windows_of(text: str, units: Sequence[Piece]) -> list[Window]:
-    """Divide the units into windows. A window ends where a section or paragraph ends, if one does in its second half."""
+def windows_of(text: str, units: Sequence[Piece], *, tokens: int = WINDOW_TOKENS) -> list[Window]:
+    """Divide the units into windows of at most ``tokens``, estimated.
+
+    A window ends where a section or paragraph ends, if one does in its second half.
+    """
     gaps = gaps_of(text, units)
     found: list[Window] = []
     first = 0
     while first < len(units):
-        end, tokens = first, 0
+        end, held = first, 0
         while end < len(units) and end - first < WINDOW_UNITS:
-            tokens += estimate_tokens(_shown(text, units[end])) + _NUMBER_TOKENS
-            if tokens > WINDOW_TOKENS and end > first:
+            held += estimate_tokens(_shown(text, units[end])) + _NUMBER_TOKENS
+            if held > tokens and end > first:
                 break
             end += 1
         if end < len(units):

@@ -41,6 +41,7 @@ def chunks_from(tenant: TenantId, document_id: str, version: int, parsed: Parsed
                 size_tokens=piece.size_tokens,
                 content_hash=digest,
                 location=locator.locate(piece),
+                statements=piece.statements,
             )
         )
         seen[digest] += 1
@@ -48,7 +49,9 @@ def chunks_from(tenant: TenantId, document_id: str, version: int, parsed: Parsed
 
 
 def passage_text(title: str, chunk: Chunk) -> str:
-    """Return the text under which ``chunk`` is embedded and indexed: title, headings and header above it, then its own.
+    """Return the text under which ``chunk`` is embedded and indexed: title, headings and header above it, then its own text.
+
+    If it has statements, they take the place of its text.
 
     A heading that the chunk's text begins with, or that repeats the title, is not said twice.
     """
@@ -56,7 +59,7 @@ def passage_text(title: str, chunk: Chunk) -> str:
     path: list[str] = [title.strip()] if title.strip() and not _begins(beginning, title.strip()) else []
     path += [heading for heading in chunk.location.headings if heading != title.strip() and not _begins(beginning, heading)]
     header = header_text(chunk.location.header)
-    return "\n".join((*path, *([header] if header else []), chunk.text))
+    return "\n".join((*path, *([header] if header else []), *(chunk.statements or (chunk.text,))))
 
 
 def _begins(text: str, heading: str) -> bool:

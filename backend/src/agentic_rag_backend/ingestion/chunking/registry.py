@@ -25,8 +25,10 @@ STRATEGIES: Mapping[str, Callable[[Tokenizer], Chunker]] = {
 }
 SEMANTIC = "semantic"
 AGENTIC = "agentic"
-KNOWN: tuple[str, ...] = (*STRATEGIES, SEMANTIC, AGENTIC)
+PROPOSITION = "proposition"
+KNOWN: tuple[str, ...] = (*STRATEGIES, SEMANTIC, AGENTIC, PROPOSITION)
 """All strategies. Those that are not in `STRATEGIES` need a model; see `ingestion.chunk_reading`."""
+WITH_PARENTS = (PARENT_CHILD, PROPOSITION)
 PERCENTILES = (50, 99)
 SIZES: Mapping[str, tuple[int, int]] = {"tokens": (16, 2048), "characters": (64, 16384)}
 """Smallest and largest ``chunk_size`` by unit. Beyond 254 word pieces a chunk is embedded in windows."""
@@ -38,6 +40,7 @@ DEFAULTS_OF: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "ast": {"tokens": (500, 0), "characters": (2000, 0)},
     AGENTIC: {"tokens": (500, 0), "characters": (2000, 0)},
     PARENT_CHILD: {"tokens": (100, 0), "characters": (400, 0)},
+    PROPOSITION: {"tokens": (120, 0), "characters": (500, 0)},
 }
 """Defaults of strategies that differ from `DEFAULTS`."""
 
@@ -55,7 +58,7 @@ def options_of(strategy: str, chunk_size: int | None, overlap: int | None, unit:
     size = usual_size if chunk_size is None else chunk_size
     share = usual_overlap * min(size, usual_size) // usual_size
     options = ChunkingOptions(strategy=strategy, chunk_size=size, overlap=share if overlap is None else overlap, unit=unit)
-    if strategy != PARENT_CHILD:
+    if strategy not in WITH_PARENTS:
         return options
     return replace(options, parent_size=max(PARENT_SIZES[unit], min(2 * size, SIZES[unit][1])))
 
@@ -86,7 +89,7 @@ def check_options(options: ChunkingOptions) -> None:
         raise InvalidRequest(f"chunk_size must be {least} to {most} {options.unit}; it is {options.chunk_size}")
     if not 0 <= options.overlap <= options.chunk_size // 2:
         raise InvalidRequest(f"overlap must be 0 to {options.chunk_size // 2} (half of chunk_size); it is {options.overlap}")
-    if options.strategy == PARENT_CHILD and not options.chunk_size < options.parent_size <= most:
+    if options.strategy in WITH_PARENTS and not options.chunk_size < options.parent_size <= most:
         raise InvalidRequest(
             f"parent_size must be above chunk_size ({options.chunk_size}) and at most {most} {options.unit}; "
             f"it is {options.parent_size}"

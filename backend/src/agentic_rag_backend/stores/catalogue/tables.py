@@ -201,6 +201,7 @@ chunks = Table(
     Column("headings", Json, nullable=False),
     Column("header", String, nullable=False, server_default=""),
     Column("regions", Json, nullable=False, server_default="[]"),
+    Column("statements", Json, nullable=False, server_default="[]"),
     Column("parent_start", Integer),
     Column("parent_end", Integer),
     UniqueConstraint("tenant_id", "chunk_id", "version"),

@@ -36,6 +36,7 @@ CHUNK_COLUMNS = (
     chunk_texts.c.text,
     chunk_texts.c.size_tokens,
     chunk_texts.c.content_hash,
+    type_coerce(chunks.c.statements, Text).label("statements_json"),
     *_LOCATION_COLUMNS,
 )
 _DOCUMENT_COLUMNS = (
@@ -170,5 +171,6 @@ def chunk_from(row: AnyRow) -> Chunk:
         text=row[4],
         size_tokens=row[5],
         content_hash=row[6],
+        statements=() if row[7] == "[]" else tuple(orjson.loads(row[7])),
         location=Location.of_fields(place),
     )
