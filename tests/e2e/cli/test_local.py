@@ -55,13 +55,15 @@ def test_unreadable_documents_are_reported_and_the_others_ingested(cli: Any, not
     done = cli("ingest", "notes", "--json")
     assert done.code == 1
     states = {each["key"]: each for each in done.json["documents"]}
-    assert {key for key, each in states.items() if each["state"] == "ready"} == {"harbour.md", "town/bank.md"}
-    for key in ("empty.md", "blank.txt", "binary.txt", "latin.txt"):
+    assert {key for key, each in states.items() if each["state"] == "ready"} == {"harbour.md", "town/bank.md", "latin.txt"}
+    for key in ("empty.md", "blank.txt", "binary.txt"):
         assert states[key]["state"] == "refused"
         assert states[key]["document_id"] is None
         assert states[key]["error"]["code"] == "unreadable_document"
     listed = cli("documents", "list", "--json")
-    assert {each["key"] for each in listed.json} == {"harbour.md", "town/bank.md"}
+    metadata = {each["key"]: each["metadata"] for each in listed.json}
+    assert metadata.keys() == {"harbour.md", "town/bank.md", "latin.txt"}
+    assert metadata["latin.txt"]["encoding"] == "windows-1252"
 
 
 def test_the_operator_s_commands_need_no_tenant(cli: Any) -> None:
