@@ -90,6 +90,13 @@ async def test_an_unavailable_model_is_not_asked_further() -> None:
         assert [each.failure for each in found] == [single.code] + [""] * 19
 
 
+async def test_a_model_whose_replies_are_all_unusable_is_not_asked_further() -> None:
+    model, record = ScriptedModel(lambda prompt: {"n": 13}), Record()
+    found = await DocumentModel(model).ask(inquiries(*map(str, range(20, 40))), record)
+    assert len(model.prompts) == 4
+    assert {each.failure for each in found} == {"model_reply_invalid"}
+
+
 async def test_time_ends_all_calls() -> None:
     class Slow(ScriptedModel):
         async def complete(self, request: Any) -> Any:

@@ -1,7 +1,8 @@
 """Calls of a language model for one version of a document: within a budget of tokens, recorded, and never paid twice.
 
 A retry of a job, and another version of the document, reuse every reply to an equal request. Failures are returned, not raised:
-each caller has a fallback. After a failure that is not about one request, such as a timeout, no further request is sent.
+each caller has a fallback. After a failure that is not about one request, such as a timeout, or after four failures at once, no
+further request is sent.
 """
 
 from __future__ import annotations
@@ -161,6 +162,8 @@ class DocumentModel:
             found |= zip(group, answers, strict=True)
             left = left[len(group) :]
             failure = next((each.failure for each in answers if each.failure not in ("", INVALID, ModelInputRefused.code)), "")
+            if len(answers) == _AT_ONCE and all(each.failure for each in answers):
+                failure = answers[0].failure  # this model is not up to the task: further calls would be paid for nothing
         return [found.get(number) or Advice(None, failure) for number in range(len(inquiries))]
 
     def _request(self, inquiry: Inquiry) -> ModelRequest:
