@@ -26,5 +26,9 @@ def test_a_preview_shows_the_chunks_and_stores_nothing(cli: CommandLine) -> None
     found = cli("chunk", "preview", "notes.md", "--json").json
     assert (found["count"], found["chunks"][0]["content"]) == (1, TEXT)
     assert cli("documents", "list", "--json").json == []
+    small = cli("chunk", "preview", "notes.md", "--strategy", "parent_child", "--chunk-size", "20", "--parent-size", "40")
+    assert "1 parent, at most 40 tokens" in small.out
+    stated = cli("chunk", "preview", "notes.md", "--strategy", "proposition")
+    assert "proposition chunking needs a language model (LLM=openai); none is configured" in stated.err
     missing = cli("chunk", "preview", "missing.md")
     assert (missing.code, missing.err) == (2, "error: missing.md cannot be read: No such file or directory\n")

@@ -70,7 +70,9 @@ async def test_documents_in_answers_out_as_domain_values(tmp_path: Path) -> None
         with pytest.raises(UnreadableDocument):
             await rag.ingest(text=" \n ")
         damaged = tmp_path / "damaged.txt"
-        damaged.write_bytes(b"prose " * (CHECKED_BYTES // 6 + 1) + bytes(range(256)) * 40)  # beyond the part that is checked at upload
+        damaged.write_bytes(
+            b"prose " * (CHECKED_BYTES // 6 + 1) + bytes(range(256)) * 40
+        )  # beyond the part that is checked at upload
         with pytest.raises(UnreadableDocument, match="not utf-8"):
             await rag.ingest(damaged)
         with pytest.raises(StoreLocked):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agentic_rag_backend.cli.chunking import ChunkSize, Overlap, Strategy, Unit, given
+from agentic_rag_backend.cli.chunking import ChunkSize, Overlap, ParentSize, Strategy, Unit, given
 from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.commands.documents import id_of
 from agentic_rag_backend.cli.output import Output, table
@@ -33,12 +33,13 @@ async def preview(
     chunk_size: ChunkSize = None,
     overlap: Overlap = None,
     unit: Unit = None,
+    parent_size: ParentSize = None,
     document: Annotated[bool, typer.Option("--document", help="FILE is a stored document.")] = False,
     limit: Annotated[int, typer.Option("--limit", help="Maximum chunks to show, 1 to 1,000.")] = 100,
     full: Annotated[bool, typer.Option("--full", help="Show the whole text of each chunk.")] = False,
 ) -> None:
     """Show the chunks of a file. Nothing is stored."""
-    chunking = given(strategy=strategy, chunk_size=chunk_size, overlap=overlap, unit=unit)
+    chunking = given(strategy=strategy, chunk_size=chunk_size, overlap=overlap, unit=unit, parent_size=parent_size)
     if document:
         body = {"document_id": await id_of(session.client, source), "chunking": chunking, "limit": limit}
         found = await session.client.post("/chunking/preview", body)
@@ -61,7 +62,7 @@ def _content(path: Path) -> bytes:
 
 def _show(output: Output, found: dict[str, Any], *, full: bool) -> None:
     rows = [
-        [each["ordinal"], each["size_tokens"], _place(place), _path(place), _text(each["content"], full=full)]
+        [each["ordinal"], each["size_tokens"], _place(place), _path(place), _shown(each, full=full)]
         for each in found["chunks"]
         for place in [each["location"]]
     ]
@@ -69,6 +70,13 @@ def _show(output: Output, found: dict[str, Any], *, full: bool) -> None:
     options = found["chunking"]
     applied = f"{options['strategy']}, at most {options['chunk_size']} {options['unit']}, overlap {options['overlap']}"
     output.show(f"{found['count']} chunks, {found['size_tokens']} tokens, {found['characters']} characters ({applied})")
+    parents = {each["parent_id"] for each in found["chunks"]} - {None}
+    if parents:
+        output.show(f"{len(parents)} parent{'s' if len(parents) > 1 else ''}, at most {options['parent_size']} {options['unit']}")
+    usage = found["usage"]
+    if usage["calls"]:
+        spent = f"{usage['prompt_tokens']} tokens read, {usage['completion_tokens']} written"
+        output.show(f"language model: {usage['calls']} calls, {spent}")
     for failure in found["failures"]:
         output.note(f"warning: {failure['message']}")
 
@@ -83,6 +91,11 @@ def _place(location: dict[str, Any]) -> str:
 
 def _path(location: dict[str, Any]) -> str:
     return " > ".join(location["path"])
+
+
+def _shown(chunk: dict[str, Any], *, full: bool) -> str:
+    """Return the text, or the statements by which search finds the chunk."""
+    return _text("\n".join(chunk["statements"]) or chunk["content"], full=full)
 
 
 def _text(content: str, *, full: bool) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentic_rag_backend.cli.chunking import ChunkSize, Overlap, Strategy, Unit, given
+from agentic_rag_backend.cli.chunking import ChunkSize, Overlap, ParentSize, Strategy, Unit, given
 from agentic_rag_backend.cli.command import EVERYTHING, Session, command
 from agentic_rag_backend.cli.following import failure_reason, follow, succeeded
 from agentic_rag_backend.cli.output import fields, table, when
@@ -104,10 +104,11 @@ async def chunk(
     overlap: Overlap = None,
     unit: Unit = None,
     strategy: Strategy = None,
+    parent_size: ParentSize = None,
     watch_job: Watch = True,
 ) -> None:
     """Chunk a document again. Absent options have their defaults. The old chunks stay until the new ones are ready."""
-    wanted = given(chunk_size=chunk_size, overlap=overlap, unit=unit, strategy=strategy)
+    wanted = given(chunk_size=chunk_size, overlap=overlap, unit=unit, strategy=strategy, parent_size=parent_size)
     document_id = await id_of(session.client, document)
     await _changed(session, await session.client.post(f"/documents/{document_id}/chunks", wanted), watch_job=watch_job)
 
