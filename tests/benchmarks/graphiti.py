@@ -412,6 +412,7 @@ async def measure(folder: Path, address: Neo4jAddress, sizes: argparse.Namespace
             documents=catalogue.documents,
             communities=catalogue.communities,
             trees=catalogue.trees,
+            questions=catalogue.questions,
             vectors=vectors,
             graph=graph,
             embedder=source,  # type: ignore[arg-type]

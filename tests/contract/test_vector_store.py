@@ -247,6 +247,13 @@ class KeepsNothing(Faulty):
         return await self.store.delete_document(tenant, document_id, up_to_version=up_to_version)
 
 
+class KeepsQuestions(Faulty):
+    async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, keep: Sequence[str] = ()) -> int:
+        pages = self.store.points(tenant, Collection.CHUNKS, kind=NodeKind.QUESTION)
+        asked = [point.id async for page in pages for point in page]
+        return await self.store.delete_document(tenant, document_id, up_to_version=up_to_version, keep=[*keep, *asked])
+
+
 class UpdatesEveryVersion(Faulty):
     async def update_metadata(self, tenant: TenantId, document_id: str, metadata: Any, **fields: Any) -> None:
         await self.store.update_metadata(tenant, document_id, metadata, **{**fields, "up_to_version": 9})
@@ -417,6 +424,7 @@ FAULTS: dict[type[Faulty], Check] = {
     IgnoresFilter: vector_search.filters_match_as_documented,
     ClampsLimits: vector_search.limits_are_bounded,
     IgnoresKind: contract.kinds_and_collections_are_separate,
+    KeepsQuestions: contract.questions_share_the_life_of_chunks,
     BreaksTiesBackwards: vector_search.ties_are_ordered_by_id,
     FusesLegs: vector_search.legs_are_separate_and_best_first,
     AnswersOutOfOrder: vector_search.legs_are_separate_and_best_first,

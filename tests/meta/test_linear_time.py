@@ -23,6 +23,7 @@ from agentic_rag_backend.generation.context import Passage
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
+from agentic_rag_backend.ingestion.questions.patterns import pattern_questions
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.retrieval.queries.weights import preset_for
@@ -89,6 +90,10 @@ def _whole(text: str) -> list[Chunk]:
     ]
 
 
+def _ask(text: str) -> object:
+    return [pattern_questions("Ab Cd", chunk, 3) for chunk in _whole(text)]
+
+
 def _check(text: str) -> object:
     passage = Passage(marker=1, chunk_id="c", document_id="d", title=text[:200], text=text, start_char=0, score=1.0)
     return LexicalVerifier((passage,)).check(Claim(text[: len(text) // 2], (1,)))
@@ -101,6 +106,7 @@ READERS: Mapping[str, Callable[[str], object]] = {
     "sentences": split_sentences,
     "statements": is_statement,
     "tables and lists": read_entries,
+    "synthetic questions": _ask,
     "claims": read_claims,
     "checks of claims": _check,
     "words": content_forms,

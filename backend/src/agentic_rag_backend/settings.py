@@ -203,6 +203,10 @@ class Settings(BaseSettings):
 
     # --- knowledge
     extraction: Literal["rules"] = Field("rules", description="method that extracts entities and relationships")
+    synthetic_questions: Literal["off", "patterns", "model"] = Field(
+        "off", description="questions that each chunk answers, made at ingestion and searched, unless a request says otherwise"
+    )
+    synthetic_questions_per_chunk: int = Field(3, ge=1, le=3, description="maximum number of synthetic questions of a chunk")
 
     # --- language model during ingestion
     ingestion_model_max_tokens: int = Field(

@@ -32,3 +32,14 @@ def test_a_preview_shows_the_chunks_and_stores_nothing(cli: CommandLine) -> None
     assert "proposition chunking needs a language model (LLM=openai); none is configured" in stated.err
     missing = cli("chunk", "preview", "missing.md")
     assert (missing.code, missing.err) == (2, "error: missing.md cannot be read: No such file or directory\n")
+
+
+def test_questions_are_asked_for_and_found(cli: CommandLine) -> None:
+    Path(cli.folder, "beacon.md").write_text("The beacon of Sarn was built in 1932 by Ilse Harrow.\n")
+    taken = cli("ingest", "beacon.md", "--questions", "patterns", "--questions-per-chunk", "1")
+    assert taken.code == 0, taken.err
+    shown = cli("search", "Who built the beacon of Sarn?", "--strategy", "hybrid", "--synthetic-questions")
+    assert "found by the question: Who built the beacon of Sarn?" in shown.out
+    assert "found by the question" not in cli("search", "Who built the beacon of Sarn?", "--strategy", "hybrid").out
+    bad = cli("ingest", "beacon.md", "--questions-per-chunk", "2")
+    assert (bad.code, "--questions-per-chunk needs --questions" in bad.err) == (2, True)

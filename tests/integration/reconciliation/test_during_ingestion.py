@@ -181,11 +181,11 @@ async def test_a_suspicion_that_came_true_in_the_meantime_is_none(
             yield
 
     async def restored(items: Sequence[Any]) -> None:
-        from agentic_rag_backend.ingestion.commitment import _points
+        from agentic_rag_backend.ingestion.commitment import points_of
 
         held = await application.container.catalogue.documents.document(tenant, document)
         version = await application.container.catalogue.documents.version(tenant, document, 1)
-        await vectors.upsert(tenant, Collection.CHUNKS, _points(held, version, items))
+        await vectors.upsert(tenant, Collection.CHUNKS, points_of(held, version).points(items))
 
     monkeypatch.setattr(Round, "tenant_lock", late)
     report = await application.reconciled()

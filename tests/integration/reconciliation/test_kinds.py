@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.integration.reconciliation.conftest import small_text
 
+from agentic_rag_backend.domain.document import QuestionOptions
 from agentic_rag_backend.domain.graph import Community, DocumentKnowledge, Entity
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
@@ -88,6 +90,29 @@ async def test_metadata_that_never_reached_the_vectors(application: Application)
     await vectors.update_metadata(tenant, ids[1], {"shelf": 99}, title="old", key=None, up_to_version=9)
     chunks = await vectors.count(tenant, Collection.CHUNKS, document_id=ids[1])
     await told_and_mended(application, {Kind.CHUNK_VECTOR_METADATA: chunks})
+    assert await application.held() == whole
+
+
+async def test_vectors_of_synthetic_questions(application: Application) -> None:
+    (document,) = await application.ingested(1)
+    asked = await application.submit(small_text(1), key="asked", questions=QuestionOptions("patterns"), metadata={"shelf": 4})
+    await application.ended(asked.job)
+    vectors, tenant, id = application.container.vectors, application.tenant, asked.document.id
+    whole = await application.held()
+    points = [point async for page in vectors.points(tenant, Collection.CHUNKS, kind=NodeKind.QUESTION) for point in page]
+    lost, renumbered, *_ = [point.id for point in points]
+    assert {point.document_id for point in points} == {id}
+    await vectors.delete(tenant, Collection.CHUNKS, [lost])
+    dense = (await vectors.vectors(tenant, Collection.CHUNKS, [renumbered]))[renumbered]
+    late = VectorPoint(id=renumbered, kind=NodeKind.QUESTION, dense=dense, document_id=id, version=9, metadata={"shelf": 4})
+    strays = [orphan(number, NodeKind.QUESTION, document_id=held, version=1) for number, held in ((1, document), (2, id))]
+    await vectors.upsert(tenant, Collection.CHUNKS, [late, *strays])
+    await told_and_mended(application, {Kind.QUESTION_VECTOR_MISSING: 2, Kind.QUESTION_VECTOR_ORPHANED: 2})
+    assert await application.held() == whole
+    await vectors.update_metadata(tenant, id, {"shelf": 99}, title="old", key=None, up_to_version=9)
+    await told_and_mended(
+        application, {Kind.CHUNK_VECTOR_METADATA: await vectors.count(tenant, Collection.CHUNKS, document_id=id)}
+    )
     assert await application.held() == whole
 
 

@@ -81,10 +81,11 @@ class Processing:
 
     chunking: dict[str, Any] | None = None
     extraction: str | None = None
+    questions: dict[str, Any] | None = None
 
     def members(self) -> dict[str, Any]:
         """Return the members of a JSON body."""
-        given = {"chunking": self.chunking, "extraction": self.extraction}
+        given = {"chunking": self.chunking, "extraction": self.extraction, "questions": self.questions}
         return {name: value for name, value in given.items() if value}
 
     def fields(self) -> dict[str, str]:

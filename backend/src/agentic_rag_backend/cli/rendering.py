@@ -57,6 +57,8 @@ def show_result(output: Output, number: int, result: Mapping[str, Any]) -> None:
     steps = result.get("graph_path") or []
     if steps:
         output.show("   " + _path(steps), style="dim")
+    if result.get("matched_question"):
+        output.show(text(f"   found by the question: {result['matched_question']}", "dim"))
     output.show(Padding(text(_excerpt(result["content"])), (0, 0, 0, 3)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions
+from agentic_rag_backend.domain.document import QuestionOptions
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswerOptions
@@ -201,6 +202,7 @@ def ingestion_options(settings: Settings) -> IngestionOptions:
         patience_s=settings.job_patience_s,
         commit_together=settings.vector_store == "edge",
         keep_originals=settings.keep_originals,
+        questions=QuestionOptions(settings.synthetic_questions, settings.synthetic_questions_per_chunk),
     )
 
 

@@ -366,6 +366,7 @@ class Container:
             documents=self.catalogue.documents,
             communities=self.catalogue.communities,
             trees=self.catalogue.trees,
+            questions=self.catalogue.questions,
             vectors=self.vectors,
             graph=self.graph,
             embedder=self.embedder,
@@ -400,7 +401,12 @@ class Container:
     def queries(self) -> QueryBuilder:
         """Builds queries from requests."""
         return QueryBuilder(
-            self.retrievers, self.defaults, self.features, self.embedder, default_strategy=self.settings.default_strategy
+            self.retrievers,
+            self.defaults,
+            self.features,
+            self.embedder,
+            default_strategy=self.settings.default_strategy,
+            synthetic_questions=self.settings.synthetic_questions != "off",
         )
 
     @cached_property

@@ -114,6 +114,24 @@ class ChunkingOptions:
     parent_size: int = 500
 
 
+QUESTION_METHODS = ("off", "patterns", "model")
+"""Methods that make synthetic questions; see `ingestion.questions`."""
+MAX_QUESTIONS_PER_CHUNK = 3
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionOptions:
+    """Options of synthetic questions. ``per_chunk`` is the most questions of a chunk, 1 to 3. Without questions, it is 3."""
+
+    method: str = "off"
+    per_chunk: int = MAX_QUESTIONS_PER_CHUNK
+
+    @property
+    def on(self) -> bool:
+        """Whether questions are made."""
+        return self.method != "off"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessingOptions:
     """Options of the pipeline. A change of options makes a new version.
@@ -124,6 +142,7 @@ class ProcessingOptions:
     chunking: ChunkingOptions = field(default_factory=ChunkingOptions)
     extraction: str = "rules"
     charset: str | None = None
+    questions: QuestionOptions = field(default_factory=QuestionOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

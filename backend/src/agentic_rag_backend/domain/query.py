@@ -83,6 +83,8 @@ class Query:
     options: Mapping[str, Any] = field(default_factory=dict)
     dual_level: bool = False
     """Whether dual-level retrieval is enabled for the tenant at this request."""
+    synthetic_questions: bool = False
+    """Whether strategies with both legs also search the synthetic questions of chunks."""
     seen: SeenVersions = field(default_factory=SeenVersions, compare=False, repr=False)
     """Shared by all copies made with `dataclasses.replace`. A new request needs a new query."""
 
@@ -139,6 +141,8 @@ class Hit:
     entities: tuple[EntityRef, ...] = ()
     graph_path: tuple[GraphStep, ...] = ()
     parent: ParentPassage | None = None
+    matched_question: str | None = None
+    """The chunk's synthetic question that is nearest to the query, if search found one."""
 
     @property
     def id(self) -> str:

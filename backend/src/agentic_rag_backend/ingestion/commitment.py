@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
@@ -13,16 +13,22 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import calls_and_tokens
 from agentic_rag_backend.errors import AgenticRagError, NotFound
-from agentic_rag_backend.ingestion.chunking.passages import passage_text
+from agentic_rag_backend.ingestion.chunk_points import PointFields
 from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.ingestion.preparation import fail_version, superseded
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock, current_fence
 from agentic_rag_backend.jobs.runner import START, Run, Stopped
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Ending, ModelResultCatalogue, PreparedChunk, ReadyVersion
+from agentic_rag_backend.stores.catalogue.base import (
+    DocumentCatalogue,
+    Ending,
+    ModelResultCatalogue,
+    QuestionCatalogue,
+    ReadyVersion,
+)
 from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox, Topic
-from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
+from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.telemetry.logs import get_logger
 
 FEW_CHUNKS = 4
@@ -74,6 +80,7 @@ class Commitment:
 
     documents: DocumentCatalogue
     results: ModelResultCatalogue
+    questions: QuestionCatalogue
     outbox: Outbox
     blobs: BlobStore
     resolver: Resolver
@@ -169,7 +176,7 @@ class Commitment:
 
     async def _take_back(self, tenant: TenantId, document: Document, version: int) -> None:
         await confirm_lock()
-        shown = await self._chunk_ids(tenant, document.id) if document.current_version else []
+        shown = await self._shown_points(tenant, document.id) if document.current_version else []
         vectors = self.facts.vectors
         await vectors.delete_document(tenant, document.id, up_to_version=version, keep=shown)
         await self.facts.remove(tenant, document.id, up_to_version=version, above=document.current_version)
@@ -189,7 +196,7 @@ class Commitment:
             await self.facts.graph.write_document(run.tenant, knowledge)
         await run.progress("vectors", 0, len(prepared))
         await confirm_lock()
-        await self.facts.vectors.upsert(run.tenant, Collection.CHUNKS, _points(document, version, prepared))
+        await self.facts.vectors.upsert(run.tenant, Collection.CHUNKS, points_of(document, version).points(prepared))
         async with order.facts:
             await confirm_lock()
             nodes = await self.facts.write(run.tenant, knowledge)
@@ -202,6 +209,7 @@ class Commitment:
             "relationships": len(knowledge.relationships),
             "mentions": len(knowledge.mentions),
             "nodes": nodes,
+            "questions": sum(len(item.questions.items) for item in prepared if item.questions is not None),
             "failures": len(failures),
             **(calls_and_tokens(paid) if paid.calls else {}),
         }
@@ -210,14 +218,15 @@ class Commitment:
     async def _forget_older(self, tenant: TenantId, document_id: str, current: int) -> None:
         """Remove from every store the data that belongs only to versions before ``current``, the visible one."""
         await confirm_lock()
-        shown = await self._chunk_ids(tenant, document_id)
+        shown = await self._shown_points(tenant, document_id)
         await self.facts.vectors.delete_document(tenant, document_id, up_to_version=current - 1, keep=shown)
         await self.facts.remove(tenant, document_id, up_to_version=current - 1)
         for key in await self.documents.drop_versions(tenant, document_id, below=current):
             await self.blobs.delete(tenant, key)
 
-    async def _chunk_ids(self, tenant: TenantId, document_id: str) -> list[str]:
-        found: list[str] = []
+    async def _shown_points(self, tenant: TenantId, document_id: str) -> list[str]:
+        """Return the ids of the visible version's points: of its chunks and of their questions."""
+        found = (await self.questions.embedded(tenant, [document_id])).get(document_id, [])
         cursor: str | None = None
         while True:
             page = await self.documents.chunks(tenant, document_id, limit=_PAGE, cursor=cursor)
@@ -227,18 +236,8 @@ class Commitment:
                 return found
 
 
-def _points(document: Document, version: DocumentVersion, prepared: Sequence[PreparedChunk]) -> list[VectorPoint]:
-    return [
-        VectorPoint(
-            id=item.chunk.id,
-            kind=NodeKind.CHUNK,
-            dense=item.vector,
-            text=passage_text(version.title, item.chunk),
-            document_id=document.id,
-            version=version.version,
-            key=document.key,
-            title=version.title,
-            metadata=version.metadata,
-        )
-        for item in prepared
-    ]
+def points_of(document: Document, version: DocumentVersion) -> PointFields:
+    """Return the fields of a version's points."""
+    return PointFields(
+        document_id=document.id, version=version.version, key=document.key, title=version.title, metadata=version.metadata
+    )

@@ -15,9 +15,17 @@ from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.model_calls import VersionRecord
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+from agentic_rag_backend.ingestion.questions.asking import Asking, Questioner
 from agentic_rag_backend.jobs.runner import CANCELLED, Run, Stopped
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Enqueue, HandOn, ModelResultCatalogue, PreparedChunk
+from agentic_rag_backend.stores.catalogue.base import (
+    DocumentCatalogue,
+    Enqueue,
+    HandOn,
+    ModelResultCatalogue,
+    PreparedChunk,
+    QuestionCatalogue,
+)
 
 MAX_WARNINGS = 10
 """Warnings of a parser that are kept with the document. They leave most of the metadata's 8,192 bytes to its owner."""
@@ -60,6 +68,8 @@ class Preparation:
     results: ModelResultCatalogue
     blobs: BlobStore
     computation: Computation
+    questions: QuestionCatalogue
+    questioner: Questioner
     reader: ChunkReader
     enqueue_commit: Callable[[], Enqueue]
     handed_on: Callable[[Run], None]
@@ -107,7 +117,7 @@ class Preparation:
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
             # Waiting for the lock lets this version reuse the results that another version of the document is computing.
             async with self._turn(run):
-                await self._prepare_page(run, version.title, chunks, start, known=known, failures=document.failures)
+                await self._prepare_page(run, version, chunks, start, known=known, failures=document.failures)
         if not chunks:
             await self._save(run, (), last=True)
 
@@ -115,8 +125,16 @@ class Preparation:
         return self._turns.setdefault((run.tenant, run.document_id), asyncio.Lock())
 
     async def _prepare_page(
-        self, run: Run, title: str, chunks: Sequence[Chunk], start: int, *, known: bool, failures: Sequence[Failure] = ()
+        self,
+        run: Run,
+        version: DocumentVersion,
+        chunks: Sequence[Chunk],
+        start: int,
+        *,
+        known: bool,
+        failures: Sequence[Failure] = (),
     ) -> None:
+        title, asking = version.title, self.questioner.asking(version.options.questions)
         page = chunks[start : start + self.group_size * _PAGE_GROUPS]
         recipes = {chunk.id: self.computation.recipe(title, chunk) for chunk in page}
         held = await self._on_record(run, page, recipes) if known else frozenset()
@@ -131,9 +149,29 @@ class Preparation:
             if missing or last:
                 prepared = await self._computed(title, missing, recipes) if missing else ()
                 prepared = _with_failures(prepared, chunks[0].id, failures)
-                await self._save(run, prepared, last=last)
+                await self._save(run, prepared, last=last and asking is None)
+            if asking is not None:
+                await self._ask(run, asking, title, group, known=known)
+                if last:
+                    await self._save(run, (), last=True)
             if not last:  # after the last write, the commit reports the progress
                 await run.progress("embed", done, len(chunks))
+
+    async def _ask(self, run: Run, asking: Asking, title: str, group: Sequence[Chunk], *, known: bool) -> None:
+        """Record the questions of staged chunks. Questions of any version of the document are reused."""
+        recipes = {chunk.id: self.questioner.recipe(asking, title, chunk) for chunk in group}
+        held = await self.questions.reuse(run.tenant, run.document_id, run.version, recipes) if known else frozenset()
+        missing = [chunk for chunk in group if chunk.id not in held]
+        first = group[0].id
+        if asking.failure is not None and group[0].ordinal == 0 and first in held:
+            missing.insert(0, group[0])  # the first chunk carries the failure of the whole document
+        if not missing:
+            return
+        asked = await self.questioner.ask(asking, title, missing)
+        if asking.failure is not None and group[0].ordinal == 0:
+            asked[first] = replace(asked[first], failure=replace(asking.failure, chunk_id=first))
+        await self.questions.save(run.tenant, run.document_id, run.version, asked)
+        run.results_saved += 1
 
     async def _original(self, run: Run, version: DocumentVersion) -> bytes:
         try:

@@ -15,8 +15,10 @@ from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import community_point_id
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
+from agentic_rag_backend.ingestion.chunk_points import PointFields
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.computation import Computation, recipe_of
+from agentic_rag_backend.ingestion.questions.asking import embedded, is_current
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
@@ -38,6 +40,7 @@ class Reindexed:
     tenants: int = 0
     documents: int = 0
     chunks: int = 0
+    questions: int = 0
     facts: int = 0
     communities: int = 0
     tree_nodes: int = 0
@@ -98,11 +101,13 @@ class Reindexer:
 
     async def _document(self, tenant: TenantId, record: DocumentRecord) -> None:
         prepared = await self._current(tenant, record)
-        keep = [item.chunk.id for item in prepared]
+        points = chunk_points(replace(record, prepared=tuple(prepared)))
+        keep = [point.id for point in points]
         await self.vectors.delete_document(tenant, record.id, up_to_version=record.version, keep=keep)
-        await self.vectors.upsert(tenant, Collection.CHUNKS, chunk_points(replace(record, prepared=tuple(prepared))))
+        await self.vectors.upsert(tenant, Collection.CHUNKS, points)
         self.done.documents += 1
         self.done.chunks += len(prepared)
+        self.done.questions += len(points) - len(prepared)
 
     async def _current(self, tenant: TenantId, record: DocumentRecord) -> list[PreparedChunk]:
         """Return and record the results of every chunk, with vectors of this embedder."""
@@ -117,6 +122,13 @@ class Reindexer:
             stale = [item for item in held.values() if not self._of_this_embedder(record.title, item)]
             for first in range(0, len(stale), _GROUP_CHUNKS):
                 renewed = await self._embedded(record.title, stale[first : first + _GROUP_CHUNKS], self.embedder_before)
+                await self.transfer.revector(tenant, record.id, record.version, renewed)
+                held.update((item.chunk.id, item) for item in renewed)
+            asked = [
+                item for item in held.values() if item.questions is not None and not is_current(self.computation, item.questions)
+            ]
+            for first in range(0, len(asked), _GROUP_CHUNKS):
+                renewed = await self._with_embedded_questions(asked[first : first + _GROUP_CHUNKS])
                 await self.transfer.revector(tenant, record.id, record.version, renewed)
                 held.update((item.chunk.id, item) for item in renewed)
         return [held[chunk.id] for chunk in record.chunks]
@@ -136,6 +148,11 @@ class Reindexer:
                 failure = Failure("embed", vector.code, vector.message, item.chunk.id)
                 renewed.append(replace(item, vector=None, failure=failure, recipe=None))
         return renewed
+
+    async def _with_embedded_questions(self, asked: Sequence[PreparedChunk]) -> list[PreparedChunk]:
+        questions = await embedded(self.computation, [item.questions for item in asked if item.questions is not None])
+        self.done.embedded += sum(len(each.items) for each in questions)
+        return [replace(item, questions=each) for item, each in zip(asked, questions, strict=True)]
 
     def _recipe(self, title: str, chunk: Chunk, recipe: str | None, before: str) -> str | None:
         """Return the recipe with this embedder if all other inputs of the result are unchanged."""
@@ -182,18 +199,7 @@ class Reindexer:
 
 
 def chunk_points(record: DocumentRecord) -> list[VectorPoint]:
-    """Return the points of a document's chunks."""
-    return [
-        VectorPoint(
-            id=item.chunk.id,
-            kind=NodeKind.CHUNK,
-            dense=item.vector,
-            text=passage_text(record.title, item.chunk),
-            document_id=record.id,
-            version=record.version,
-            key=None if record.key == record.content_hash else record.key,
-            title=record.title,
-            metadata=record.metadata,
-        )
-        for item in record.prepared
-    ]
+    """Return the points of a document's chunks and of their synthetic questions."""
+    key = None if record.key == record.content_hash else record.key
+    fields = PointFields(document_id=record.id, version=record.version, key=key, title=record.title, metadata=record.metadata)
+    return fields.points(record.prepared)

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.communities.generations.scrubbing import CommunityScrubber
-from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, ProcessingOptions, content_hash
+from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, ProcessingOptions, QuestionOptions, content_hash
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, short_text
@@ -38,6 +38,9 @@ from agentic_rag_backend.ingestion.mirroring import mirror
 from agentic_rag_backend.ingestion.model_calls import DocumentModel
 from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.preparation import Preparation
+from agentic_rag_backend.ingestion.questions.asking import WITHOUT_MODEL, Questioner
+from agentic_rag_backend.ingestion.questions.base import QuestionWriter
+from agentic_rag_backend.ingestion.questions.base import check_options as check_question_options
 from agentic_rag_backend.ingestion.reading import Reader, Source
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
@@ -81,6 +84,8 @@ class Upload:
     key: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     options: ProcessingOptions = field(default_factory=ProcessingOptions)
+    questions: QuestionOptions | None = None
+    """Synthetic questions, in place of those in ``options``. None: the deployment's default."""
     expected: Expected = None
     """Expected revisions of the document that already has the key."""
 
@@ -109,7 +114,7 @@ class IngestionOptions:
     ``group_size`` chunks are embedded, extracted and recorded together. ``patience_s`` is the number of seconds without
     progress for which a job waits for stores and models that do not answer. ``commit_together``: a flush of the vector store
     costs the same for one document as for many. Unless ``keep_originals``, a document's bytes are removed when it becomes
-    visible.
+    visible. ``questions`` are the synthetic questions of documents that do not ask for others.
     """
 
     max_upload_mb: int = 50
@@ -117,6 +122,7 @@ class IngestionOptions:
     patience_s: float = PATIENCE_S
     commit_together: bool = True
     keep_originals: bool = True
+    questions: QuestionOptions = field(default_factory=QuestionOptions)
 
 
 class IngestionService:
@@ -137,6 +143,7 @@ class IngestionService:
         model: DocumentModel | None = None,
         is_stated: IsStated | None = None,
         relay: Relay | None = None,
+        question_writers: Mapping[str, QuestionWriter] = WITHOUT_MODEL,
         options: IngestionOptions | None = None,
     ) -> None:
         self._options = options or IngestionOptions()
@@ -149,11 +156,14 @@ class IngestionService:
         self._runner = Runner(catalogue.jobs, self._options.patience_s)
         facts = FactPoints(graph, vectors)
         documents = catalogue.documents
+        computation = Computation(embedder=embedder, extractor=extractor)
         self._preparation = Preparation(
             documents=documents,
             results=catalogue.model_results,
             blobs=blobs,
-            computation=Computation(embedder=embedder, extractor=extractor),
+            computation=computation,
+            questions=catalogue.questions,
+            questioner=Questioner(computation=computation, writers=question_writers),
             reader=ChunkReader(reader, embedder, model, is_stated),
             enqueue_commit=lambda: queue.enqueuer(COMMIT),
             handed_on=self._handed_on,
@@ -162,6 +172,7 @@ class IngestionService:
         commitment = Commitment(
             documents=documents,
             results=catalogue.model_results,
+            questions=catalogue.questions,
             outbox=catalogue.outbox,
             blobs=blobs,
             resolver=resolver,
@@ -236,9 +247,17 @@ class IngestionService:
         return await self._revise(require_tenant(tenant), document_id, change)
 
     async def chunk_again(
-        self, tenant: TenantId, document_id: str, chunking: ChunkingOptions, *, expected: Expected = None
+        self,
+        tenant: TenantId,
+        document_id: str,
+        chunking: ChunkingOptions,
+        *,
+        questions: QuestionOptions | None = None,
+        expected: Expected = None,
     ) -> Submitted:
-        """Add a version of the same original, title and metadata with other chunking.
+        """Add a version of the same original, title and metadata with other chunking or synthetic questions.
+
+        ``questions`` None keeps the document's options.
 
         Raises:
             NotFound: the document does not exist.
@@ -247,7 +266,8 @@ class IngestionService:
             PreconditionFailed: the document has another revision.
         """
         check_options(chunking)
-        change = Change(chunking=chunking, expected=expected)
+        asked = None if questions is None else _checked_questions(questions)
+        change = Change(chunking=chunking, questions=asked, expected=expected)
         return await self._revise(require_tenant(tenant), document_id, change)
 
     async def _revise(self, tenant: TenantId, document_id: str, change: Change) -> Submitted:
@@ -367,6 +387,7 @@ class IngestionService:
         if upload.options.extraction not in EXTRACTIONS:
             raise InvalidRequest(f"extraction {upload.options.extraction!r} is not known; known are {', '.join(EXTRACTIONS)}")
         check_options(upload.options.chunking)
+        questions = _checked_questions(upload.questions or self._options.questions)
         plain = metadata.checked(upload.metadata)
         sniffed = upload.content[:SNIFFED_BYTES]
         media_type = media_type_of(upload.media_type, upload.file_name, sniffed)
@@ -388,10 +409,16 @@ class IngestionService:
             # Unique to this submission, so that removing it never removes another submission's original.
             blob_key=f"{document_id}/original",
             metadata=plain,
-            options=replace(upload.options, charset=source.charset),
+            options=replace(upload.options, charset=source.charset, questions=questions),
             expected=upload.expected,
         )
         return submission, ((differs, *warnings) if differs else warnings)
+
+
+def _checked_questions(options: QuestionOptions) -> QuestionOptions:
+    """Return valid options. Without questions, their number has no effect, and makes no new version."""
+    check_question_options(options)
+    return options if options.on else QuestionOptions()
 
 
 def _deletion(catalogue: Catalogue, graph: GraphStore, *, blobs: BlobStore, facts: FactPoints, embedder: Embedder) -> Deletion:

@@ -9,7 +9,7 @@ from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
-from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue, QuestionCatalogue
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
@@ -41,3 +41,4 @@ class Stores:
     encoder: QueryEncoder
     leg: GraphLeg = field(default_factory=GraphLeg)
     trees: TreeCatalogue = field(kw_only=True)
+    questions: QuestionCatalogue = field(kw_only=True)

@@ -55,6 +55,7 @@ class QueryBuilder:
         features: the feature flags.
         embedder: knows how much of a question it reads.
         default_strategy: used if a request names no strategy.
+        synthetic_questions: whether searches use synthetic questions if a request does not say.
     """
 
     def __init__(
@@ -65,12 +66,14 @@ class QueryBuilder:
         embedder: Embedder,
         *,
         default_strategy: str,
+        synthetic_questions: bool = False,
     ) -> None:
         self._retrievers = retrievers
         self._defaults = defaults
         self._features = features
         self._embedder = embedder
         self._default_strategy = default_strategy
+        self._synthetic_questions = synthetic_questions
 
     def build(self, request: SearchRequest, caller: Principal) -> BuiltQuery:
         """Return the query for a request.
@@ -94,6 +97,7 @@ class QueryBuilder:
             options=request.options,
             timeout_s=None if request.timeout_ms is None else request.timeout_ms / 1000,
             dual_level=self._features.enabled(DUAL_LEVEL, caller.flags),
+            synthetic_questions=bool(request.options.get("synthetic_questions", self._synthetic_questions)),
         )
         return BuiltQuery(query, strategy, (*resolved.warnings, *self._cut(request.text)))
 

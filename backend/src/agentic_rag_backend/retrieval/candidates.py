@@ -1,4 +1,4 @@
-"""The chunks that both legs find for a question, fused, with those that may be shown among the first of them.
+"""The chunks that the legs find for a question, fused, with those that may be shown among the first of them.
 
 How many are found does not depend on the request's limit, so that no score moves with it. Documents that are not valid at the
 query's moment are few as a rule: only where one is among the first candidates are the legs asked again, without any of them.
@@ -7,13 +7,20 @@ query's moment are few as a rule: only where one is among the first candidates a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import And, Filter, valid_at
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.hydration import FIRST_READ, in_time, passes, visible_chunks
+from agentic_rag_backend.retrieval.question_leg import (
+    QUESTION,
+    QuestionLeg,
+    question_leg,
+    question_search,
+    weights_with_questions,
+)
 from agentic_rag_backend.retrieval.scoring.fusion import ranked
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, Vector, VectorSearch
 
@@ -25,7 +32,7 @@ Fuse = Callable[[Mapping[str, Sequence[ScoredId]], Mapping[str, float]], dict[st
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Both legs of a question, the fused score of each chunk, and the ``visible`` chunks among the first in ``order``.
+    """The legs of a question, the fused score of each chunk, and the ``visible`` chunks among the first in ``order``.
 
     If none of the first is visible, those among the rest. The relevance of a result is measured on these, so that it does not
     depend on the limit.
@@ -36,11 +43,13 @@ class Candidates:
     scores: Mapping[str, float]
     order: Sequence[ScoredId]
     visible: Mapping[str, VisibleChunk]
+    questions: QuestionLeg = field(default_factory=QuestionLeg)
 
 
 async def chunk_candidates(stores: Stores, query: Query, fuse: Fuse, weights: Mapping[str, float]) -> Candidates:
     """Return the candidates of a question among the tenant's chunks."""
-    asked = _Asked(query, await stores.encoder.encode(query.tenant_id, query.text), fuse, weights)
+    vector = await stores.encoder.encode(query.tenant_id, query.text)
+    asked = _Asked(query, vector, fuse, weights_with_questions(query, weights))
     found, outdated = await _found(stores, asked, query.filters)
     if outdated:
         found, _ = await _found(stores, asked, only_valid(query))
@@ -67,9 +76,15 @@ async def _found(stores: Stores, asked: _Asked, filter: Filter | None) -> tuple[
     """Return the candidates, and whether one of the first is not valid at the query's moment."""
     query = asked.query
     search = VectorSearch(kind=NodeKind.CHUNK, dense=asked.vector, text=query.text, limit=LEG_LIMIT, filter=filter)
-    legs = (await stores.vectors.search(query.tenant_id, Collection.CHUNKS, [search]))[0]
-    scores = asked.fuse({"dense": legs.dense, "sparse": legs.sparse}, asked.weights)
+    searches = [search, *question_search(query, asked.vector, filter)]
+    legs, *others = await stores.vectors.search(query.tenant_id, Collection.CHUNKS, searches)
+    questions = await question_leg(stores.questions, query, others[0].dense if others else ())
+    by_leg: dict[str, Sequence[ScoredId]] = {"dense": legs.dense, "sparse": legs.sparse}
+    if questions.chunks:
+        by_leg[QUESTION] = questions.chunks
+    scores = asked.fuse(by_leg, asked.weights)
     order = ranked(scores)
     first = await stores.documents.hydrate(query.tenant_id, [item.id for item in order[:FIRST_READ]])
     visible = {id: chunk for id, chunk in first.items() if passes(query, chunk)}
-    return Candidates(asked.vector, legs, scores, order, visible), not all(in_time(query, each) for each in first.values())
+    found = Candidates(asked.vector, legs, scores, order, visible, questions)
+    return found, not all(in_time(query, each) for each in first.values())

@@ -13,6 +13,7 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Tr
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.candidates import LEG_LIMIT
 from agentic_rag_backend.retrieval.hydration import in_time
+from agentic_rag_backend.retrieval.question_leg import QUESTION, question_leg
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, VectorSearch
 
@@ -92,7 +93,15 @@ class Explainer:
         everywhere = VectorSearch(kind=NodeKind.CHUNK, dense=vector, text=query.text, limit=MAX_EXAMINED)
         here = replace(everywhere, limit=1, filter=Comparison("document_id", "eq", document_id))
         all_of, own = await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, [everywhere, here])
-        return tuple(_leg(name, all_of, own) for name in ("dense", "sparse"))
+        legs = tuple(_leg(name, all_of, own) for name in ("dense", "sparse"))
+        return (*legs, await self._question_leg(query, [everywhere, here])) if query.synthetic_questions else legs
+
+    async def _question_leg(self, query: Query, searches: Sequence[VectorSearch]) -> LegRank:
+        """Return the rank of the document's best chunk by synthetic questions."""
+        of_questions = [replace(search, kind=NodeKind.QUESTION, text=None) for search in searches]
+        legs = await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, of_questions)
+        all_of, own = [Legs(dense=tuple((await question_leg(self._stores.questions, query, leg.dense)).chunks)) for leg in legs]
+        return replace(_leg("dense", all_of, own), leg=QUESTION)
 
 
 def _leg(name: str, all_of: Legs, own: Legs) -> LegRank:

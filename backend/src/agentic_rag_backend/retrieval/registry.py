@@ -20,6 +20,7 @@ from agentic_rag_backend.retrieval.queries.options import (
     LOW_STRATEGY,
     MAX_CALLS,
     RATE,
+    SYNTHETIC_QUESTIONS,
     TREE_LEVELS,
     check_option,
 )
@@ -105,13 +106,14 @@ class Strategy:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+_QUESTIONS = {"synthetic_questions": SYNTHETIC_QUESTIONS}
 _THEMES = {"level": LEVEL, "budget_tokens": BUDGET_TOKENS, "rate": RATE, "max_calls": MAX_CALLS}
 
 STRATEGIES: Mapping[str, Strategy] = {
     "auto": Strategy(
         "dual_level if it is switched on, otherwise its low level only",
         lambda p: Auto(p.low_level, p.dual_level),
-        options={"low_strategy": LOW_STRATEGY},
+        options={"low_strategy": LOW_STRATEGY, **_QUESTIONS},
     ),
     "dense": Strategy(
         "nearest chunks by embedding", lambda p: SingleLeg(p.stores, p.graphs, dense=True), ("basic", "semantic", "vector")
@@ -120,13 +122,13 @@ STRATEGIES: Mapping[str, Strategy] = {
     "hybrid": Strategy(
         "dense and BM25 fused",
         lambda p: p.hybrid,
-        options={"fusion": {"type": "string", "enum": list(FUSIONS), "default": "min_max"}},
+        options={"fusion": {"type": "string", "enum": list(FUSIONS), "default": "min_max"}, **_QUESTIONS},
     ),
     "graph": Strategy(
         "hybrid seeds, personalised PageRank over chunks and entities, a second hop, facts",
         lambda p: p.graph,
         ("graphrag", "local"),
-        {"entities": ENTITIES},
+        {"entities": ENTITIES, **_QUESTIONS},
     ),
     "community": Strategy(
         "themes: summaries of communities; no theme contains another",
@@ -136,7 +138,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     DUAL_LEVEL: Strategy(
         "graph (or hybrid, by the question's form) and community in parallel, blended by weight",
         lambda p: p.dual_level,
-        options={"entities": ENTITIES, "low_strategy": LOW_STRATEGY, **_THEMES},
+        options={"entities": ENTITIES, "low_strategy": LOW_STRATEGY, **_QUESTIONS, **_THEMES},
     ),
     "global": Strategy(
         "themes of the whole corpus within a token budget; answers are merged from scored partial answers (map and reduce)",
@@ -146,7 +148,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     "drift": Strategy(
         "themes, follow-up questions made from them, and a parallel local search for each, merged",
         lambda p: Drift(p.finder, p.hybrid, p.calls, p.themes.drift),
-        options={"follow_ups": FOLLOW_UPS, **_THEMES},
+        options={"follow_ups": FOLLOW_UPS, **_QUESTIONS, **_THEMES},
     ),
     "raptor": Strategy(
         "a tree of passages and summaries of their clusters: all levels at once, or from the roots down",
@@ -156,6 +158,7 @@ STRATEGIES: Mapping[str, Strategy] = {
             "search": {"type": "string", "enum": list(SEARCHES), "default": SEARCHES[0]},
             "order": {"type": "string", "enum": list(ORDERS), "default": ORDERS[0]},
             "include_summaries": INCLUDE_SUMMARIES,
+            **_QUESTIONS,
         },
     ),
 }

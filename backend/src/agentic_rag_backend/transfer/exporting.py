@@ -193,10 +193,21 @@ class Exporter:
             if await self._source.transfer.record(tenant, document_id) != record:
                 return False  # superseded since it was read
         # An interrupted reindexing has stored vectors of another embedder.
-        prepared = tuple(item if self._usable(item) else replace(item, vector=None) for item in record.prepared)
+        prepared = tuple(map(self._with_usable_vectors, record.prepared))
         lines = [*record_lines(replace(record, prepared=prepared), stored, original=original is not None), *knowledge]
         await asyncio.to_thread(spool.keep, document_id, record.header, lines, original)
         return True
+
+    def _with_usable_vectors(self, item: PreparedChunk) -> PreparedChunk:
+        questions = item.questions
+        if questions is not None:
+            dimensions = self._source.embedder.dimensions
+            items = (
+                each if each.vector is None or len(each.vector) == dimensions else replace(each, vector=None)
+                for each in questions.items
+            )
+            questions = replace(questions, items=tuple(items))
+        return replace(item, vector=item.vector if self._usable(item) else None, questions=questions)
 
     def _usable(self, item: PreparedChunk) -> bool:
         return item.vector is not None and len(item.vector) == self._source.embedder.dimensions

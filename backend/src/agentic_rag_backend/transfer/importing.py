@@ -31,22 +31,24 @@ from agentic_rag_backend.domain.graph import (
     community_point_id,
     relationship_id,
 )
+from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion, question_id
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.computation import Computation, recipe_of
 from agentic_rag_backend.ingestion.fact_points import FactPoints
+from agentic_rag_backend.ingestion.questions.asking import embedded
 from agentic_rag_backend.ingestion.reindexing import chunk_points
 from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore, blob_key
-from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
+from agentic_rag_backend.stores.catalogue.base import Catalogue, ChunkQuestions, PreparedChunk, PreparedQuestion
 from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentRecord, Opening, TransferCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
 from agentic_rag_backend.transfer.fingerprints import fingerprints
 from agentic_rag_backend.transfer.identity import Identity, Passages
 from agentic_rag_backend.transfer.lines import ArchivedDocument, unpacked
-from agentic_rag_backend.transfer.records import CommunityRecord, EntityRecord, Manifest, RelationshipLine
+from agentic_rag_backend.transfer.records import CommunityRecord, EntityRecord, Manifest, QuestionsRecord, RelationshipLine
 from agentic_rag_backend.transfer.trees import ImportedTree
 
 _GROUP_CHUNKS = 64
@@ -280,7 +282,27 @@ class TenantImport:
             group = [chunks[number] for number in numbers]
             computed = await computation.compute(title, group, [computation.recipe(title, chunk) for chunk in group])
             found.update(zip(numbers, computed, strict=True))
+        for number, questions in (await self._questions(archived, chunks)).items():
+            found[number] = replace(found[number], questions=questions)
         return [found[number] for number in range(len(chunks))]
+
+    async def _questions(self, archived: ArchivedDocument, chunks: Sequence[Chunk]) -> dict[int, ChunkQuestions]:
+        """Return the archive's synthetic questions by the number of their chunk, with vectors of this deployment's embedder."""
+        found = {
+            number: _of_archive(line.questions, chunk.id, self.manifest.dimensions)
+            for number, (line, chunk) in enumerate(zip(archived.chunks, chunks, strict=True))
+            if line.questions is not None
+        }
+        if self.same_vectors:
+            return found
+        numbers = list(found)
+        for first in range(0, len(numbers), _GROUP_CHUNKS):
+            await self.run.progress("documents", len(self.versions), self.manifest.documents)
+            group = numbers[first : first + _GROUP_CHUNKS]
+            renewed = await embedded(self.destination.computation, [found[number] for number in group])
+            self.embedded += sum(len(each.items) for each in renewed)
+            found.update(zip(group, renewed, strict=True))
+        return found
 
     async def _embed(self, title: str, found: dict[int, PreparedChunk]) -> None:
         """Embed the chunks without a vector, except chunks that this embedder refused before."""
@@ -433,6 +455,20 @@ class TenantImport:
         embedder = self.destination.computation.embedder
         written = await Restorer(communities=catalogue, vectors=vectors, embedder=embedder).restore(self.tenant, without)
         self.embedded += len(written)
+
+
+def _of_archive(record: QuestionsRecord, chunk_id: str, dimensions: int) -> ChunkQuestions:
+    """Return the questions of a chunk, each text once."""
+    texts = {item.text: item for item in record.items}
+    items = (
+        PreparedQuestion(
+            SyntheticQuestion(id=question_id(chunk_id, text), chunk_id=chunk_id, text=text, source=item.source),
+            None if item.vector is None else unpacked(item.vector, dimensions=dimensions),
+        )
+        for text, item in texts.items()
+    )
+    failure = None if record.failure is None else replace(record.failure, chunk_id=chunk_id)
+    return ChunkQuestions(record.recipe, tuple(items), failure)
 
 
 def _of_chunk(extraction: Extraction, chunk_id: str) -> Extraction:

@@ -127,6 +127,8 @@ class Inspection:
             before = chunk.start_char
             covered += chunk.end_char - chunk.start_char
             self._vector(chunk.vector, where)
+            for question in chunk.questions.items if chunk.questions is not None else ():
+                self._vector(question.vector, where)
         if covered > most:
             raise InvalidRequest(
                 f"{where}: its {len(archived.chunks)} chunks have {covered} characters together; "

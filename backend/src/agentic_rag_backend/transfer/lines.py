@@ -14,6 +14,7 @@ from agentic_rag_backend.domain.document import content_hash
 from agentic_rag_backend.domain.graph import Relationship, RelationshipSupport, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.stores.catalogue.base import ChunkQuestions
 from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentRecord
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 from agentic_rag_backend.transfer.records import (
@@ -21,6 +22,8 @@ from agentic_rag_backend.transfer.records import (
     DocumentLine,
     EntityLine,
     MentionRecord,
+    QuestionRecord,
+    QuestionsRecord,
     Record,
     RelationshipLine,
     SentenceRecord,
@@ -89,7 +92,22 @@ def record_lines(record: DocumentRecord, stored: Mapping[str, str], *, original:
             recipe=None if item is None else item.recipe,
             failure=None if item is None else item.failure,
             vector=own or stored.get(chunk.id),
+            questions=None if item is None or item.questions is None else _questions(item.questions),
         )
+
+
+def _questions(questions: ChunkQuestions) -> QuestionsRecord:
+    items = tuple(
+        QuestionRecord.model_validate(
+            {
+                "text": item.question.text,
+                "source": item.question.source,
+                "vector": None if item.vector is None else packed(item.vector),
+            }
+        )
+        for item in questions.items
+    )
+    return QuestionsRecord(recipe=questions.recipe, failure=questions.failure, items=items)
 
 
 async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: DocumentRecord) -> list[Record]:

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
-from agentic_rag_backend.domain.document import DocumentState
+from agentic_rag_backend.domain.document import MAX_QUESTIONS_PER_CHUNK, DocumentState
 from agentic_rag_backend.domain.location import LOCATION_FIELDS, Location
 from agentic_rag_backend.domain.text.entries.base import MAX_HEADER_CHARACTERS
 from agentic_rag_backend.errors import InvalidRequest
@@ -34,6 +34,8 @@ from agentic_rag_backend.transfer.values import (
     Name,
     Packed,
     Processing,
+    QuestionRecipe,
+    QuestionText,
     RegionRow,
     Sha256,
     Summary,
@@ -131,6 +133,22 @@ class DocumentLine(Record):
     """Whether the next member is its original. Deleted originals have no member."""
 
 
+class QuestionRecord(Record):
+    """A synthetic question of a chunk."""
+
+    text: QuestionText
+    source: Literal["patterns", "model"]
+    vector: Packed | None
+
+
+class QuestionsRecord(Record):
+    """How a chunk's synthetic questions were made, and the questions."""
+
+    recipe: QuestionRecipe
+    failure: Failed | None
+    items: Annotated[tuple[QuestionRecord, ...], Field(max_length=MAX_QUESTIONS_PER_CHUNK)]
+
+
 class ChunkLine(Record):
     """A passage of the document's text with its computed results. The lines are in reading order."""
 
@@ -152,6 +170,7 @@ class ChunkLine(Record):
     recipe: Sha256 | None
     failure: Failed | None
     vector: Packed | None
+    questions: QuestionsRecord | None = None
 
     @property
     def location(self) -> Location:

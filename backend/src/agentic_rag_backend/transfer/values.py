@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, AwareDatetime, Field, StrictBool, StrictFloat, StringConstraints, TypeAdapter
 from pydantic_core import PydanticCustomError
 
-from agentic_rag_backend.domain.document import Failure, ProcessingOptions
+from agentic_rag_backend.domain.document import QUESTION_METHODS, Failure, ProcessingOptions
 from agentic_rag_backend.domain.graph import CommunitySummary, Extraction, Support
 from agentic_rag_backend.domain.limits import (
     MAX_DOCUMENT_KEY_CHARACTERS,
@@ -20,9 +20,11 @@ from agentic_rag_backend.domain.limits import (
     short_text,
 )
 from agentic_rag_backend.domain.media_types import FORMATS, MAX_CHARSET_CHARACTERS
+from agentic_rag_backend.domain.synthetic_questions import MAX_QUESTION_CHARACTERS
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion import metadata
 from agentic_rag_backend.ingestion.chunking.registry import KNOWN, SIZES, check_options
+from agentic_rag_backend.ingestion.questions.base import check_options as check_question_options
 
 T = TypeVar("T")
 MAX_COUNTER = 2**30
@@ -45,6 +47,8 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
 Word = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD_CHARACTERS)]
 Line = Annotated[str, StringConstraints(max_length=MAX_CHARACTERS)]
+QuestionRecipe = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}/[0-9a-f]{16}$")]
+QuestionText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTION_CHARACTERS)]
 Packed = Annotated[str, StringConstraints(max_length=400_000)]
 """A vector: float32, little-endian, in base64."""
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -97,6 +101,9 @@ def _processing(value: ProcessingOptions) -> ProcessingOptions:
     check_options(value.chunking)
     if len(value.charset or "") > MAX_CHARSET_CHARACTERS:
         raise _refuse(f"a charset has at most {MAX_CHARSET_CHARACTERS} characters")
+    if value.questions.method not in QUESTION_METHODS:
+        raise _refuse(f"the method of questions is not known; known are {', '.join(QUESTION_METHODS)}")
+    check_question_options(value.questions)
     return value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import ConfigDict, Field, ValidationError, model_validator
@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from agentic_rag_backend.api.schemas.base import Body, View, Whole
 from agentic_rag_backend.api.schemas.places import FilePlace, file_place
 from agentic_rag_backend.domain.document import (
+    MAX_QUESTIONS_PER_CHUNK,
     Chunk,
     ChunkingOptions,
     Document,
@@ -20,12 +21,15 @@ from agentic_rag_backend.domain.document import (
     Failure,
     ParentPassage,
     ProcessingOptions,
+    QuestionOptions,
     VisibleChunk,
 )
 from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS
+from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion
 from agentic_rag_backend.ingestion.chunking.registry import options_of
 from agentic_rag_backend.stores.catalogue.base import Submitted
 
+B = TypeVar("B", bound=Body)
 Strategy = Literal["recursive", "fixed", "structure", "ast", "parent_child", "semantic", "agentic", "proposition"]
 """The names in `domain.document.CHUNKING_STRATEGIES`."""
 
@@ -68,17 +72,49 @@ class Chunking(Body):
         return options if self.parent_size is None else replace(options, parent_size=self.parent_size)
 
 
+class Questions(Body):
+    """Options of synthetic questions: questions that a chunk answers, which search can find it by."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"method": "patterns", "per_chunk": 2}]})
+
+    method: Literal["off", "patterns", "model"] = Field(description="how they are made; `model`: by the language model")
+    per_chunk: Whole = Field(MAX_QUESTIONS_PER_CHUNK, ge=1, le=MAX_QUESTIONS_PER_CHUNK, description="the most of a chunk")
+
+    def options(self) -> QuestionOptions:
+        """Return the domain's value."""
+        return QuestionOptions(self.method, self.per_chunk)
+
+
+class ChunkingAgain(Chunking):
+    """Options of chunking, and of synthetic questions."""
+
+    questions: Questions | None = Field(None, description="default: the document's options")
+
+
 def chunking_of(value: Any) -> Chunking:
     """Return the options that a form field has as JSON; None has the defaults.
 
     Raises:
         RequestValidationError: an option is invalid. Its place begins with ``chunking``.
     """
+    return _of_field("chunking", Chunking, value if value is not None else {})
+
+
+def questions_of(value: Any) -> Questions | None:
+    """Return the options that a form field has as JSON; None has the deployment's defaults.
+
+    Raises:
+        RequestValidationError: an option is invalid. Its place begins with ``questions``.
+    """
+    return None if value is None else _of_field("questions", Questions, value)
+
+
+def _of_field(name: str, kind: type[B], value: Any) -> B:
     try:
-        return Chunking.model_validate(value if value is not None else {})
+        return kind.model_validate(value)
     except ValidationError as error:
         raise RequestValidationError(
-            [{**item, "loc": ("chunking", *item["loc"])} for item in error.errors(include_url=False)]
+            [{**item, "loc": (name, *item["loc"])} for item in error.errors(include_url=False)]
         ) from None
 
 
@@ -110,6 +146,7 @@ class NewDocument(Body):
     media_type: Literal["text/plain", "text/markdown"] = "text/markdown"
     chunking: Chunking | None = None
     extraction: Literal["rules"] = "rules"
+    questions: Questions | None = Field(None, description="synthetic questions; default: SYNTHETIC_QUESTIONS")
 
     def processing(self) -> ProcessingOptions:
         """Return how the document is to be processed."""
@@ -259,6 +296,13 @@ class Location(FilePlace):
         )
 
 
+class QuestionView(View):
+    """A synthetic question that the chunk answers."""
+
+    text: str
+    source: str = Field(description="`patterns` or `model`")
+
+
 class ParentView(View):
     """The parent around a chunk. Its offsets are those of the document's text."""
 
@@ -287,9 +331,10 @@ class ChunkView(View):
     size_tokens: int
     statements: list[str] = Field(description="what search finds it by, instead of its content (strategy `proposition`)")
     metadata: dict[str, Any]
+    questions: list[QuestionView] = Field(default=[], description="its synthetic questions")
 
     @classmethod
-    def of(cls, visible: VisibleChunk) -> ChunkView:
+    def of(cls, visible: VisibleChunk, questions: Sequence[SyntheticQuestion] = ()) -> ChunkView:
         """Return the view of a visible chunk."""
         chunk = visible.chunk
         return cls(
@@ -304,6 +349,7 @@ class ChunkView(View):
             size_tokens=chunk.size_tokens,
             statements=list(chunk.statements),
             metadata=dict(visible.metadata),
+            questions=[QuestionView(text=question.text, source=question.source) for question in questions],
         )
 
 
@@ -315,11 +361,17 @@ class ChunkInDocument(ChunkView):
     parent: ParentView | None = Field(description="the parent that is read when the chunk is found")
 
     @classmethod
-    def at(cls, visible: VisibleChunk, order: Sequence[str], parent: ParentPassage | None) -> ChunkInDocument:
+    def at(
+        cls,
+        visible: VisibleChunk,
+        order: Sequence[str],
+        parent: ParentPassage | None,
+        questions: Sequence[SyntheticQuestion] = (),
+    ) -> ChunkInDocument:
         """Return the view of a chunk. ``order`` has the chunks of its document, in reading order."""
         place = visible.chunk.ordinal
         return cls(
-            **ChunkView.of(visible).model_dump(),
+            **ChunkView.of(visible, questions).model_dump(),
             previous_id=order[place - 1] if 0 < place <= len(order) else None,
             next_id=order[place + 1] if place + 1 < len(order) else None,
             parent=ParentView.of(parent),

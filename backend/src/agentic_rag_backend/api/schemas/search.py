@@ -212,6 +212,7 @@ class ResultView(View):
     metadata: dict[str, Any]
     entities: list[EntityView]
     graph_path: list[StepView]
+    matched_question: str | None = Field(None, description="the synthetic question by which search found the chunk")
 
     @classmethod
     def of(cls, hit: Hit) -> ResultView:
@@ -230,6 +231,7 @@ class ResultView(View):
             metadata=dict(hit.visible.metadata),
             entities=[EntityView.of(entity) for entity in hit.entities],
             graph_path=[StepView.of(step) for step in hit.graph_path],
+            matched_question=hit.matched_question,
         )
 
 
@@ -343,6 +345,7 @@ class LowLevelView(View):
     title: str
     location: Location
     graph_path: list[StepView]
+    matched_question: str | None = Field(None, description="the synthetic question by which search found the chunk")
 
     @classmethod
     def of(cls, hit: Hit, weight: float) -> LowLevelView:
@@ -357,6 +360,7 @@ class LowLevelView(View):
             title=hit.visible.document_title,
             location=Location.of(hit.visible.chunk),
             graph_path=[StepView.of(step) for step in hit.graph_path],
+            matched_question=hit.matched_question,
         )
 
 

@@ -12,7 +12,15 @@ from typing import Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.commands.search import FilterOption, Limit, Question, Strategy, filter_of
+from agentic_rag_backend.cli.commands.search import (
+    FilterOption,
+    Limit,
+    Question,
+    Strategy,
+    SyntheticQuestions,
+    filter_of,
+    options_of,
+)
 from agentic_rag_backend.cli.output import plain
 from agentic_rag_backend.cli.rendering import show_answer, show_citations, show_trace
 from agentic_rag_backend.cli.session.errors import UnexpectedReply
@@ -47,6 +55,7 @@ async def ask(
     stream: Annotated[bool, typer.Option("--stream", help="Print each sentence when it is checked.")] = False,
     limit: Limit = None,
     filter: FilterOption = None,
+    synthetic_questions: SyntheticQuestions = None,
 ) -> None:
     """Answer a question from the documents, or report that they do not contain the answer."""
     turns = history_of(history)
@@ -59,6 +68,7 @@ async def ask(
         "citation_style": citation_style,
         "limit": limit,
         "filters": filter_of(filter),
+        "options": options_of(synthetic_questions),
     }
     if stream:
         answer = await _streamed(session, body)

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentic_rag_backend.cli.chunking import ChunkSize, Overlap, ParentSize, Strategy, Unit, given
+from agentic_rag_backend.cli.chunking import (
+    ChunkSize,
+    Overlap,
+    ParentSize,
+    QuestionsOption,
+    QuestionsPerChunk,
+    Strategy,
+    Unit,
+    given,
+    questions_given,
+)
 from agentic_rag_backend.cli.command import EVERYTHING, Session, command
 from agentic_rag_backend.cli.following import failure_reason, follow, succeeded
 from agentic_rag_backend.cli.output import fields, table, when
@@ -105,10 +115,14 @@ async def chunk(
     unit: Unit = None,
     strategy: Strategy = None,
     parent_size: ParentSize = None,
+    questions: QuestionsOption = None,
+    questions_per_chunk: QuestionsPerChunk = None,
     watch_job: Watch = True,
 ) -> None:
     """Chunk a document again. Absent options have their defaults. The old chunks stay until the new ones are ready."""
-    wanted = given(chunk_size=chunk_size, overlap=overlap, unit=unit, strategy=strategy, parent_size=parent_size)
+    asked = questions_given(questions, questions_per_chunk)
+    sizes = given(chunk_size=chunk_size, overlap=overlap, unit=unit, parent_size=parent_size)
+    wanted = {**sizes, **given(strategy=strategy, questions=asked)}
     document_id = await id_of(session.client, document)
     await _changed(session, await session.client.post(f"/documents/{document_id}/chunks", wanted), watch_job=watch_job)
 

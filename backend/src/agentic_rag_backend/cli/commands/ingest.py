@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentic_rag_backend.cli.chunking import STRATEGY_HELP, ChunkSize, Overlap, ParentSize, Unit, given
+from agentic_rag_backend.cli.chunking import (
+    STRATEGY_HELP,
+    ChunkSize,
+    Overlap,
+    ParentSize,
+    QuestionsOption,
+    QuestionsPerChunk,
+    Unit,
+    given,
+    questions_given,
+)
 from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.following import Job, failure_reason, follow, succeeded
 from agentic_rag_backend.cli.intake import Intake, Item, Processing, Results
@@ -267,6 +277,8 @@ async def ingest(
     parent_size: ParentSize = None,
     chunking: Annotated[str | None, typer.Option("--chunking", help=STRATEGY_HELP)] = None,
     extraction: Annotated[str | None, typer.Option("--extraction", help="Method of extraction: rules.")] = None,
+    questions: QuestionsOption = None,
+    questions_per_chunk: QuestionsPerChunk = None,
     text_column: TextColumn = None,
     key_column: KeyColumn = None,
     title_column: TitleColumn = None,
@@ -279,7 +291,8 @@ async def ingest(
     tables = {"text_column": text_column, "key_column": key_column, "title_column": title_column, "delimiter": delimiter}
     selection = select_sources(paths, {"key": key, "metadata_columns": metadata_columns, **tables})
     chosen = given(strategy=chunking, chunk_size=chunk_size, overlap=overlap, unit=unit, parent_size=parent_size)
-    processing = Processing(chunking=chosen, extraction=extraction)
+    asked = questions_given(questions, questions_per_chunk)
+    processing = Processing(chunking=chosen, extraction=extraction, questions=asked)
     run = _Run(session=session, wait=watch_job, json_lines=json_lines)
     report = await run.submit(selection, processing, _finder() if report_duplicates else None)
     run.show(report)

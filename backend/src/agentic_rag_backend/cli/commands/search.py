@@ -47,6 +47,20 @@ FilterOption = Annotated[
 ]
 
 
+SyntheticQuestions = Annotated[
+    bool | None,
+    typer.Option(
+        "--synthetic-questions/--no-synthetic-questions",
+        help="Search the synthetic questions of chunks, too. Default: as the server is configured.",
+    ),
+]
+
+
+def options_of(synthetic_questions: bool | None) -> dict[str, Any]:
+    """Return the options of the strategy."""
+    return {} if synthetic_questions is None else {"synthetic_questions": synthetic_questions}
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     command(app, "search")(search)
@@ -58,13 +72,20 @@ async def search(
     strategy: Strategy = None,
     limit: Limit = None,
     filter: FilterOption = None,
+    synthetic_questions: SyntheticQuestions = None,
     explain: Annotated[
         str | None,
         typer.Option("--explain", metavar="DOCUMENT_ID", help="Explain why the search returns or omits this document."),
     ] = None,
 ) -> None:
     """Find passages, facts and themes."""
-    body = {"query": question, "strategy": strategy, "limit": limit, "filters": filter_of(filter)}
+    body = {
+        "query": question,
+        "strategy": strategy,
+        "limit": limit,
+        "filters": filter_of(filter),
+        "options": options_of(synthetic_questions),
+    }
     if explain is not None:
         explained = await session.client.post("/search/explain", {**body, "document_id": explain})
         if session.output.as_json:

@@ -9,11 +9,11 @@ from agentic_rag_backend.domain.filters import filterable
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.stores.catalogue.base import DocumentStatus
 from agentic_rag_backend.stores.graph.base import HeldVersion
-from agentic_rag_backend.stores.vector.base import StoredPoint
+from agentic_rag_backend.stores.vector.base import NodeKind, StoredPoint
 from agentic_rag_backend.stores.vector.tags import tags_of
 
 Differences = dict[Kind, list[str]]
-"""Ids by kind. Vector kinds have chunk ids. Other kinds have the document id (with ``@version`` for knowledge)."""
+"""Ids by kind. Vector kinds have ids of chunks or questions. Other kinds have document ids (with ``@version`` for knowledge)."""
 
 
 def shown_version(status: DocumentStatus) -> int:
@@ -36,26 +36,33 @@ class DocumentComparison:
 
     Args:
         expected: the chunks of the visible version; empty without one.
+        questions: the embedded synthetic questions of these chunks.
     """
 
     status: DocumentStatus
     expected: Sequence[str]
+    questions: Sequence[str] = ()
     _seen: set[str] = field(default_factory=set)
     _wrong: Differences = field(default_factory=dict)
     _held: set[int] = field(default_factory=set)
     _tags: frozenset[str] = frozenset()
     _wanted: frozenset[str] = frozenset()
+    _asked: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         document = self.status.document
         fields = filterable(document.metadata, document_id=document.id, key=document.key, title=document.title)
         self._tags = frozenset(tags_of(fields))
         self._wanted = frozenset(self.expected)
+        self._asked = frozenset(self.questions)
 
     def add_points(self, points: Iterable[StoredPoint]) -> None:
         """Add points of the document."""
         shown = shown_version(self.status)
         for point in points:
+            if point.kind == NodeKind.QUESTION:
+                self._add_question(point, shown)
+                continue
             if point.id not in self._wanted:
                 self._note(Kind.CHUNK_VECTOR_ORPHANED, point.id)
                 continue
@@ -63,6 +70,14 @@ class DocumentComparison:
             if point.version != shown:
                 self._note(Kind.CHUNK_VECTOR_VERSION, point.id)
             elif point.tags != self._tags:
+                self._note(Kind.CHUNK_VECTOR_METADATA, point.id)
+
+    def _add_question(self, point: StoredPoint, shown: int) -> None:
+        if point.id not in self._asked:
+            self._note(Kind.QUESTION_VECTOR_ORPHANED, point.id)
+        elif point.version == shown:  # a point of another version is written again, as a missing one
+            self._seen.add(point.id)
+            if point.tags != self._tags:
                 self._note(Kind.CHUNK_VECTOR_METADATA, point.id)
 
     def add_version(self, held: HeldVersion) -> None:
@@ -81,6 +96,9 @@ class DocumentComparison:
         missing = [id for id in self.expected if id not in self._seen]
         if missing:
             found[Kind.CHUNK_VECTOR_MISSING] = missing
+        unasked = [id for id in self.questions if id not in self._seen]
+        if unasked:
+            found[Kind.QUESTION_VECTOR_MISSING] = unasked
         document, shown = self.status.document, shown_version(self.status)
         if shown and shown not in self._held:
             found[Kind.KNOWLEDGE_MISSING] = [f"{document.id}@{shown}"]

@@ -7,14 +7,15 @@ because jobs enqueued meanwhile run later and would write or remove the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.ingestion.chunking.passages import passage_text
+from agentic_rag_backend.ingestion.chunk_points import PointFields
 from agentic_rag_backend.ingestion.mirroring import mirror
+from agentic_rag_backend.ingestion.questions.asking import embedded, is_current
 from agentic_rag_backend.ingestion.reconciliation.comparison import (
     Differences,
     DocumentComparison,
@@ -23,14 +24,15 @@ from agentic_rag_backend.ingestion.reconciliation.comparison import (
 )
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
-from agentic_rag_backend.stores.catalogue.base import DocumentStatus, PreparedChunk
-from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
+from agentic_rag_backend.stores.catalogue.base import ChunkQuestions, DocumentStatus, PreparedChunk, PreparedQuestion
+from agentic_rag_backend.stores.vector.base import Collection, VectorPoint
 
 DOCUMENTS_PER_PAGE = 100
 CHUNKS_PER_PAGE = 5_000
 """Limit of the chunks of one page of documents. A single document may have more."""
 GROUP_CHUNKS = 64
 _VECTORS = (Kind.CHUNK_VECTOR_MISSING, Kind.CHUNK_VECTOR_VERSION)
+_QUESTIONS = Kind.QUESTION_VECTOR_MISSING
 _KNOWLEDGE = (Kind.KNOWLEDGE_MISSING, Kind.KNOWLEDGE_DAMAGED)
 
 
@@ -75,8 +77,13 @@ class DocumentsRound:
         tenant, stores = self.round.tenant, self.round.stores
         ids = [status.document.id for status in page]
         expected = await stores.catalogue.documents.visible_chunk_ids(tenant, ids)
+        questions = await stores.catalogue.questions.embedded(tenant, ids)
         comparisons = {
-            each.document.id: DocumentComparison(each, expected.get(each.document.id, ()) if shown_version(each) else ())
+            each.document.id: DocumentComparison(
+                each,
+                expected.get(each.document.id, ()) if shown_version(each) else (),
+                questions.get(each.document.id, ()),
+            )
             for each in page
         }
         async for points in stores.vectors.points(tenant, Collection.CHUNKS, document_ids=ids):
@@ -135,10 +142,10 @@ class DocumentsRound:
         """Repair in the order of a commit: removals start with the vectors, additions start with the graph."""
         tenant, stores, document = self.round.tenant, self.round.stores, status.document
         report = self.round.report
-        orphans = found.get(Kind.CHUNK_VECTOR_ORPHANED, ())
-        if orphans:
-            await stores.vectors.delete(tenant, Collection.CHUNKS, orphans)
-            report.repaired(Kind.CHUNK_VECTOR_ORPHANED, len(orphans))
+        for kind in (Kind.CHUNK_VECTOR_ORPHANED, Kind.QUESTION_VECTOR_ORPHANED):
+            if orphans := found.get(kind, ()):
+                await stores.vectors.delete(tenant, Collection.CHUNKS, orphans)
+                report.repaired(kind, len(orphans))
         if Kind.KNOWLEDGE_ORPHANED in found:
             for held in {int(each.rpartition("@")[2]) for each in found[Kind.KNOWLEDGE_ORPHANED]}:
                 await stores.facts.remove(tenant, document.id, up_to_version=held, above=held - 1)
@@ -149,6 +156,8 @@ class DocumentsRound:
                 report.repaired(kind, len(found[kind]))
         for kind in (each for each in _VECTORS if each in found):
             report.repaired(kind, await results.write_points(found[kind]))
+        if _QUESTIONS in found:
+            report.repaired(_QUESTIONS, await results.write_questions(found[_QUESTIONS]))
         if Kind.CHUNK_VECTOR_METADATA in found:
             await mirror(stores.catalogue.documents, stores.vectors, tenant, document.id)
             report.repaired(Kind.CHUNK_VECTOR_METADATA, len(found[Kind.CHUNK_VECTOR_METADATA]))
@@ -164,15 +173,18 @@ class _Results:
         self._document = status.document
         self._held: dict[str, PreparedChunk] = {}
         self._order: list[str] = []
+        self._asked: dict[str, PreparedQuestion] = {}
 
     async def prepare(self, suspected: Mapping[Kind, Sequence[str]]) -> None:
         """Load the results that a repair needs. Missing results are computed by the embedder and the extractor."""
-        if not any(kind in suspected for kind in (*_VECTORS, *_KNOWLEDGE)):
+        if not any(kind in suspected for kind in (*_VECTORS, _QUESTIONS, *_KNOWLEDGE)):
             return
         tenant, document = self._round.tenant, self._document
         documents = self._round.stores.catalogue.documents
         self._order = (await documents.visible_chunk_ids(tenant, [document.id])).get(document.id, [])
         held = await documents.prepared(tenant, document.id, document.current_version)
+        if _QUESTIONS in suspected:
+            self._asked = await self._with_vectors([item.questions for item in held if item.questions is not None])
         # An interrupted reindexing may have recorded vectors of another embedder.
         dimensions = self._round.stores.embedder.dimensions
         self._held = {item.chunk.id: item for item in held if item.vector is None or len(item.vector) == dimensions}
@@ -181,6 +193,13 @@ class _Results:
         lacking = [id for id in wanted if id not in self._held]
         for first in range(0, len(lacking), GROUP_CHUNKS):
             await self._compute(lacking[first : first + GROUP_CHUNKS])
+
+    async def _with_vectors(self, questions: Sequence[ChunkQuestions]) -> dict[str, PreparedQuestion]:
+        """Return the questions by id. Vectors of another embedder are computed again."""
+        computation = self._round.stores.computation
+        stale = iter(await embedded(computation, [each for each in questions if not is_current(computation, each)]))
+        current = [each if is_current(computation, each) else next(stale) for each in questions]
+        return {item.question.id: item for each in current for item in each.items}
 
     async def _compute(self, ids: Sequence[str]) -> None:
         stores, title = self._round.stores, self._document.title
@@ -207,26 +226,25 @@ class _Results:
 
     async def write_points(self, ids: Sequence[str]) -> int:
         """Write the points of the chunks that have results, and return their number."""
-        document = self._document
+        return await self._write(lambda fields: [fields.chunk(self._held[id]) for id in ids if id in self._held])
+
+    async def write_questions(self, ids: Sequence[str]) -> int:
+        """Write the points of synthetic questions, and return their number."""
+        return await self._write(lambda fields: fields.questions([self._asked[id] for id in ids if id in self._asked]))
+
+    async def _write(self, points_of: Callable[[PointFields], list[VectorPoint]]) -> int:
         try:
-            document = await self._round.stores.catalogue.documents.document(self._round.tenant, document.id)
+            document = await self._round.stores.catalogue.documents.document(self._round.tenant, self._document.id)
         except NotFound:
             return 0  # the pending deletion removes the points
-        points = [
-            VectorPoint(
-                id=id,
-                kind=NodeKind.CHUNK,
-                dense=self._held[id].vector,
-                text=passage_text(document.title, self._held[id].chunk),
-                document_id=document.id,
-                version=document.current_version,
-                key=document.key,
-                title=document.title,
-                metadata=document.metadata,
-            )
-            for id in ids
-            if id in self._held
-        ]
+        fields = PointFields(
+            document_id=document.id,
+            version=document.current_version,
+            key=document.key,
+            title=document.title,
+            metadata=document.metadata,
+        )
+        points = points_of(fields)
         await self._round.stores.vectors.upsert(self._round.tenant, Collection.CHUNKS, points)
         return len(points)
 

@@ -25,6 +25,8 @@ class Kind(StrEnum):
     CHUNK_VECTOR_ORPHANED = "chunk_vector_orphaned"
     CHUNK_VECTOR_VERSION = "chunk_vector_version"
     CHUNK_VECTOR_METADATA = "chunk_vector_metadata"
+    QUESTION_VECTOR_MISSING = "question_vector_missing"
+    QUESTION_VECTOR_ORPHANED = "question_vector_orphaned"
     KNOWLEDGE_MISSING = "knowledge_missing"
     KNOWLEDGE_DAMAGED = "knowledge_damaged"
     KNOWLEDGE_ORPHANED = "knowledge_orphaned"

@@ -64,6 +64,11 @@ INCLUDE_SUMMARIES: Schema = {
     "description": "whether to return summaries of clusters as themes",
 }
 
+SYNTHETIC_QUESTIONS: Schema = {
+    "type": "boolean",
+    "description": "whether to search the synthetic questions of chunks, too; default: whether SYNTHETIC_QUESTIONS is on",
+}
+
 
 def check_option(option: str, value: Any, schema: Schema) -> None:
     """Validate a value against its schema.

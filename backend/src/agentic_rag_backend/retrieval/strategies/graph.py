@@ -25,6 +25,7 @@ from agentic_rag_backend.retrieval.candidates import Candidates, chunk_candidate
 from agentic_rag_backend.retrieval.facts import NEAR, Facts
 from agentic_rag_backend.retrieval.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, time_detail, visible_chunks, visible_in_order
+from agentic_rag_backend.retrieval.question_leg import QUESTION, QuestionLeg, methods_with_questions
 from agentic_rag_backend.retrieval.scoring.coverage import cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.hops import BEAM, HOP_WEIGHT, Hop, expand, prune, score_hops, strength
@@ -56,6 +57,7 @@ class GraphEvidence:
     linked: Mapping[int, float]
     unknown: tuple[str, ...] = ()
     visible: Mapping[str, VisibleChunk] = field(default_factory=dict)
+    questions: QuestionLeg = field(default_factory=QuestionLeg)
 
     @property
     def floor(self) -> float:
@@ -206,7 +208,7 @@ def _trace(query: Query, evidence: GraphEvidence, answer: LegAnswer, left_out: s
     failures = tuple(failure for failure in (answer.failure, left_out) if failure is not None)
     return Trace(
         strategy="graph",
-        methods_used=("dense", "sparse", "graph"),
+        methods_used=(*methods_with_questions(query, "dense", "sparse"), "graph"),
         fusion="min_max × pagerank + hop",
         fallbacks=() if evidence.linked else ("the question names no entity of the graph",),
         failures=failures,
@@ -227,7 +229,7 @@ def gather_evidence(graph: TenantGraph, query: Query, found: Candidates) -> Grap
         if not named:
             unknown.append(str(name))
     cosine = {item.id: item.score for item in found.legs.dense}
-    return GraphEvidence(found.question, found.scores, cosine, linked, tuple(unknown), found.visible)
+    return GraphEvidence(found.question, found.scores, cosine, linked, tuple(unknown), found.visible, found.questions)
 
 
 def _hit(graph: TenantGraph, reading: GraphRanking, evidence: GraphEvidence, *, id: str, score: float, direct: float) -> Hit:
@@ -238,12 +240,16 @@ def _hit(graph: TenantGraph, reading: GraphRanking, evidence: GraphEvidence, *, 
         scores["combined"] = evidence.hybrid[id]
     if id in reading.hops:
         scores["hop"] = reading.hops[id].score
+    question = next((item.score for item in evidence.questions.chunks if item.id == id), None)
+    if question is not None:
+        scores[QUESTION] = question
     return Hit(
         visible=reading.visible[id],
         score=max(0.0, min(1.0, score)),
         scores=scores,
         entities=entities_of(graph, id),
         graph_path=_path(graph, reading, evidence, id),
+        matched_question=evidence.questions.matched.get(id),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +14,11 @@ from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.candidates import chunk_candidates
 from agentic_rag_backend.retrieval.hydration import FIRST_READ, entities_of, shown_graph, time_detail, visible_in_order
 from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
+from agentic_rag_backend.retrieval.question_leg import QUESTION, methods_with_questions
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
 from agentic_rag_backend.retrieval.scoring.fusion import weighted_min_max, weighted_rrf
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
-from agentic_rag_backend.stores.vector.base import Legs
+from agentic_rag_backend.stores.vector.base import ScoredId
 
 FUSIONS = {"min_max": weighted_min_max, "rrf": weighted_rrf}
 
@@ -59,13 +60,14 @@ class Hybrid:
         visible = await visible_in_order(self._stores.documents, query, order, found.visible, FIRST_READ)
         shown = [item for item in found.order if item.id in visible][: query.candidates]
         graph, failures = await shown_with()
-        parts = _scores_by_id(found.legs)
+        parts = _scores_by_id({"dense": found.legs.dense, "sparse": found.legs.sparse, QUESTION: found.questions.chunks})
         hits = tuple(
             Hit(
                 visible=visible[item.id],
                 score=item.score,
                 scores={**parts.get(item.id, {}), "combined": item.score},
                 entities=entities_of(graph, item.id),
+                matched_question=found.questions.matched.get(item.id),
             )
             for item in shown
         )
@@ -76,7 +78,7 @@ class Hybrid:
             relevance=relevance(cosine, coverage) if hits else 0.0,
             trace=Trace(
                 strategy="hybrid",
-                methods_used=("dense", "sparse"),
+                methods_used=methods_with_questions(query, "dense", "sparse"),
                 fusion=fusion,
                 failures=failures,
                 details=_details(query, weights),
@@ -88,9 +90,9 @@ def _details(query: Query, weights: LegWeights) -> dict[str, Any]:
     return {**time_detail(query), "weights": weights.by_leg()}
 
 
-def _scores_by_id(legs: Legs) -> dict[str, dict[str, float]]:
+def _scores_by_id(legs: Mapping[str, Sequence[ScoredId]]) -> dict[str, dict[str, float]]:
     parts: dict[str, dict[str, float]] = {}
-    for name, leg in (("dense", legs.dense), ("sparse", legs.sparse)):
+    for name, leg in legs.items():
         for item in leg:
             parts.setdefault(item.id, {})[name] = item.score
     return parts

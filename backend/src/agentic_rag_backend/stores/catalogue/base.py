@@ -30,6 +30,7 @@ from agentic_rag_backend.stores.catalogue.ports.jobs import Enqueue, JobCatalogu
 from agentic_rag_backend.stores.catalogue.ports.model_results import ModelResultCatalogue
 from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox
 from agentic_rag_backend.stores.catalogue.ports.pages import Page
+from agentic_rag_backend.stores.catalogue.ports.questions import ChunkQuestions, PreparedQuestion, QuestionCatalogue
 from agentic_rag_backend.stores.catalogue.ports.tenants import TenantDirectory
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 
@@ -37,6 +38,7 @@ __all__ = [
     "ANY_REVISION",
     "Catalogue",
     "Change",
+    "ChunkQuestions",
     "CommunityCatalogue",
     "DocumentCatalogue",
     "DocumentStatus",
@@ -51,6 +53,8 @@ __all__ = [
     "Outbox",
     "Page",
     "PreparedChunk",
+    "PreparedQuestion",
+    "QuestionCatalogue",
     "ReadyVersion",
     "Submission",
     "Submitted",
@@ -68,6 +72,9 @@ class Catalogue(Protocol):
 
     @property
     def model_results(self) -> ModelResultCatalogue: ...
+
+    @property
+    def questions(self) -> QuestionCatalogue: ...
 
     @property
     def jobs(self) -> JobCatalogue: ...

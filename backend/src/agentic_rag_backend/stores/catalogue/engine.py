@@ -11,12 +11,14 @@ from agentic_rag_backend.stores.catalogue.base import (
     DocumentCatalogue,
     JobCatalogue,
     ModelResultCatalogue,
+    QuestionCatalogue,
     TenantDirectory,
 )
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.deployments import SqlDeployments
 from agentic_rag_backend.stores.catalogue.documents.adapter import SqlDocuments
 from agentic_rag_backend.stores.catalogue.documents.model_results import SqlModelResults
+from agentic_rag_backend.stores.catalogue.documents.questions import SqlQuestions
 from agentic_rag_backend.stores.catalogue.idempotency import SqlIdempotencyKeys
 from agentic_rag_backend.stores.catalogue.jobs.adapter import SqlJobs
 from agentic_rag_backend.stores.catalogue.jobs.leases import SqlLeases
@@ -45,6 +47,7 @@ class SqlCatalogue:
         # Annotated with the ports, so that mypy compares each class with its Protocol.
         self.documents: DocumentCatalogue = SqlDocuments(database)
         self.model_results: ModelResultCatalogue = SqlModelResults(database)
+        self.questions: QuestionCatalogue = SqlQuestions(database)
         self.jobs: JobCatalogue = SqlJobs(database)
         self.tenants: TenantDirectory = SqlTenants(database)
         self.communities: CommunityCatalogue = SqlCommunities(database)

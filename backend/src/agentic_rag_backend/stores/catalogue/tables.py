@@ -226,11 +226,33 @@ prepared_chunks = Table(
     Column("failure", Json),
     Column("extraction", PackedJson, nullable=False),
     Column("vector", LargeBinary),  # null: the embedder refused the chunk
+    # How its synthetic questions were made. Null if none were asked for.
+    Column("question_recipe", String),
+    Column("question_failure", Json),
     ForeignKeyConstraint(
         ["tenant_id", "document_id", "version", "ordinal"],
         ["chunks.tenant_id", "chunks.document_id", "chunks.version", "chunks.ordinal"],
     ),
 )
+
+chunk_questions = Table(
+    "chunk_questions",
+    metadata,
+    _tenant(),
+    Column("document_id", String, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("ordinal", Integer, primary_key=True),  # of the chunk
+    Column("number", Integer, primary_key=True),  # of the question, from 0
+    Column("question_id", String, nullable=False),  # of its vector; versions share it
+    Column("source", String, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("vector", LargeBinary),  # null: the embedder refused the question
+    ForeignKeyConstraint(
+        ["tenant_id", "document_id", "version", "ordinal"],
+        ["prepared_chunks.tenant_id", "prepared_chunks.document_id", "prepared_chunks.version", "prepared_chunks.ordinal"],
+    ),
+)
+Index("ix_chunk_questions_question", chunk_questions.c.tenant_id, chunk_questions.c.question_id)
 
 # What models returned for a document before it had chunks, such as their boundaries. It stays while a version uses it.
 model_results = Table(

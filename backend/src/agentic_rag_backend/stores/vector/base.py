@@ -38,7 +38,11 @@ class TermWeights:
 
 
 class Collection(StrEnum):
-    """Collections: ``chunks`` holds passages; ``nodes`` holds facts, communities and tree nodes, separated by `NodeKind`."""
+    """Collections, whose points are separated by `NodeKind`.
+
+    ``chunks`` holds passages and their synthetic questions, which belong to a version of a document. ``nodes`` holds facts,
+    communities and tree nodes.
+    """
 
     CHUNKS = "chunks"
     NODES = "nodes"
@@ -46,6 +50,7 @@ class Collection(StrEnum):
 
 class NodeKind(StrEnum):
     CHUNK = "chunk"
+    QUESTION = "question"
     ENTITY = "entity"
     FACT = "fact"
     COMMUNITY = "community"
@@ -185,16 +190,16 @@ class VectorStore(Protocol):
         key: str | None,
         up_to_version: int,
     ) -> None:
-        """Replace the filterable fields of the document's chunks whose version ≤ ``up_to_version``; vectors stay.
+        """Replace the filterable fields of the document's points in ``chunks`` whose version ≤ ``up_to_version``; vectors stay.
 
-        Chunks of a later version, which is being committed, keep the fields that they were written with.
+        Points of a later version, which is being committed, keep the fields that they were written with.
         """
 
     async def delete(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> int:
         """Remove points by id and return how many existed; no ids removes nothing."""
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, keep: Sequence[str] = ()) -> int:
-        """Remove the document's chunks whose version ≤ ``up_to_version``, but ``keep``; return how many existed."""
+        """Remove the document's points in ``chunks`` whose version ≤ ``up_to_version``, but ``keep``; return how many existed."""
 
     async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
         """Remove communities of generations < ``below``; return how many existed."""

@@ -27,6 +27,7 @@ from agentic_rag_backend.stores.catalogue.base import (
     DocumentCatalogue,
     JobCatalogue,
     ModelResultCatalogue,
+    QuestionCatalogue,
     TenantDirectory,
 )
 from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Outbox, Topic
@@ -38,6 +39,7 @@ from agentic_rag_backend.testing.catalogue import (
     documents,
     model_results,
     outbox,
+    questions,
     results,
     revisions,
     trees,
@@ -53,7 +55,6 @@ from agentic_rag_backend.testing.catalogue.samples import (
     nothing,
     prepared,
     raises,
-    stage,
     submission,
     tenant,
     true,
@@ -64,6 +65,7 @@ VISIBLE = submission("visible").document_id
 STAGED = submission("staged").document_id
 WANTED = [(item.chunk, item.recipe or "") for item in prepared(STAGED, 1, TEXT)]
 CHUNKS = [item.chunk.id for id in (VISIBLE, STAGED) for item in prepared(id, 1, TEXT)]
+QUESTIONS = [item.question.id for id in (VISIBLE, STAGED) for each in questions.questions(id, 1).values() for item in each.items]
 FAR = datetime(2999, 1, 1, tzinfo=UTC)
 OTHER_SECRET = "cc" * 32
 UNSCOPED = {"hand_back_all", "create", "tenant_by_name", "tenants", "authenticate", "due", "known", "removed"}
@@ -112,6 +114,11 @@ OPERATIONS: dict[str, Operation] = {
     "documents.parents": lambda c, t, _: c.documents.parents(t, CHUNKS),
     "documents.chunks": lambda c, t, _: c.documents.chunks(t, VISIBLE, limit=50),
     "documents.counts": lambda c, t, _: c.documents.counts(t),
+    "questions.save": lambda c, t, _: c.questions.save(t, STAGED, 1, questions.questions(STAGED, 1)),
+    "questions.reuse": lambda c, t, _: c.questions.reuse(t, STAGED, 1, questions.recipes(STAGED, 1, TEXT)),
+    "questions.of_chunks": lambda c, t, _: c.questions.of_chunks(t, CHUNKS),
+    "questions.by_id": lambda c, t, _: c.questions.by_id(t, QUESTIONS),
+    "questions.embedded": lambda c, t, _: c.questions.embedded(t, [VISIBLE, STAGED]),
     "jobs.job": lambda c, t, ids: c.jobs.job(t, ids["open"]),
     "jobs.jobs": lambda c, t, _: c.jobs.jobs(t, limit=50),
     "jobs.start": lambda c, t, ids: c.jobs.start(t, ids["open"]),
@@ -177,6 +184,9 @@ PICTURED = (
     "documents.visibility",
     "model_results.reuse",
     "model_results.usage",
+    "questions.of_chunks",
+    "questions.by_id",
+    "questions.embedded",
     "jobs.jobs",
     "tenants.tenant",
     "tenants.keys",
@@ -249,6 +259,7 @@ CHECKS: tuple[Check, ...] = (
     *outbox.CHECKS,
     *results.CHECKS,
     *model_results.CHECKS,
+    *questions.CHECKS,
     *revisions.CHECKS,
     *document_status.CHECKS,
     *visibility.CHECKS,
@@ -263,6 +274,7 @@ def _equal_methods() -> None:
     ports = {
         "documents": DocumentCatalogue,
         "model_results": ModelResultCatalogue,
+        "questions": QuestionCatalogue,
         "jobs": JobCatalogue,
         "tenants": TenantDirectory,
         "communities": CommunityCatalogue,
@@ -307,8 +319,9 @@ async def _fill(catalogue: Catalogue, owner: TenantId, *, secret: str = "a" * 64
     """Give ``owner`` one item of every kind. Return the ids that are not fixed."""
     if owner == A:
         await catalogue.tenants.create("A", tenant_id=owner)
-    await ingest(catalogue, owner, "visible")
-    await stage(catalogue, owner, await catalogue.documents.submit(owner, submission("staged"), nothing))
+    visible = await questions.ask(catalogue, owner, "visible")
+    await catalogue.documents.publish(owner, visible.id, 1)
+    await questions.ask(catalogue, owner, "staged")
     await catalogue.model_results.save(owner, VISIBLE, 1, "r", ["of A"], Usage(5, 5, 1))
     deleted = await ingest(catalogue, owner, "deleted")
     await catalogue.documents.tombstone(owner, deleted.id, nothing)
@@ -328,6 +341,6 @@ async def _picture(catalogue: Catalogue, owner: TenantId, ids: dict[str, str]) -
     """Return all readable data of ``owner``."""
     found = [(name, await OPERATIONS[name](catalogue, owner, ids)) for name in PICTURED]
     staged = await catalogue.documents.prepared(owner, STAGED, 1)
-    kept = [(item.chunk, item.extraction, np.asarray(item.vector).tolist()) for item in staged]
+    kept = [(item.chunk, item.extraction, np.asarray(item.vector).tolist(), questions.seen(item.questions)) for item in staged]
     blobs = await catalogue.documents.blob_keys(owner, ids["deleted"], up_to_version=9)
     return [*found, kept, blobs, await catalogue.documents.version(owner, STAGED, 1)]

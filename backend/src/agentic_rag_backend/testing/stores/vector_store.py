@@ -186,6 +186,27 @@ async def kinds_and_collections_are_separate(open_store: OpenStore) -> None:
         assert ids((await find(store, A)).dense) == [point_id(1)]
 
 
+async def questions_share_the_life_of_chunks(open_store: OpenStore) -> None:
+    """They are in the collection of chunks, filtered, changed and purged with their document. Searches keep the kinds apart."""
+    async with open_store("questions") as store:
+        asked = [
+            chunk(9, None, kind=NodeKind.QUESTION, metadata={"year": 1999}),
+            chunk(8, None, kind=NodeKind.QUESTION, version=2),
+        ]
+        await store.upsert(A, CHUNKS, [chunk(1), chunk(2), *asked])
+        assert set(ids((await find(store, A)).dense)) == {point_id(1), point_id(2)}
+        questions: dict[str, Any] = {"kind": NodeKind.QUESTION, "text": None}
+        assert set(ids((await find(store, A, **questions)).dense)) == {point_id(8), point_id(9)}
+        assert ids((await find(store, A, filter=Comparison("year", "eq", 1999), **questions)).dense) == [point_id(9)]
+        assert (await find(store, B, **questions)) == Legs()
+        await store.update_metadata(A, "d1", {"year": 2024}, title="New", key=None, up_to_version=1)
+        assert ids((await find(store, A, filter=Comparison("year", "eq", 2024), **questions)).dense) == [point_id(9)]
+        assert [each.id for each in await listed(store, A, kind=NodeKind.QUESTION)] == sorted([point_id(8), point_id(9)])
+        assert await store.delete_document(A, "d1", up_to_version=1, keep=[point_id(1)]) == 2
+        assert ids((await find(store, A, **questions)).dense) == [point_id(8)]
+        assert await store.count(A, CHUNKS, document_id="d1") == 2
+
+
 async def invalid_vectors_are_refused_completely(open_store: OpenStore) -> None:
     """With one invalid vector, nothing of the batch is written. A search with one is refused too."""
     bad: list[Any] = [np.zeros(DIMENSIONS + 1, np.float32), np.zeros((1, DIMENSIONS), np.float32), np.zeros(0, np.float32)]
@@ -333,6 +354,7 @@ CHECKS: tuple[Check, ...] = (
     documents_are_purged_by_version,
     generations_are_separate,
     kinds_and_collections_are_separate,
+    questions_share_the_life_of_chunks,
     invalid_vectors_are_refused_completely,
     *vector_search.CHECKS,
     metadata_can_be_replaced,

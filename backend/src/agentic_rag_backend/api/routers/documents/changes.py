@@ -12,7 +12,7 @@ from agentic_rag_backend.api.requests.matching import METADATA_PARAMETER, Matchi
 from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.schemas.documents import (
-    Chunking,
+    ChunkingAgain,
     DeletedDocument,
     DeletedDocuments,
     DocumentChange,
@@ -73,11 +73,17 @@ async def chunk_again(
     services: Services,
     caller: Writer,
     document_id: str,
-    body: Chunking,
+    body: ChunkingAgain,
     expected: IfMatch,
 ) -> dict[str, Any]:
     """Queue a version of the same content and metadata with other chunks. The old chunks stay until it is ready."""
-    submitted = await services.ingestion.chunk_again(caller.tenant.id, document_id, body.options(), expected=expected)
+    submitted = await services.ingestion.chunk_again(
+        caller.tenant.id,
+        document_id,
+        body.options(),
+        questions=body.questions.options() if body.questions else None,
+        expected=expected,
+    )
     if submitted.unchanged:
         response.status_code = 200
     tag(response, submitted.document)

@@ -58,7 +58,9 @@ async def list_chunks(
 ) -> dict[str, Any]:
     """List the visible version's chunks in reading order."""
     page = await services.catalogue.documents.chunks(caller.tenant.id, document_id, limit=limit, cursor=cursor)
-    return listed(request, [ChunkView.of(visible) for visible in page.items], page.next_cursor)
+    asked = await services.catalogue.questions.of_chunks(caller.tenant.id, [visible.chunk.id for visible in page.items])
+    views = [ChunkView.of(visible, asked.get(visible.chunk.id, ())) for visible in page.items]
+    return listed(request, views, page.next_cursor)
 
 
 @router.get("/chunks/{chunk_id}", response_model=Envelope[ChunkInDocument], summary="Get a chunk")
@@ -71,7 +73,9 @@ async def get_chunk(request: Request, services: Services, caller: Reader, chunk_
     visible = found[chunk_id]
     order = (await documents.visible_chunk_ids(tenant, [visible.chunk.document_id])).get(visible.chunk.document_id, ())
     parents = await documents.parents(tenant, [chunk_id]) if visible.chunk.parent_id is not None else {}
-    return enveloped(request, ChunkInDocument.at(visible, order, parents.get(visible.chunk.parent_id or "")))
+    asked = await services.catalogue.questions.of_chunks(tenant, [chunk_id])
+    parent = parents.get(visible.chunk.parent_id or "")
+    return enveloped(request, ChunkInDocument.at(visible, order, parent, asked.get(chunk_id, ())))
 
 
 @router.get(

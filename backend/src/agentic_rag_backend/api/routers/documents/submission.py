@@ -21,6 +21,7 @@ from agentic_rag_backend.api.schemas.documents import (
     SubmittedFiles,
     SubmittedView,
     chunking_of,
+    questions_of,
     search_state,
 )
 from agentic_rag_backend.container import Container
@@ -33,7 +34,7 @@ from agentic_rag_backend.stores.catalogue.base import Expected
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
 _FORM_SLACK_BYTES = 1024 * 1024
 """Bytes for form fields and boundaries, in addition to the files."""
-_FORM_FIELDS = frozenset({"file", "title", "key", "metadata", "chunking", "extraction"})
+_FORM_FIELDS = frozenset({"file", "title", "key", "metadata", "chunking", "extraction", "questions"})
 
 _Submitted = Envelope[SubmittedView | SubmittedFiles]
 
@@ -67,6 +68,7 @@ def _body_limit(request: Request) -> int:
                             "metadata": {"type": "string", "description": "a JSON object"},
                             "chunking": {"type": "string", "description": "a JSON object"},
                             "extraction": {"type": "string", "enum": ["rules"]},
+                            "questions": {"type": "string", "description": "a JSON object: options of synthetic questions"},
                         },
                     }
                 },
@@ -100,6 +102,7 @@ async def submit(request: Request, response: Response, services: Services, calle
         key=body.key,
         metadata=body.metadata,
         options=body.processing(),
+        questions=body.questions.options() if body.questions else None,
         expected=expected,
     )
     submitted = await services.ingestion.submit(caller.tenant.id, upload)
@@ -128,7 +131,7 @@ async def _submit_files(
         raise InvalidRequest(f"title and key apply to one document; got {len(files)} files")
     if len(files) > 1 and expected is not None:
         raise InvalidRequest(f"If-Match applies to one document; got {len(files)} files")
-    metadata, options = _metadata(form), _processing(form)
+    metadata, options, questions = _metadata(form), _processing(form), questions_of(json_field(form, "questions"))
     views = []
     for file in files:
         upload = Upload(
@@ -139,6 +142,7 @@ async def _submit_files(
             key=key or file.filename,
             metadata=metadata,
             options=options,
+            questions=questions.options() if questions else None,
             expected=expected,
         )
         views.append(await _submit_one(services, tenant, upload, alone=response if len(files) == 1 else None))

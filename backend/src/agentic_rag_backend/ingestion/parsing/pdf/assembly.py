@@ -31,8 +31,7 @@ def assembled(pages: Sequence[PageLayout], outline: Outline) -> TextBuilder:
     levels = levels_by_size(lines) if not any(heading for _, heading in found) else {}
     for paragraph, heading in found:
         if isinstance(paragraph, Table):
-            rows = [places.of_row(*each) for each in zip(paragraph.pages, paragraph.boxes, strict=True)]
-            builder.table(paragraph.rows, rows, header=paragraph.header)
+            builder.table(paragraph.rows, [places.of_row(paragraph.page, box) for box in paragraph.boxes])
             continue
         level, count = heading or (larger(paragraph, levels), len(paragraph.lines))
         if level is None:

@@ -53,14 +53,12 @@ class Paragraph:
 def paragraphs_of(columns: Iterable[Column]) -> list[Paragraph | Table]:
     """Return the paragraphs and tables of columns in reading order.
 
-    A paragraph may continue in the next column or on the next page, and a table on the next page.
+    A paragraph may continue in the next column or on the next page.
     """
     found: list[Paragraph | Table] = []
     for column in columns:
         if isinstance(column, Table):
-            before = found[-1] if found else None
-            if not (isinstance(before, Table) and before.continue_with(column)):
-                found.append(column)
+            found.append(column)
             continue
         wide = _wide(column)
         for number, paragraph in enumerate(p for block in _blocks(column) for p in _paragraphs(block, wide)):

@@ -8,7 +8,6 @@ import pypdfium2.raw as pdfium
 from agentic_rag_backend.domain.media_types import PDF_BEGINNING
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
-from agentic_rag_backend.ingestion.parsing.pdf.aligned import with_aligned_tables
 from agentic_rag_backend.ingestion.parsing.pdf.assembly import assembled
 from agentic_rag_backend.ingestion.parsing.pdf.details import label_of, metadata_of, title_of
 from agentic_rag_backend.ingestion.parsing.pdf.furniture import without_furniture
@@ -39,8 +38,6 @@ class PdfParser:
         with opened(content) as document:
             pages = _layouts(document)
             without_furniture(pages)
-            for page in pages:
-                page.columns = with_aligned_tables(page.columns)
             builder = assembled(pages, outline_of(document))
             return builder.build(title=title_of(document), metadata=metadata_of(document))
 

@@ -1,4 +1,4 @@
-"""Tables, and how those between ruled lines are found."""
+"""Tables between ruled lines."""
 
 from __future__ import annotations
 
@@ -17,44 +17,19 @@ from agentic_rag_backend.ingestion.parsing.pdf.words import Word
 MAX_CELLS = 20_000
 _LEAST_FILLED = 0.4
 """Share of cells with text. Graph paper, charts and forms have fewer."""
-_SAME_EDGE = 0.5
-"""Font sizes by which the columns of a table may move between two pages."""
 _MOST_CROSSED = 0.1
 """Share of words through which a line runs. It does so in drawings."""
 
 
 @dataclass(slots=True)
 class Table:
-    """A table. Each row has a box on its page. ``edges`` are the left ends of the columns on the last page.
-
-    Args:
-        box: on its first page.
-        header: whether the first row names the columns.
-    """
+    """A table on a page. Each row has a box."""
 
     rows: list[list[str]]
     boxes: list[Box]
     box: Box
     size: float
-    pages: list[int]
-    edges: tuple[float, ...]
-    header: bool = True
-
-    def continue_with(self, other: Table) -> bool:
-        """Add the rows of a table at the top of the next page, without the header if it is repeated.
-
-        Return whether the two have the same columns; otherwise this table stays as it is.
-        """
-        if other.pages[0] != self.pages[-1] + 1 or len(other.edges) != len(self.edges):
-            return False
-        if any(abs(one - two) > _SAME_EDGE * self.size for one, two in zip(self.edges, other.edges, strict=True)):
-            return False
-        repeated = self.header and other.rows[0] == self.rows[0]
-        self.rows += other.rows[repeated:]
-        self.boxes += other.boxes[repeated:]
-        self.pages += other.pages[repeated:]
-        self.edges = other.edges
-        return True
+    page: int
 
 
 def tables_of(page: pypdfium2.PdfPage, words: Sequence[Word], number: int) -> tuple[list[Table], list[Word]]:
@@ -104,8 +79,7 @@ def _table(grid: Grid, words: Sequence[Word], number: int) -> Table | None:
         boxes=[(edges[0], grid.ys[row + 1], edges[1], grid.ys[row]) for row in used],
         box=(edges[0], grid.ys[-1], edges[1], grid.ys[0]),
         size=median(word.size for word in words),
-        pages=[number] * len(used),
-        edges=tuple(grid.xs[column] for column in columns),
+        page=number,
     )
 
 

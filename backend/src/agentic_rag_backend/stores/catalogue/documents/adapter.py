@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, select
+from sqlalchemy import Select, and_, bindparam, func, select
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.document import Document, DocumentState
@@ -25,7 +25,7 @@ from agentic_rag_backend.stores.catalogue.documents import (
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write, write_arriving
 from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.rows import document_from, public_key
-from agentic_rag_backend.stores.catalogue.tables import documents
+from agentic_rag_backend.stores.catalogue.tables import chunk_questions, documents
 
 _SCOPE = "documents"
 _FILTER_BATCH = 200
@@ -58,13 +58,26 @@ def counts(connection: Connection, tenant: TenantId) -> Mapping[str, int]:
         .where(documents.c.tenant_id == tenant.value)
         .group_by(documents.c.state)
     )
-    found = {"documents": 0, "chunks": 0} | {f"documents_{state.value}": 0 for state in DocumentState}
+    found = {"documents": 0, "chunks": 0, "questions": _questions(connection, tenant)} | {
+        f"documents_{state.value}": 0 for state in DocumentState
+    }
     for state, number, chunk_count in connection.execute(statement):
         found[f"documents_{state}"] = number
         if state != DocumentState.DELETING.value:
             found["documents"] += number
             found["chunks"] += int(chunk_count)
     return found
+
+
+def _questions(connection: Connection, tenant: TenantId) -> int:
+    visible = and_(
+        documents.c.tenant_id == chunk_questions.c.tenant_id,
+        documents.c.id == chunk_questions.c.document_id,
+        documents.c.current_version == chunk_questions.c.version,
+        documents.c.deleted_at.is_(None),
+    )
+    counted = select(func.count()).select_from(chunk_questions.join(documents, visible))
+    return int(connection.execute(counted.where(chunk_questions.c.tenant_id == tenant.value)).scalar_one())
 
 
 def list_documents(

@@ -30,7 +30,13 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.catalogue.base import HandOn, PreparedChunk
 from agentic_rag_backend.stores.catalogue.columns import extraction_from_json
 from agentic_rag_backend.stores.catalogue.documents.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
-from agentic_rag_backend.stores.catalogue.documents.versions import writable
+from agentic_rag_backend.stores.catalogue.documents.questions import (
+    insert_questions,
+    question_columns,
+    read_questions,
+    recorded_questions,
+)
+from agentic_rag_backend.stores.catalogue.documents.versions import STAGED_TABLES, writable
 from agentic_rag_backend.stores.catalogue.rows import batches, upsert
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, prepared_chunks
 
@@ -53,6 +59,8 @@ _PREPARED = (
         prepared_chunks.c.recipe,
         prepared_chunks.c.failure,
         prepared_chunks.c.reused,
+        prepared_chunks.c.question_recipe,
+        prepared_chunks.c.question_failure,
     )
     .select_from(
         WITH_TEXT.join(
@@ -153,15 +161,18 @@ def _stage(connection: Connection, tenant: TenantId, document_id: str, version: 
             **common,
             "version": version,
             "ordinal": item.chunk.ordinal,
-            "recipe": None if item.failures else item.recipe,
+            "recipe": item.recipe if item.complete else None,
             "reused": item.reused,
             "failure": item.failure,
             "extraction": item.extraction,
             "vector": None if item.vector is None else np.ascontiguousarray(item.vector, dtype="<f4").tobytes(),
+            **question_columns(item.questions),
         }
         for item in prepared
     ]
     connection.execute(_INSERT_PREPARED, staged)
+    asked = {item.chunk.ordinal: item.questions for item in prepared if item.questions is not None}
+    insert_questions(connection, tenant, document_id, version, asked)
 
 
 def reuse(
@@ -224,7 +235,7 @@ def _unstage(connection: Connection, tenant: TenantId, document_id: str, version
             chunks.c.chunk_id.in_([chunk.id for chunk in batch]), chunks.c.ordinal.in_([chunk.ordinal for chunk in batch])
         )
         ordinals = list(connection.execute(select(chunks.c.ordinal).where(here, taken)).scalars())
-        for table in (prepared_chunks, chunks):
+        for table in STAGED_TABLES:
             for some in batches(ordinals):
                 connection.execute(
                     delete(table).where(
@@ -239,6 +250,8 @@ def _unstage(connection: Connection, tenant: TenantId, document_id: str, version
 def prepared(connection: Connection, tenant: TenantId, document_id: str, version: int) -> list[PreparedChunk]:
     """See `DocumentCatalogue.prepared`."""
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
+    rows = connection.execute(_PREPARED, bound).all()
+    asked = read_questions(connection, tenant, document_id, version) if any(row.question_recipe for row in rows) else {}
     return [
         PreparedChunk(
             chunk=chunk_from(row),
@@ -247,6 +260,7 @@ def prepared(connection: Connection, tenant: TenantId, document_id: str, version
             recipe=row.recipe,
             failure=Failure(**row.failure) if row.failure else None,
             reused=row.reused,
+            questions=recorded_questions(row, asked.get(row.ordinal, ())),
         )
-        for row in connection.execute(_PREPARED, bound).all()
+        for row in rows
     ]

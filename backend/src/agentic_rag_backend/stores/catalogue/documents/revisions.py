@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import update
 from sqlalchemy.engine import Connection, RowMapping
 
-from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState
+from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict, NotFound
@@ -45,11 +45,11 @@ def revise(connection: Connection, tenant: TenantId, document_id: str, change: C
     require_revision(held, change.expected)
     latest = _row(connection, tenant, held, held["latest_version"])
     source = {**latest}
-    if change.chunking is not None:
-        source = _cut_again(connection, tenant, held, latest, change.chunking)
+    if change.processes:
+        source = _cut_again(connection, tenant, held, latest, change)
     labelled = _labelled(source, change)
     cut = options_from_json(labelled["options"]) != options_from_json(latest["options"])
-    if cut or (change.chunking is not None and latest["state"] in FAILED_STATES):
+    if cut or (change.processes and latest["state"] in FAILED_STATES):
         return _process(connection, tenant, held, labelled, enqueue)
     if latest["state"] in UNFINISHED_STATES and labelled != source:
         return _process(connection, tenant, held, labelled, enqueue)
@@ -63,16 +63,15 @@ def _row(connection: Connection, tenant: TenantId, held: RowMapping, version: in
     return row
 
 
-def _cut_again(
-    connection: Connection, tenant: TenantId, held: RowMapping, latest: RowMapping, chunking: ChunkingOptions
-) -> dict[str, Any]:
-    """Return the newest readable version, whose original is chunked again."""
+def _cut_again(connection: Connection, tenant: TenantId, held: RowMapping, latest: RowMapping, change: Change) -> dict[str, Any]:
+    """Return the newest readable version, whose original is processed again, with the new options."""
     source = latest
     if latest["state"] == DocumentState.UNREADABLE.value:
         if held["current_version"] == 0:
             raise Conflict(f"document {held['id']!r} is unreadable, so it cannot be chunked again; upload it again")
         source = _row(connection, tenant, held, held["current_version"])
-    options = replace(options_from_json(source["options"]), chunking=chunking)
+    options = options_from_json(source["options"])
+    options = replace(options, chunking=change.chunking or options.chunking, questions=change.questions or options.questions)
     return {**source, "options": plain(options_to_json(options))}
 
 

@@ -27,7 +27,14 @@ from agentic_rag_backend.stores.catalogue.jobs.outbox import record
 from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version, require_revision
-from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, documents, model_results, prepared_chunks
+from agentic_rag_backend.stores.catalogue.tables import (
+    chunk_questions,
+    chunk_texts,
+    chunks,
+    documents,
+    model_results,
+    prepared_chunks,
+)
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
 
 PROCESSING = DocumentState.PROCESSING.value
@@ -86,7 +93,9 @@ _PUBLISH = (
         | {"current_version": bindparam("number")}
     )
 )
-_TABLES = (prepared_chunks, chunks, chunk_texts, model_results, versions, documents)
+STAGED_TABLES = (chunk_questions, prepared_chunks, chunks)
+"""Tables with rows for the chunks of a version, in the order of removal."""
+_TABLES = (*STAGED_TABLES, chunk_texts, model_results, versions, documents)
 """Tables with rows of a document, in the order of removal."""
 _DROP_RESULTS = [
     delete(table).where(
@@ -94,7 +103,7 @@ _DROP_RESULTS = [
         table.c.document_id == bindparam("document"),
         table.c.version < bindparam("number"),
     )
-    for table in (prepared_chunks, model_results)
+    for table in (chunk_questions, prepared_chunks, model_results)
 ]
 
 
@@ -176,7 +185,7 @@ def save_parsed(
 
 def drop_staged(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
     """Remove the staged data of one version that is not visible."""
-    for table in (prepared_chunks, chunks):
+    for table in STAGED_TABLES:
         connection.execute(
             delete(table).where(table.c.tenant_id == tenant.value, table.c.document_id == document_id, table.c.version == version)
         )
@@ -358,7 +367,7 @@ def unknown_blobs(connection: Connection, tenant: TenantId, keys: Sequence[str])
 
 def _remove_versions(connection: Connection, tenant: TenantId, document_id: str, last: int) -> dict[str, int]:
     counts = {}
-    for table in (prepared_chunks, chunks, model_results):
+    for table in (*STAGED_TABLES, model_results):
         counts[table.name] = connection.execute(
             delete(table).where(table.c.tenant_id == tenant.value, table.c.document_id == document_id, table.c.version <= last)
         ).rowcount

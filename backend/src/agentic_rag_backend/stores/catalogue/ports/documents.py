@@ -18,6 +18,7 @@ from agentic_rag_backend.domain.document import (
     Failure,
     ParentPassage,
     ProcessingOptions,
+    QuestionOptions,
     VisibleChunk,
 )
 from agentic_rag_backend.domain.filters import Filter
@@ -27,6 +28,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.ports.jobs import Enqueue
 from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 from agentic_rag_backend.stores.catalogue.ports.pages import Page
+from agentic_rag_backend.stores.catalogue.ports.questions import ChunkQuestions
 
 Expected = frozenset[str] | None
 """Revisions (`Document.revision`) that a write accepts. `ANY_REVISION` accepts any existing document. None skips the check.
@@ -62,9 +64,16 @@ class Change:
     metadata: Mapping[str, Any] | None = None
     """Keys to merge into the existing metadata. A value of None removes the key, even if the file itself sets it."""
     chunking: ChunkingOptions | None = None
+    questions: QuestionOptions | None = None
+    """Options of synthetic questions."""
     expected: Expected = None
     check: Callable[[Mapping[str, Any]], object] = lambda merged: None
     """Validates the merged metadata before it is written. If it raises, nothing is changed."""
+
+    @property
+    def processes(self) -> bool:
+        """Whether the content is processed again."""
+        return self.chunking is not None or self.questions is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +106,19 @@ class PreparedChunk:
     failure: Failure | None = None
     reused: bool = False
     """Copied from another version instead of computed."""
+    questions: ChunkQuestions | None = None
+    """Its synthetic questions. None: none were asked for."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the chunk was embedded and its extraction succeeded."""
+        return self.failure is None and self.extraction.failure is None
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """The failures of this chunk's embedding and extraction."""
-        return tuple(failure for failure in (self.failure, self.extraction.failure) if failure is not None)
+        """The failures of this chunk's embedding, extraction and synthetic questions."""
+        of_questions = self.questions.failure if self.questions is not None else None
+        return tuple(failure for failure in (self.failure, self.extraction.failure, of_questions) if failure is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +188,11 @@ class DocumentCatalogue(Protocol):
         """
 
     async def revise(self, tenant: TenantId, document_id: str, change: Change, enqueue: Enqueue) -> Submitted:
-        """Change title and metadata in place. With other chunking, add a version of the same original, with its job.
+        """Change title and metadata in place. With other chunking or questions, add a version of the same original, with its job.
 
         A version in processing is superseded by a version with the new title or metadata, because its job may have read the old
         ones. `NotFound` if the document does not exist. `PreconditionFailed` if it has none of the expected revisions.
-        `Conflict` if the chunking changes and no version of the document was ever readable.
+        `Conflict` if chunking or questions change and no version of the document was ever readable.
         """
 
     async def document(self, tenant: TenantId, document_id: str) -> Document:
@@ -338,4 +355,7 @@ class DocumentCatalogue(Protocol):
         """List a visible document's chunks in reading order. `NotFound` if the document does not exist."""
 
     async def counts(self, tenant: TenantId) -> Mapping[str, int]:
-        """Count ``documents`` by state and visible ``chunks``: keys ``documents``, ``chunks``, ``documents_<state>``."""
+        """Count ``documents`` by state, visible ``chunks`` and their synthetic ``questions``.
+
+        The keys are ``documents``, ``documents_<state>``, ``chunks`` and ``questions``.
+        """

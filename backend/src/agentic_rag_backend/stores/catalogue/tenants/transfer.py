@@ -17,6 +17,7 @@ from agentic_rag_backend.stores.catalogue.base import PreparedChunk
 from agentic_rag_backend.stores.catalogue.columns import failures_from_json, options_from_json, options_to_json, plain, utc_now
 from agentic_rag_backend.stores.catalogue.documents import results
 from agentic_rag_backend.stores.catalogue.documents.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
+from agentic_rag_backend.stores.catalogue.documents.questions import revector_questions
 from agentic_rag_backend.stores.catalogue.documents.visibility import CHANGES_KEPT
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
@@ -25,6 +26,7 @@ from agentic_rag_backend.stores.catalogue.rows import lock_tenant, upsert
 from agentic_rag_backend.stores.catalogue.summaries.communities import COMMUNITIES
 from agentic_rag_backend.stores.catalogue.summaries.generations import summary_from
 from agentic_rag_backend.stores.catalogue.tables import (
+    chunk_questions,
     chunk_texts,
     chunks,
     community_pointers,
@@ -153,6 +155,8 @@ def revector(connection: Connection, tenant: TenantId, document_id: str, version
     ]
     if rows:
         connection.execute(_REVECTOR, rows)
+    asked = {item.chunk.id: item.questions for item in prepared if item.questions is not None}
+    revector_questions(connection, tenant, document_id, version, asked)
 
 
 def list_summaries(connection: Connection, tenant: TenantId) -> list[CommunitySummary]:
@@ -311,7 +315,7 @@ def abandon(connection: Connection, tenant: TenantId) -> None:
     lock_tenant(connection, tenant)
     if _tenant_row(connection, tenant)["state"] != _IMPORTING:
         return
-    held = (prepared_chunks, chunks, chunk_texts, model_results, versions, documents, summaries)
+    held = (chunk_questions, prepared_chunks, chunks, chunk_texts, model_results, versions, documents, summaries)
     for table in (*held, raptor_links, raptor_nodes, raptor_summaries, raptor_pointers):
         connection.execute(delete(table).where(table.c.tenant_id == tenant.value))
     connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(state=_ACTIVE))

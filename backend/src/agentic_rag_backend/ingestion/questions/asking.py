@@ -1,0 +1,97 @@
+"""Makes and embeds the synthetic questions of chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from agentic_rag_backend.domain.document import Chunk, Failure, QuestionOptions
+from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion, question_id
+from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.questions.base import QuestionWriter, WrittenQuestions, embedded_by, recipe_of
+from agentic_rag_backend.ingestion.questions.patterns import PATTERNS, PatternQuestions
+from agentic_rag_backend.stores.catalogue.base import ChunkQuestions, PreparedQuestion
+
+WITHOUT_MODEL: Mapping[str, QuestionWriter] = {PATTERNS: PatternQuestions()}
+"""The writers that need no language model."""
+_NO_MODEL = Failure("questions", "no_model", "no language model is configured; patterns made the synthetic questions instead")
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How the questions of one document are made. ``failure`` says why it is not the method that was asked for."""
+
+    writer: QuestionWriter
+    most: int
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Questioner:
+    """Makes the questions of groups of chunks, and embeds them.
+
+    Args:
+        writers: by method.
+    """
+
+    computation: Computation
+    writers: Mapping[str, QuestionWriter]
+
+    def asking(self, options: QuestionOptions) -> Asking | None:
+        """Return how questions are made by these options. None if they ask for none."""
+        if not options.on:
+            return None
+        writer = self.writers.get(options.method)
+        if writer is None:
+            return Asking(self.writers[PATTERNS], options.per_chunk, _NO_MODEL)
+        return Asking(writer, options.per_chunk)
+
+    def recipe(self, asking: Asking, title: str, chunk: Chunk) -> str:
+        """Return the recipe of a chunk's questions."""
+        return recipe_of(self.computation.embedder.fingerprint, asking.writer.version, asking.most, title, chunk)
+
+    async def ask(self, asking: Asking, title: str, chunks: Sequence[Chunk]) -> dict[str, ChunkQuestions]:
+        """Return the embedded questions of each chunk, by its id.
+
+        Raises:
+            ModelUnavailable: the embedder or the language model does not answer.
+        """
+        written = await asking.writer.write(title, chunks, asking.most)
+        made = {
+            chunk.id: ChunkQuestions(self.recipe(asking, title, chunk), _items(chunk, each), each.failure)
+            for chunk, each in zip(chunks, written, strict=True)
+        }
+        return dict(zip(made, await embedded(self.computation, list(made.values())), strict=True))
+
+
+async def embedded(computation: Computation, questions: Sequence[ChunkQuestions]) -> list[ChunkQuestions]:
+    """Return the questions with vectors of the computation's embedder, in one call. A question that it refuses has none.
+
+    Raises:
+        ModelUnavailable: the embedder does not answer.
+    """
+    texts = [item.question.text for each in questions for item in each.items]
+    vectors = iter(await computation.embed(texts) if texts else ())
+
+    def items(each: ChunkQuestions) -> tuple[PreparedQuestion, ...]:
+        found = zip(each.items, vectors, strict=False)  # the first list ends before another vector is taken
+        return tuple(replace(item, vector=vector if isinstance(vector, np.ndarray) else None) for item, vector in found)
+
+    fingerprint = computation.embedder.fingerprint
+    return [replace(each, recipe=embedded_by(each.recipe, fingerprint), items=items(each)) for each in questions]
+
+
+def is_current(computation: Computation, questions: ChunkQuestions) -> bool:
+    """Return whether the computation's embedder made the vectors."""
+    return questions.recipe == embedded_by(questions.recipe, computation.embedder.fingerprint)
+
+
+def _items(chunk: Chunk, written: WrittenQuestions) -> tuple[PreparedQuestion, ...]:
+    return tuple(
+        PreparedQuestion(
+            SyntheticQuestion(id=question_id(chunk.id, text), chunk_id=chunk.id, text=text, source=written.source), None
+        )
+        for text in dict.fromkeys(written.texts)
+    )
