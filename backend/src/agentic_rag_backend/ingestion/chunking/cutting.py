@@ -1,20 +1,23 @@
 """Cuts a span of text into passages of a limited size, at the best boundaries near their ends.
 
-Tables and lists are cut between their rows and items, source code between its lines. Every step looks at one window of the text,
-so time is linear in its length.
+Tables and lists are cut between their rows and items, source code between its lines. Fenced code is cut only if it is larger than
+a chunk. Every step looks at one window of the text, so time is linear in its length.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from agentic_rag_backend.domain.document import ChunkingOptions
-from agentic_rag_backend.domain.text.entries.reading import Headers, blocks_of
+from agentic_rag_backend.domain.text.entries.base import Block
+from agentic_rag_backend.domain.text.entries.reading import Headers, blocks_of, joined
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.ingestion.chunking.base import Piece
+from agentic_rag_backend.ingestion.chunking.fences import fenced_code
 from agentic_rag_backend.ingestion.chunking.measure import Measure
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.models.embedding.base import Tokenizer
@@ -35,12 +38,19 @@ _NO_SPACE = re.compile(r"\S")
 
 @dataclass(frozen=True, slots=True)
 class Cutter:
-    """Cuts spans of one text. ``code``: it is source code, which has lines instead of sentences."""
+    """Cuts spans of one text.
+
+    Args:
+        headers: its tables, lists and fenced code.
+        fences: its fenced code by start.
+        code: it is source code, which has lines instead of sentences.
+    """
 
     text: str
     measure: Measure
     options: ChunkingOptions
     headers: Headers
+    fences: Sequence[Block] = ()
     code: bool = False
 
     overlaps_at_sentences: ClassVar[bool] = True
@@ -49,8 +59,9 @@ class Cutter:
     def of(cls, parsed: ParsedDocument, options: ChunkingOptions, tokenizer: Tokenizer) -> Cutter:
         """Return the cutter of a document's text."""
         code = parsed.language is not None
-        headers = Headers(parsed.text, [] if code else blocks_of(parsed.text))
-        return cls(parsed.text, Measure(parsed.text, tokenizer, unit=options.unit), options, headers, code)
+        fences = () if code else tuple(fenced_code(parsed.text))
+        headers = Headers(parsed.text, [] if code else joined(fences, blocks_of(parsed.text)))
+        return cls(parsed.text, Measure(parsed.text, tokenizer, unit=options.unit), options, headers, fences, code)
 
     def piece(self, start: int, end: int, headings: tuple[str, ...] = ()) -> Piece:
         """Return the passage [start, end) with its size and the header above it."""
@@ -64,12 +75,19 @@ class Cutter:
             if self.fits(start, end):
                 yield start, end
                 return
-            cut = self._boundary(start, end, covered)
+            cut = self._before_fence(self._boundary(start, end, covered), covered)
             yield self.trimmed(start, cut)
             covered = self.trimmed(cut, end)[0]
             start = self._overlap(start, cut, covered)
             if self._limit(start) <= covered:  # a run of spaces too long to be in one chunk
                 start = covered
+
+    def _before_fence(self, place: int, covered: int) -> int:
+        """Return the beginning of the fenced code around ``place``, if it fits a chunk and begins behind ``covered``."""
+        index = bisect_left(self.fences, place, key=lambda fence: fence.start) - 1
+        fence = self.fences[index] if index >= 0 else None
+        inside = fence is not None and covered < fence.start and place < fence.end
+        return fence.start if fence is not None and inside and self.fits(fence.start, fence.end) else place
 
     def fits(self, start: int, end: int) -> bool:
         """Return whether [start, end) is not larger than a chunk may be."""

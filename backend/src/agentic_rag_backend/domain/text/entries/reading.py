@@ -110,22 +110,22 @@ def blocks_of(text: str, *, begins: int = 0) -> list[Block]:
     """
     lines = lines_of(text)
     blocks = list(markup_tables(text, 0))
-    blocks = _joined(blocks, pipe_tables(text, lines, len(blocks)) if "|" in text else ())
-    blocks = _joined(blocks, delimited_tables(text, lines, len(blocks), known=begins > 0 and not blocks))
-    return _joined(blocks, lists_of(text, lines, [(block.start, block.end) for block in blocks], begins=begins))
+    blocks = joined(blocks, pipe_tables(text, lines, len(blocks)) if "|" in text else ())
+    blocks = joined(blocks, delimited_tables(text, lines, len(blocks), known=begins > 0 and not blocks))
+    return joined(blocks, lists_of(text, lines, [(block.start, block.end) for block in blocks], begins=begins))
 
 
-def _joined(blocks: Sequence[Block], others: Iterable[Block]) -> list[Block]:
+def joined(blocks: Sequence[Block], others: Iterable[Block]) -> list[Block]:
     """Return all blocks in order, without those of ``others`` that overlap ``blocks``."""
-    joined: list[Block] = []
+    found: list[Block] = []
     place = 0
     for other in others:
         while place < len(blocks) and blocks[place].end <= other.start:
-            joined.append(blocks[place])
+            found.append(blocks[place])
             place += 1
         if place == len(blocks) or other.end <= blocks[place].start:
-            joined.append(other)
-    return [*joined, *blocks[place:]]
+            found.append(other)
+    return [*found, *blocks[place:]]
 
 
 def _moved(entry: Entry, by: int) -> Entry:
