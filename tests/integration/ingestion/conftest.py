@@ -13,6 +13,7 @@ from direct_reader import DirectReader
 
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.ingestion.model_calls import DocumentModel
 from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService, Upload
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
@@ -80,6 +81,7 @@ class Builder:
         embedder: Embedder | None = None,
         work: bool = True,
         patience_s: float = PATIENCE_S,
+        model: DocumentModel | None = None,
     ) -> World:
         bundled = BundledEmbedder()
         self.stack.push_async_callback(bundled.close)
@@ -106,6 +108,7 @@ class Builder:
             extractor=extractor or RuleExtractor(),
             resolver=Resolver(graph),
             queue=queue,
+            model=model,
             options=IngestionOptions(max_upload_mb=2, group_size=4, patience_s=patience_s),
         )
         for name, (queue_name, workflow) in ingestion.workflows().items():

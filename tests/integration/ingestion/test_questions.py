@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from scripted_models import ScriptedModel
 from tests.integration.ingestion.test_paid_once import Metered, report
 
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, ProcessingOptions, QuestionOptions
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.ingestion.model_calls import DocumentModel
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint
 
 if TYPE_CHECKING:
@@ -120,3 +122,22 @@ async def test_questions_can_be_asked_of_a_known_document(world: World) -> None:
     for name, options in bad.items():
         with pytest.raises(InvalidRequest, match=f"questions.{name} must be"):
             await world.submit("A text of five words.", questions=options)
+
+
+async def test_a_model_writes_the_questions_and_is_paid_once(builder: Builder) -> None:
+    def ask(prompt: str) -> dict[str, Any]:
+        passages = sum(line.split(":")[0].isdigit() for line in prompt.split("\n"))
+        return {
+            "questions": [{"passage": number + 1, "question": "Who founded the Tidal Institute?"} for number in range(passages)]
+        }
+
+    model = ScriptedModel(ask)
+    world = await builder.open(model=DocumentModel(model))
+    by_model = QuestionOptions("model", 1)
+    document = await take_in(world, report(), questions=by_model)
+    assert set(await texts(world, document)) == {("Who founded the Tidal Institute?",)}
+    assert len(model.prompts) == 3, "ten chunks in groups of four"
+    assert (await world.catalogue.documents.document(world.tenant, document)).state is DocumentState.READY
+    await take_in(world, report(besides={3: "The Heron of the Institute has two blades."}), questions=by_model)
+    assert len(model.prompts) == 4, "the changed chunk only"
+    assert len(await question_points(world)) == 10

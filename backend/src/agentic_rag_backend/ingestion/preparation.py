@@ -167,7 +167,8 @@ class Preparation:
             missing.insert(0, group[0])  # the first chunk carries the failure of the whole document
         if not missing:
             return
-        asked = await self.questioner.ask(asking, title, missing)
+        record = VersionRecord(self.results, run.tenant, run.document_id, run.version)
+        asked = await self.questioner.ask(asking, title, missing, record)
         if asking.failure is not None and group[0].ordinal == 0:
             asked[first] = replace(asked[first], failure=replace(asking.failure, chunk_id=first))
         await self.questions.save(run.tenant, run.document_id, run.version, asked)

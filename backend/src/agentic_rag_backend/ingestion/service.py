@@ -38,8 +38,7 @@ from agentic_rag_backend.ingestion.mirroring import mirror
 from agentic_rag_backend.ingestion.model_calls import DocumentModel
 from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.preparation import Preparation
-from agentic_rag_backend.ingestion.questions.asking import WITHOUT_MODEL, Questioner
-from agentic_rag_backend.ingestion.questions.base import QuestionWriter
+from agentic_rag_backend.ingestion.questions.asking import Questioner, writers_with
 from agentic_rag_backend.ingestion.questions.base import check_options as check_question_options
 from agentic_rag_backend.ingestion.reading import Reader, Source
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
@@ -143,7 +142,6 @@ class IngestionService:
         model: DocumentModel | None = None,
         is_stated: IsStated | None = None,
         relay: Relay | None = None,
-        question_writers: Mapping[str, QuestionWriter] = WITHOUT_MODEL,
         options: IngestionOptions | None = None,
     ) -> None:
         self._options = options or IngestionOptions()
@@ -163,7 +161,7 @@ class IngestionService:
             blobs=blobs,
             computation=computation,
             questions=catalogue.questions,
-            questioner=Questioner(computation=computation, writers=question_writers),
+            questioner=Questioner(computation=computation, writers=writers_with(model)),
             reader=ChunkReader(reader, embedder, model, is_stated),
             enqueue_commit=lambda: queue.enqueuer(COMMIT),
             handed_on=self._handed_on,

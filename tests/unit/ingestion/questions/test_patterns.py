@@ -6,6 +6,7 @@ import pytest
 
 from agentic_rag_backend.domain.document import Chunk, content_hash
 from agentic_rag_backend.domain.location import Location
+from agentic_rag_backend.ingestion.model_calls import Unrecorded
 from agentic_rag_backend.ingestion.questions.patterns import PatternQuestions, pattern_questions
 from agentic_rag_backend.ingestion.questions.verbs import BY_PARTICIPLE, BY_PAST
 
@@ -103,7 +104,7 @@ async def test_the_writer_answers_for_each_chunk() -> None:
     writer = PatternQuestions()
     long = "The old mill was sold in 2009. " * 900
     texts = ["The Heron has two blades.", "Nothing.", long]
-    written = await writer.write("Report", [chunk(text) for text in texts], 2)
+    written = await writer.write("Report", [chunk(text) for text in texts], 2, Unrecorded())
     assert [(each.texts, each.source, each.failure) for each in written] == [
         (("How many blades does the Heron have?",), "patterns", None),
         ((), "patterns", None),

@@ -10,13 +10,21 @@ import numpy as np
 from agentic_rag_backend.domain.document import Chunk, Failure, QuestionOptions
 from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion, question_id
 from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.model_calls import DocumentModel, ResultRecord
 from agentic_rag_backend.ingestion.questions.base import QuestionWriter, WrittenQuestions, embedded_by, recipe_of
+from agentic_rag_backend.ingestion.questions.by_model import MODEL, ModelQuestions
 from agentic_rag_backend.ingestion.questions.patterns import PATTERNS, PatternQuestions
 from agentic_rag_backend.stores.catalogue.base import ChunkQuestions, PreparedQuestion
 
-WITHOUT_MODEL: Mapping[str, QuestionWriter] = {PATTERNS: PatternQuestions()}
-"""The writers that need no language model."""
 _NO_MODEL = Failure("questions", "no_model", "no language model is configured; patterns made the synthetic questions instead")
+
+
+def writers_with(model: DocumentModel | None) -> Mapping[str, QuestionWriter]:
+    """Return the writers by method. The one by a model is there if the model writes text."""
+    patterns = PatternQuestions()
+    if model is None or not model.model.generative:
+        return {PATTERNS: patterns}
+    return {PATTERNS: patterns, MODEL: ModelQuestions(model, patterns)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +60,16 @@ class Questioner:
         """Return the recipe of a chunk's questions."""
         return recipe_of(self.computation.embedder.fingerprint, asking.writer.version, asking.most, title, chunk)
 
-    async def ask(self, asking: Asking, title: str, chunks: Sequence[Chunk]) -> dict[str, ChunkQuestions]:
+    async def ask(self, asking: Asking, title: str, chunks: Sequence[Chunk], record: ResultRecord) -> dict[str, ChunkQuestions]:
         """Return the embedded questions of each chunk, by its id.
 
+        Args:
+            record: of the document's version.
+
         Raises:
-            ModelUnavailable: the embedder or the language model does not answer.
+            ModelUnavailable: the embedder does not answer.
         """
-        written = await asking.writer.write(title, chunks, asking.most)
+        written = await asking.writer.write(title, chunks, asking.most, record)
         made = {
             chunk.id: ChunkQuestions(self.recipe(asking, title, chunk), _items(chunk, each), each.failure)
             for chunk, each in zip(chunks, written, strict=True)

@@ -10,6 +10,7 @@ from typing import Protocol
 from agentic_rag_backend.domain.document import MAX_QUESTIONS_PER_CHUNK, QUESTION_METHODS, Chunk, Failure, QuestionOptions
 from agentic_rag_backend.domain.text.entries.reading import header_text
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.ingestion.model_calls import ResultRecord
 
 _SIGNATURE_DIGITS = 16
 
@@ -30,11 +31,11 @@ class QuestionWriter(Protocol):
     def version(self) -> str:
         """Name of the method and its version. Equal versions write equal questions, apart from the randomness of a model."""
 
-    async def write(self, title: str, chunks: Sequence[Chunk], most: int) -> list[WrittenQuestions]:
+    async def write(self, title: str, chunks: Sequence[Chunk], most: int, record: ResultRecord) -> list[WrittenQuestions]:
         """Return at most ``most`` questions for each chunk of a document whose title is ``title``.
 
-        Raises:
-            ModelUnavailable: the model does not answer at all.
+        Args:
+            record: keeps the replies of a language model, so that none is paid twice.
         """
 
 

@@ -9,6 +9,7 @@ from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.synthetic_questions import MAX_QUESTION_CHARACTERS
 from agentic_rag_backend.domain.text.entries.base import Entry, Value
 from agentic_rag_backend.domain.text.entries.reading import read_entries
+from agentic_rag_backend.ingestion.model_calls import ResultRecord
 from agentic_rag_backend.ingestion.questions.base import WrittenQuestions
 from agentic_rag_backend.ingestion.questions.clauses import clauses
 from agentic_rag_backend.ingestion.questions.forming import Draft, questions_of
@@ -31,7 +32,7 @@ class PatternQuestions:
         """Name of the method and its version."""
         return "patterns-1"
 
-    async def write(self, title: str, chunks: Sequence[Chunk], most: int) -> list[WrittenQuestions]:
+    async def write(self, title: str, chunks: Sequence[Chunk], most: int, record: ResultRecord) -> list[WrittenQuestions]:
         """See `QuestionWriter`. Long texts are read in a thread."""
         if sum(len(chunk.text) for chunk in chunks) <= _IN_LOOP_CHARACTERS:
             return self._all(title, chunks, most)

@@ -1,0 +1,120 @@
+"""Synthetic questions by a language model (doc2query, Nogueira et al. 2019), with patterns for what it does not answer."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentic_rag_backend.domain.document import Chunk, Failure
+from agentic_rag_backend.domain.text.words import content_forms
+from agentic_rag_backend.ingestion.model_calls import BUDGET_SPENT, INVALID, NO_MODEL, DocumentModel, Inquiry, ResultRecord
+from agentic_rag_backend.ingestion.questions.base import QuestionWriter, WrittenQuestions
+from agentic_rag_backend.prompts import built_in, fence
+
+MODEL = "model"
+"""The method and the source of these questions."""
+PASSAGES = 8
+"""Chunks in one call."""
+LENGTHS = range(8, 301)
+"""Characters of a question."""
+_PROMPT = "chunk_questions"
+_REPLY_TOKENS = 1_200
+_QUESTIONS, _PASSAGE, _QUESTION = "questions", "passage", "question"
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        _QUESTIONS: {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {_PASSAGE: {"type": "integer"}, _QUESTION: {"type": "string"}},
+                "required": [_PASSAGE, _QUESTION],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": [_QUESTIONS],
+    "additionalProperties": False,
+}
+_REASONS = {
+    NO_MODEL: "no language model is configured",
+    BUDGET_SPENT: "the budget of INGESTION_MODEL_MAX_TOKENS is spent",
+    INVALID: "the language model wrote no usable question",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelQuestions:
+    """Writes questions by a language model. ``fallback`` writes those of the chunks for which it fails."""
+
+    model: DocumentModel
+    fallback: QuestionWriter
+
+    @property
+    def version(self) -> str:
+        """Name of the method, its prompt and its model."""
+        return f"{MODEL}-{built_in(_PROMPT).id}-{self.model.name or self.model.model.name}"
+
+    async def write(self, title: str, chunks: Sequence[Chunk], most: int, record: ResultRecord) -> list[WrittenQuestions]:
+        """See `QuestionWriter`. A question that has no content word of its chunk is not used."""
+        groups = [chunks[first : first + PASSAGES] for first in range(0, len(chunks), PASSAGES)]
+        advice = await self.model.ask([_inquiry(title, group, most) for group in groups], record)
+        written = [
+            each
+            for group, reply in zip(groups, advice, strict=True)
+            for each in _written(group, reply.value, most, reply.failure)
+        ]
+        failed = [number for number, each in enumerate(written) if each.failure is not None]
+        others = await self.fallback.write(title, [chunks[number] for number in failed], most, record)
+        for number, other in zip(failed, others, strict=True):
+            written[number] = WrittenQuestions(other.texts, other.source, written[number].failure)
+        return written
+
+
+def _inquiry(title: str, chunks: Sequence[Chunk], most: int) -> Inquiry:
+    # Each passage is one line, so that none can begin like another one.
+    lines = "\n".join(f"{number}: {_about(chunk)}{_line(chunk.text)}" for number, chunk in enumerate(chunks, start=1))
+    return Inquiry(
+        prompt=built_in(_PROMPT),
+        values={"most": str(most), "about": fence("about", _line(title)), "passages": fence("passages", lines)},
+        schema=_SCHEMA,
+        max_tokens=_REPLY_TOKENS,
+        accepts=lambda reply: not reply.get(_QUESTIONS) or any(_usable(reply, chunks)),
+    )
+
+
+def _written(chunks: Sequence[Chunk], reply: Mapping[str, Any] | None, most: int, failure: str) -> Iterator[WrittenQuestions]:
+    """Yield the questions of each chunk of a call. Without a reply, all have the failure."""
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    for place, text in _usable(reply or {}, chunks):
+        if text not in found[place] and len(found[place]) < most:
+            found[place].append(text)
+    for place, chunk in enumerate(chunks):
+        yield WrittenQuestions(tuple(found[place]), MODEL, _failure(chunk, failure) if reply is None else None)
+
+
+def _usable(reply: Mapping[str, Any], chunks: Sequence[Chunk]) -> Iterator[tuple[int, str]]:
+    """Yield the places of chunks and the questions that may be used."""
+    for item in reply.get(_QUESTIONS, ()):
+        place, text = int(item[_PASSAGE]) - 1, " ".join(str(item[_QUESTION]).split())
+        if not 0 <= place < len(chunks) or len(text) not in LENGTHS or not text.endswith("?"):
+            continue
+        chunk = chunks[place]
+        if content_forms(text) & content_forms(f"{_about(chunk)} {chunk.text}"):
+            yield place, text
+
+
+def _failure(chunk: Chunk, code: str) -> Failure:
+    reason = _REASONS.get(code, "the language model did not answer")
+    return Failure("questions", code, f"{reason}; patterns made the synthetic questions instead", chunk.id)
+
+
+def _about(chunk: Chunk) -> str:
+    """Return the headings above a chunk, and the columns of its table."""
+    return "".join(f"{_line(each)}: " for each in (*chunk.location.headings, chunk.location.header) if each)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
