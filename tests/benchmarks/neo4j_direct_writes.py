@@ -73,7 +73,8 @@ _STATEMENTS = {
         MATCH (a:Entity {uuid: row.source}) USING INDEX SEEK a:Entity(uuid)
         MATCH (b:Entity {uuid: row.target}) USING INDEX SEEK b:Entity(uuid)
         CREATE (a)-[r:RELATES_TO {uuid: row.uuid, group_id: $tenant, id: row.id, name: row.name, fact: row.fact,
-            episodes: row.episodes, source_node_uuid: row.source, target_node_uuid: row.target, created_at: datetime()}]->(b)""",
+            episodes: row.episodes, source_node_uuid: row.source, target_node_uuid: row.target, weight: row.weight,
+            created_at: datetime()}]->(b)""",
 }
 """Ordered so that each statement refers to rows of earlier ones."""
 
@@ -85,14 +86,15 @@ class _Seen:
     entities: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
     relationships: dict[str, Row] = field(default_factory=dict)
-    stated: defaultdict[str, list[tuple[str, str, str]]] = field(default_factory=lambda: defaultdict(list))
+    stated: defaultdict[str, list[tuple[str, str, str, float]]] = field(default_factory=lambda: defaultdict(list))
 
     def edges(self) -> list[Row]:
         """Return the relationships with the data derived from their supports. The first support gives the fact."""
         found = []
         for uuid_, row in self.relationships.items():
             said = sorted(self.stated[uuid_])
-            found.append({**row, "fact": said[0][1], "episodes": list(dict.fromkeys(chunk for _, _, chunk in said))})
+            episodes = list(dict.fromkeys(chunk for _, _, chunk, _ in said))
+            found.append({**row, "fact": said[0][1], "episodes": episodes, "weight": max(each[3] for each in said)})
         return found
 
 
@@ -131,7 +133,7 @@ def _rows(tenant: TenantId, knowledge: DocumentKnowledge, seen: _Seen) -> dict[s
     edges: defaultdict[str, set[str]] = defaultdict(set)
     for row in statements:
         row["source"] = seen.relationships[row["edge"]]["source"]
-        seen.stated[row["edge"]].append((row["position"], row["fact"], row["chunk"]))
+        seen.stated[row["edge"]].append((row["position"], row["fact"], row["chunk"], row["weight"]))
         edges[row["chunk"]].add(row["edge"])
     held = {"document": version["document_uuid"], "version": version["version_uuid"]}
     told = {"id": version["document"], "title": version["title"]}

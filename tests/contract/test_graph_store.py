@@ -115,6 +115,12 @@ FAULTS = [
     ("a_revision_identifies_one_state_of_knowledge", "renew_revision", "hex(randomblob(16))", "'1'"),
     ("a_revision_identifies_one_state_of_knowledge", "change_revision", "WHERE tenant", "WHERE 0 AND tenant"),
     ("another_tenant_sees_nothing", "revision", "tenant = :tenant", ":tenant <> ''"),
+    ("another_tenant_sees_nothing", "edges_from", "tenant = :tenant", ":tenant <> ''"),
+    ("another_tenant_sees_nothing", "edges_to", "tenant = :tenant", ":tenant <> ''"),
+    ("the_heaviest_edges_of_an_entity_are_returned", "edges_from", "weight DESC", "weight ASC"),
+    ("the_heaviest_edges_of_an_entity_are_returned", "edges_to", ":relations IS NULL", "1"),
+    ("equal_weights_are_ordered_by_id", "edges_from", "id DESC", "id ASC"),
+    ("the_weight_of_an_edge_follows_its_supports", "weigh_relationships", "AND weight <>", "AND weight <"),
     ("a_tenant_is_removed_completely", "delete_tenant_communities", "WHERE tenant", "WHERE 0 AND tenant"),
 ]
 
@@ -183,7 +189,7 @@ class _Model:
         sentences = {sentence for document in documents for sentence in document.relationship_supports}
         return {
             "mentions": sorted({repr(mention) for document in documents for mention in document.mentions}),
-            "sentences": sorted(map(repr, sentences)),
+            "sentences": sorted(map(repr, map(samples.stated, sentences))),
             "relationships": {sentence.relationship_id for sentence in sentences},
             "entities": {
                 entity.id: (

@@ -70,6 +70,10 @@ FAULTS = [
     ("a_revision_identifies_one_state_of_knowledge", "lock_knowledge", ", t.revision = randomUUID()", ""),
     ("a_revision_identifies_one_state_of_knowledge", "knowledge_of_versions", ", t.revision = randomUUID()", ""),
     ("another_tenant_sees_nothing", "revision", "{group_id: $tenant}", ""),
+    ("the_heaviest_edges_of_an_entity_are_returned", "edges_from", "r.weight DESC, r.id DESC", "r.weight ASC, r.id ASC"),
+    ("the_heaviest_edges_of_an_entity_are_returned", "edges_to", "$relations IS NULL", "true"),
+    ("equal_weights_are_ordered_by_id", "edges_from", "r.id DESC", "r.id ASC"),
+    ("the_weight_of_an_edge_follows_its_supports", "refresh_relationships", "max(s.weight)", "min(s.weight)"),
     ("a_tenant_is_removed_completely", "delete_tenant_theme_records", "k.group_id = $tenant", "k.group_id = $tenant AND false"),
 ]
 
@@ -191,6 +195,7 @@ async def _everything(store: GraphStore, tenant: TenantId) -> dict[str, Any]:
         "found": await store.find_entities(tenant, ["acme", "ALPHA", "zoë", "nobody"]),
         "by id": [await store.entities(tenant, ids), await store.relationships(tenant, edges[::-1])],
         "between": await store.relationships_of(tenant, ids[1:]),
+        "edges": await store.edges_at(tenant, ids, limit=3),
         "sentences": await store.fact_sentences(tenant, edges[::-1]),
         "counts": [await store.counts(tenant), dict(await store.mention_counts(tenant, ids))],
     }

@@ -31,6 +31,7 @@ _VALUES = {
     "rows": [_ROW],
     "chunks": [_ROW],
     "documents": [{"id": "x", "prefix": "x"}],
+    "relations": None,
     "level": None,
     "ids": None,
 }

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from agentic_rag_backend.domain.document import Failure, stable_id
 from agentic_rag_backend.domain.tenant import TenantId
@@ -153,6 +154,21 @@ class Relationship:
     supports: tuple[Support, ...] = ()
 
 
+Direction = Literal["any", "out", "in"]
+"""Direction of relationships as an entity sees them: ``out`` begins at the entity, ``in`` ends there."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEdge:
+    """A relationship without the passages that state it. ``weight`` is the largest weight in any version of a document."""
+
+    id: str
+    source_id: str
+    target_id: str
+    relation: str
+    weight: float
+
+
 @dataclass(frozen=True, slots=True)
 class Mention:
     """An edge of the chunk–entity graph: ``count`` occurrences in the chunk. ``about`` if its heading names the entity."""
@@ -221,6 +237,15 @@ class RelationshipSupport:
     fact: str
     start_char: int
     end_char: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedFact(RelationshipSupport):
+    """A sentence as the graph store returns it, with the relationship's weight and validity in that document version."""
+
+    weight: float = 1.0
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

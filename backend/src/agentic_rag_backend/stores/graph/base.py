@@ -20,14 +20,16 @@ from typing import Protocol
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.graph import (
     Community,
+    Direction,
     DocumentKnowledge,
     Entity,
     GraphDeletion,
+    GraphEdge,
     KnowledgeBatch,
     Mention,
     Naming,
     Relationship,
-    RelationshipSupport,
+    StatedFact,
 )
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import ScoredId, Vector
@@ -75,7 +77,26 @@ class KnowledgeStore(Protocol):
     async def relationships_of(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[Relationship]:
         """Return the relationships with both ends among ``entity_ids``, supports included."""
 
-    async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[RelationshipSupport]:
+    async def edges_at(
+        self,
+        tenant: TenantId,
+        entity_ids: Sequence[str],
+        *,
+        limit: int,
+        direction: Direction = "any",
+        relations: Sequence[str] | None = None,
+    ) -> dict[str, list[GraphEdge]]:
+        """Return the ``limit`` relationships with the largest weights that touch each entity.
+
+        They are ordered by descending weight, then by descending id. The cost depends on ``limit``, not on the number of the
+        entity's relationships. Entities without relationships are absent.
+
+        Args:
+            direction: ``out`` returns relationships that begin at the entity, ``in`` those that end there.
+            relations: only relationships of these types. Types that are rare at an entity cost more.
+        """
+
+    async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[StatedFact]:
         """Return the sentences that state the relationships, with their offsets in the chunk."""
 
     def all_entities(self, tenant: TenantId) -> AsyncIterator[list[Entity]]:

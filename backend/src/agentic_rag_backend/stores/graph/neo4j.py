@@ -7,14 +7,16 @@ from typing import Any, TypeVar
 
 from agentic_rag_backend.domain.graph import (
     Community,
+    Direction,
     DocumentKnowledge,
     Entity,
     GraphDeletion,
+    GraphEdge,
     KnowledgeBatch,
     Mention,
     Naming,
     Relationship,
-    RelationshipSupport,
+    StatedFact,
     normalise_name,
 )
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
@@ -171,7 +173,25 @@ class Neo4jGraphStore:
         ends = _uuids(tenant, entity_ids)
         return _relationships(await self._list("relationships_between", tenant, uuids=ends, hub_degree=_HUB_DEGREE))
 
-    async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[RelationshipSupport]:
+    async def edges_at(
+        self,
+        tenant: TenantId,
+        entity_ids: Sequence[str],
+        *,
+        limit: int,
+        direction: Direction = "any",
+        relations: Sequence[str] | None = None,
+    ) -> dict[str, list[GraphEdge]]:
+        """Return the heaviest relationships of each entity, with at most two statements."""
+        wanted = {
+            "uuids": _uuids(tenant, entity_ids),
+            "limit": limit,
+            "relations": None if relations is None else list(relations),
+        }
+        found = [row for side in rows.EDGE_STATEMENTS[direction] for row in await self._list(side, tenant, **wanted)]
+        return rows.to_edges(found, limit)
+
+    async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[StatedFact]:
         """Return the sentences of the relationships, ordered by relationship, document, version, chunk and offset."""
         found = await self._list("fact_sentences", tenant, uuids=_uuids(tenant, relationship_ids))
         sentences = [rows.to_sentence(nodes.to_sentence_row(*row)) for row in found]

@@ -238,10 +238,10 @@ def to_support_row(identifier: str, source: str, target: str, relation: str, pos
     return identifier, source, target, relation, document, int(version), chunk, *sentence
 
 
-def to_sentence_row(identifier: str, position: str, fact: str, end: int) -> tuple[Any, ...]:
-    """Return the row for `rows.to_sentence`."""
+def to_sentence_row(identifier: str, position: str, fact: str, end: int, *validity: Any) -> tuple[Any, ...]:
+    """Return the row for `rows.to_sentence`. ``validity`` is weight, start and end."""
     document, version, chunk, start, _ = split_position(position, 5)
-    return identifier, document, int(version), chunk, fact, int(start), end
+    return identifier, document, int(version), chunk, fact, int(start), end, *validity
 
 
 def _labels(kind: str) -> list[str]:

@@ -10,12 +10,15 @@ from typing import Any
 
 from agentic_rag_backend.domain.graph import (
     Community,
+    Direction,
     DocumentKnowledge,
     Entity,
+    GraphEdge,
     Mention,
     Naming,
     Relationship,
     RelationshipSupport,
+    StatedFact,
     Support,
     normalise_name,
 )
@@ -25,6 +28,13 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.graph.base import HeldVersion
 
 Row = dict[str, Any]
+
+EDGE_STATEMENTS: Mapping[Direction, Sequence[str]] = {
+    "any": ("edges_from", "edges_to"),
+    "out": ("edges_from",),
+    "in": ("edges_to",),
+}
+"""The statements that read an entity's relationships in each direction. Both engines use the same names."""
 
 
 def check_scope(knowledge: DocumentKnowledge) -> None:
@@ -212,8 +222,8 @@ def to_relationships(found: Iterable[Sequence[Any]]) -> Iterator[Relationship]:
             relation=relation,
             fact=fact,
             weight=weight,
-            valid_at=datetime.fromisoformat(valid_at) if valid_at else None,
-            invalid_at=datetime.fromisoformat(invalid_at) if invalid_at else None,
+            valid_at=_moment(valid_at),
+            invalid_at=_moment(invalid_at),
             supports=tuple(Support(*passage) for passage in dict.fromkeys(row[4:7] for row in passages)),
         )
 
@@ -235,12 +245,37 @@ def to_versions(counted: Iterable[Sequence[Any]]) -> list[HeldVersion]:
     return [HeldVersion(*key, whole=written.get(key) == held.get(key, (0, 0, 0))) for key in keys]
 
 
-def to_sentence(row: Sequence[Any]) -> RelationshipSupport:
+def to_sentence(row: Sequence[Any]) -> StatedFact:
     """Return the sentence of one row."""
-    identifier, document, version, chunk, fact, start, end = row
-    return RelationshipSupport(
-        relationship_id=identifier, support=Support(document, version, chunk), fact=fact, start_char=start, end_char=end
+    identifier, document, version, chunk, fact, start, end, weight, valid_at, invalid_at = row
+    return StatedFact(
+        relationship_id=identifier,
+        support=Support(document, version, chunk),
+        fact=fact,
+        start_char=start,
+        end_char=end,
+        weight=weight,
+        valid_at=_moment(valid_at),
+        invalid_at=_moment(invalid_at),
     )
+
+
+def to_edges(found: Iterable[Sequence[Any]], limit: int) -> dict[str, list[GraphEdge]]:
+    """Return the edges of each entity, heaviest first, from rows ``(entity, id, source, target, relation, weight)``.
+
+    Rows of a relationship that begins and ends at the same entity may come twice.
+    """
+    edges: dict[str, dict[str, GraphEdge]] = {}
+    for entity, *edge in found:
+        edges.setdefault(entity, {})[edge[0]] = GraphEdge(*edge)
+    return {
+        entity: sorted(held.values(), key=lambda edge: (edge.weight, edge.id), reverse=True)[:limit]
+        for entity, held in edges.items()
+    }
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
 
 
 def _text(moment: datetime | None) -> str | None:

@@ -10,14 +10,16 @@ from typing import Any
 
 from agentic_rag_backend.domain.graph import (
     Community,
+    Direction,
     DocumentKnowledge,
     Entity,
     GraphDeletion,
+    GraphEdge,
     KnowledgeBatch,
     Mention,
     Naming,
     Relationship,
-    RelationshipSupport,
+    StatedFact,
     normalise_name,
 )
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
@@ -102,6 +104,7 @@ class SqliteGraphStore:
             connection.executemany(_SQL["add_mention"], rows.mention_rows(tenant, knowledge))
             connection.executemany(_SQL["add_relationship"], rows.relationship_rows(tenant, knowledge, supports))
             connection.executemany(_SQL["add_relationship_support"], supports)
+            connection.execute(_SQL["weigh_relationships"], _among(tenant.value, {row["relationship"] for row in supports}))
             written = {"tenant": tenant.value, "document": knowledge.document_id, "version": knowledge.version}
             connection.execute(_SQL["record_version"], written)
             connection.execute(_SQL["renew_revision"], written)
@@ -122,6 +125,7 @@ class SqliteGraphStore:
             connection.execute(_SQL["delete_entity_supports"], values)
             connection.execute(_SQL["delete_written_versions"], values)
             edges = connection.execute(_SQL["delete_unsupported_relationships"], _among(scope, touched)).fetchall()
+            connection.execute(_SQL["weigh_relationships"], _among(scope, touched))
             entities.update(end for _, *ends in edges for end in ends)
             among = _among(scope, sorted(entities))
             gone = connection.execute(_SQL["delete_unsupported_entities"], among).fetchall()
@@ -172,7 +176,29 @@ class SqliteGraphStore:
         """Return the relationships with both ends among ``entity_ids``, ordered by id."""
         return await self._relationships("relationships_between", _among(require_tenant(tenant).value, entity_ids))
 
-    async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[RelationshipSupport]:
+    async def edges_at(
+        self,
+        tenant: TenantId,
+        entity_ids: Sequence[str],
+        *,
+        limit: int,
+        direction: Direction = "any",
+        relations: Sequence[str] | None = None,
+    ) -> dict[str, list[GraphEdge]]:
+        """Return the heaviest relationships of each entity, with two index lookups per entity."""
+        scope, types = require_tenant(tenant).value, None if relations is None else json.dumps(list(relations))
+
+        def work(connection: sqlite3.Connection) -> dict[str, list[GraphEdge]]:
+            found: list[Any] = []
+            for entity in dict.fromkeys(entity_ids):
+                wanted = {"tenant": scope, "entity": entity, "relations": types, "limit": limit}
+                for side in rows.EDGE_STATEMENTS[direction]:
+                    found += connection.execute(_SQL[side], wanted).fetchall()
+            return rows.to_edges(found, limit)
+
+        return await self._connections.read(work)
+
+    async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[StatedFact]:
         """Return the sentences of the relationships, ordered by relationship, document, version, chunk and offset."""
         found = await self._rows("fact_sentences", _among(require_tenant(tenant).value, relationship_ids))
         return [rows.to_sentence(row) for row in found]

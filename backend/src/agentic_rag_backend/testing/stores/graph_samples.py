@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, TypeVar
 
 from agentic_rag_backend.domain.document import stable_id
@@ -15,6 +16,7 @@ from agentic_rag_backend.domain.graph import (
     Naming,
     Relationship,
     RelationshipSupport,
+    StatedFact,
     Support,
 )
 from agentic_rag_backend.domain.tenant import TenantId
@@ -92,6 +94,11 @@ TWO = knowledge("two", [("Ada", "founded", "Acme"), ("Bolt", "makes", "Nuts")], 
 RELATIONSHIPS = tuple(relationship.id for relationship in (*ONE.relationships, *TWO.relationships))
 ENTITIES = tuple(entity_id(name) for name in ("Ada", "Acme", "Bolt", "Nuts"))
 COMMUNITY = community("makers", 1, ["Ada", "Acme", "Bolt"])
+
+
+def stated(sentence: RelationshipSupport, weight: float = 1.0) -> StatedFact:
+    """Return a sentence as a store returns it."""
+    return StatedFact(**{field.name: getattr(sentence, field.name) for field in fields(sentence)}, weight=weight)
 
 
 async def snapshot(store: GraphStore, tenant: TenantId) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.graph import (
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, InvalidScope, StoreUnavailable
 from agentic_rag_backend.stores.graph.base import CommunityStore, GraphCounts, GraphStore, KnowledgeStore
-from agentic_rag_backend.testing.stores import graph_streams
+from agentic_rag_backend.testing.stores import graph_edges, graph_streams
 from agentic_rag_backend.testing.stores.graph_samples import (
     COMMUNITY,
     ENTITIES,
@@ -38,6 +38,7 @@ from agentic_rag_backend.testing.stores.graph_samples import (
     fill,
     knowledge,
     snapshot,
+    stated,
     true,
 )
 
@@ -48,6 +49,7 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "entities": lambda store, tenant: store.entities(tenant, ENTITIES),
     "relationships": lambda store, tenant: store.relationships(tenant, RELATIONSHIPS),
     "relationships_of": lambda store, tenant: store.relationships_of(tenant, ENTITIES),
+    "edges_at": lambda store, tenant: store.edges_at(tenant, ENTITIES, limit=9),
     "fact_sentences": lambda store, tenant: store.fact_sentences(tenant, RELATIONSHIPS),
     "all_entities": lambda store, tenant: everything(store.all_entities(tenant)),
     "all_mentions": lambda store, tenant: everything(store.all_mentions(tenant)),
@@ -139,7 +141,7 @@ async def reads_return_what_was_written(store: GraphStore) -> None:
     equal(set(founded.supports), of_founded)
     true(founded.fact in {ONE.relationships[0].fact, TWO.relationships[0].fact}, "a fact that no support says")
     said = await store.fact_sentences(A, [RELATIONSHIPS[1]])
-    equal(said, [ONE.relationship_supports[1]])
+    equal(said, [stated(ONE.relationship_supports[1])])
     between = await store.relationships_of(A, [entity_id("Ada"), entity_id("Acme")])
     equal([relationship.id for relationship in between], [RELATIONSHIPS[0]])
     equal(dict(await store.mention_counts(A, [entity_id("Ada"), entity_id("Nuts")])), {entity_id("Ada"): 2, entity_id("Nuts"): 1})
@@ -166,6 +168,7 @@ async def empty_selections_return_nothing(store: GraphStore) -> None:
     equal(await store.find_entities(A, []), {})
     equal(await store.relationships(A, []), {})
     equal(await store.relationships_of(A, []), [])
+    equal(await store.edges_at(A, [], limit=9), {})
     equal(await store.fact_sentences(A, []), [])
     equal(dict(await store.mention_counts(A, [])), {})
     equal(await store.communities(A, 1, ids=[]), [])
@@ -335,6 +338,7 @@ CHECKS: tuple[Check, ...] = (
     entities_are_found_by_name,
     empty_selections_return_nothing,
     *graph_streams.CHECKS,
+    *graph_edges.CHECKS,
     deletes_remove_everything,
     deletes_keep_facts_of_other_documents,
     aliases_are_deleted_with_their_document,

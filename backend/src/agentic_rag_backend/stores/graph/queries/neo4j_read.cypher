@@ -58,6 +58,27 @@ WITH r.id AS id, startNode(r).id AS source, endNode(r).id AS target, r.name AS r
 ORDER BY id, position
 RETURN collect([id, source, target, relation, position, fact, weight, valid_at, invalid_at]) AS rows;
 
+// name: edges_from
+// The order names every property of the index, so that it is read backwards from its end and a hub costs as much as any entity.
+UNWIND $uuids AS uuid
+CALL (uuid) {
+    MATCH (a:Entity)-[r:RELATES_TO]->(b:Entity) USING INDEX SEEK r:RELATES_TO(group_id, source_node_uuid, weight, id)
+    WHERE r.group_id = $tenant AND r.source_node_uuid = uuid AND r.weight IS NOT NULL AND r.id IS NOT NULL
+        AND ($relations IS NULL OR r.name IN $relations)
+    RETURN a.id AS entity, r, a, b ORDER BY r.group_id DESC, r.source_node_uuid DESC, r.weight DESC, r.id DESC LIMIT $limit
+}
+RETURN collect([entity, r.id, a.id, b.id, r.name, r.weight]) AS rows;
+
+// name: edges_to
+UNWIND $uuids AS uuid
+CALL (uuid) {
+    MATCH (a:Entity)-[r:RELATES_TO]->(b:Entity) USING INDEX SEEK r:RELATES_TO(group_id, target_node_uuid, weight, id)
+    WHERE r.group_id = $tenant AND r.target_node_uuid = uuid AND r.weight IS NOT NULL AND r.id IS NOT NULL
+        AND ($relations IS NULL OR r.name IN $relations)
+    RETURN b.id AS entity, r, a, b ORDER BY r.group_id DESC, r.target_node_uuid DESC, r.weight DESC, r.id DESC LIMIT $limit
+}
+RETURN collect([entity, r.id, a.id, b.id, r.name, r.weight]) AS rows;
+
 // name: relationships_page
 MATCH (a:Entity)-[r:RELATES_TO]->(b:Entity) USING INDEX SEEK r:RELATES_TO(group_id, id) WHERE r.group_id = $tenant AND r.id > $after
 WITH a, r, b ORDER BY r.group_id, r.id LIMIT $limit
@@ -82,9 +103,10 @@ UNWIND $uuids AS uuid
 MATCH ()-[r:RELATES_TO {uuid: uuid}]->() USING INDEX SEEK r:RELATES_TO(uuid) WHERE r.group_id = $tenant
 WITH DISTINCT r
 MATCH ()-[s:STATES]->() USING INDEX SEEK s:STATES(group_id, edge) WHERE s.group_id = $tenant AND s.edge = r.uuid
-WITH r.id AS id, s.position AS position, s.fact AS fact, s.end AS end
+WITH r.id AS id, s.position AS position, s.fact AS fact, s.end AS end,
+    s.weight AS weight, s.valid_at AS valid_at, s.invalid_at AS invalid_at
 ORDER BY id, position
-RETURN collect([id, position, fact, end]) AS rows;
+RETURN collect([id, position, fact, end, weight, valid_at, invalid_at]) AS rows;
 
 // name: mentions_page
 MATCH ()-[m:MENTIONS]->() USING INDEX SEEK m:MENTIONS(group_id, position) WHERE m.group_id = $tenant AND m.position > $after

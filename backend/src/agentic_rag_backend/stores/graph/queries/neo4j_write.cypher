@@ -82,10 +82,11 @@ CALL (r) {
     MATCH (c:Episodic)-[s:STATES]->() USING INDEX SEEK s:STATES(group_id, edge) WHERE s.group_id = $tenant AND s.edge = r.uuid
     WITH c, s ORDER BY s.position
     // It ends only where all that state it say so.
-    RETURN collect(s.fact)[0] AS fact, min(s.valid_at) AS valid_at, CASE WHEN count(s.invalid_at) = count(s) THEN max(s.invalid_at) END AS invalid_at,
+    RETURN collect(s.fact)[0] AS fact, max(s.weight) AS weight, min(s.valid_at) AS valid_at, CASE WHEN count(s.invalid_at) = count(s) THEN max(s.invalid_at) END AS invalid_at,
         collect(DISTINCT c.uuid) AS episodes
 }
-SET r.fact = coalesce(fact, ''), r.valid_at = datetime(valid_at), r.invalid_at = datetime(invalid_at), r.episodes = episodes;
+SET r.fact = coalesce(fact, ''), r.valid_at = datetime(valid_at), r.invalid_at = datetime(invalid_at), r.episodes = episodes,
+    r.weight = weight;
 
 // name: refresh_chunks
 // A chunk goes with the last version that holds it.

@@ -17,7 +17,7 @@ WHERE tenant = :tenant AND entity_id IN (SELECT value FROM json_each(:ids));
 -- name: descriptions_of_entities
 SELECT entity_id, description FROM entity_supports
 WHERE tenant = :tenant AND description <> '' AND entity_id IN (SELECT value FROM json_each(:ids))
-ORDER BY entity_id, document_id DESC, version DESC;
+ORDER BY entity_id, document_id DESC, version DESC, name DESC;
 
 -- name: relationships_by_id
 SELECT r.id, r.source_id, r.target_id, r.relation,
@@ -35,6 +35,19 @@ WHERE r.tenant = :tenant
     AND r.source_id IN (SELECT value FROM json_each(:ids)) AND r.target_id IN (SELECT value FROM json_each(:ids))
 ORDER BY r.id, s.document_id, s.version, s.chunk_id, s.start_char;
 
+-- name: edges_from
+-- Read backwards from the end of the index: a hub costs as much as any entity.
+SELECT source_id, id, source_id, target_id, relation, weight FROM relationships INDEXED BY relationships_by_source_weight
+WHERE tenant = :tenant AND source_id = :entity
+    AND (:relations IS NULL OR relation IN (SELECT value FROM json_each(:relations)))
+ORDER BY weight DESC, id DESC LIMIT :limit;
+
+-- name: edges_to
+SELECT target_id, id, source_id, target_id, relation, weight FROM relationships INDEXED BY relationships_by_target_weight
+WHERE tenant = :tenant AND target_id = :entity
+    AND (:relations IS NULL OR relation IN (SELECT value FROM json_each(:relations)))
+ORDER BY weight DESC, id DESC LIMIT :limit;
+
 -- name: relationships_page
 SELECT r.id, r.source_id, r.target_id, r.relation,
     s.document_id, s.version, s.chunk_id, s.fact, s.weight, s.valid_at, s.invalid_at
@@ -51,7 +64,8 @@ ORDER BY relationship_id;
 
 -- name: fact_sentences
 -- Supports without a sentence of their own have start = end.
-SELECT relationship_id, document_id, version, chunk_id, fact, start_char, end_char FROM relationship_supports
+SELECT relationship_id, document_id, version, chunk_id, fact, start_char, end_char, weight, valid_at, invalid_at
+FROM relationship_supports
 WHERE tenant = :tenant AND relationship_id IN (SELECT value FROM json_each(:ids)) AND end_char > start_char
 ORDER BY relationship_id, document_id, version, chunk_id, start_char;
 

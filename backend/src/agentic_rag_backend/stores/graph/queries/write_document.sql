@@ -32,6 +32,15 @@ ON CONFLICT DO UPDATE SET
 WHERE end_char <> excluded.end_char OR fact <> excluded.fact OR weight <> excluded.weight
     OR valid_at IS NOT excluded.valid_at OR invalid_at IS NOT excluded.invalid_at;
 
+-- name: weigh_relationships
+-- The largest weight is stored, so that an index orders an entity's relationships by it.
+UPDATE relationships SET weight = (
+    SELECT MAX(s.weight) FROM relationship_supports AS s WHERE s.tenant = relationships.tenant AND s.relationship_id = relationships.id
+)
+WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids)) AND weight <> (
+    SELECT MAX(s.weight) FROM relationship_supports AS s WHERE s.tenant = relationships.tenant AND s.relationship_id = relationships.id
+);
+
 -- name: record_version
 INSERT INTO written_versions (tenant, document_id, version, names, mentions, sentences)
 VALUES (:tenant, :document, :version,
