@@ -114,6 +114,7 @@ async def upkeep(folder: Path, passages: Sequence[CorpusPassage], server: ModelP
         data_dir=folder,
         community_auto_rebuild=False,
         llm="openai",
+        extraction="rules",
         llm_model="echo",
         openai_base_url=server.base_url,
         openai_api_key="any",

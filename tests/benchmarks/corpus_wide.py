@@ -208,6 +208,7 @@ def opened(folder: Path, server: ModelServer | None = None) -> AbstractAsyncCont
     if server is not None:
         model = {
             "llm": "openai",
+            "extraction": "rules",
             "openai_base_url": server.base_url,
             "openai_api_key": "any",
             "llm_model": FINAL,

@@ -202,7 +202,21 @@ class Settings(BaseSettings):
     )
 
     # --- knowledge
-    extraction: Literal["rules"] = Field("rules", description="method that extracts entities and relationships")
+    extraction: Literal["rules", "llm", "rules+llm"] | None = Field(
+        None,
+        description="method that extracts entities and relationships, unless a request names one; unset: llm with LLM=openai, "
+        "otherwise rules",
+    )
+    extraction_model: str | None = Field(None, description="model of EXTRACTION=llm and rules+llm; unset: LLM_FAST_MODEL")
+    extraction_max_entities: int = Field(10, ge=1, le=100, description="maximum number of entities that a model names in a chunk")
+    extraction_max_relationships: int = Field(
+        15, ge=0, le=100, description="maximum number of relationships that a model names in a chunk"
+    )
+    extraction_entity_types: str = Field(
+        "person, organisation, place, work, event, product, concept, date",
+        max_length=2000,
+        description="types of entities that a model chooses from, separated by commas; `other` is always one of them",
+    )
     synthetic_questions: Literal["off", "patterns", "model"] = Field(
         "off", description="questions that each chunk answers, made at ingestion and searched, unless a request says otherwise"
     )
@@ -333,6 +347,25 @@ class Settings(BaseSettings):
     def allowed_origins(self) -> tuple[str, ...]:
         """The origins of CORS_ORIGINS."""
         return tuple(origin for part in self.cors_origins.split(",") if (origin := part.strip()))
+
+    @property
+    def entity_types(self) -> tuple[str, ...]:
+        """The types of EXTRACTION_ENTITY_TYPES."""
+        return tuple(dict.fromkeys(type_ for part in self.extraction_entity_types.split(",") if (type_ := part.strip())))
+
+    @field_validator("extraction_entity_types")
+    @classmethod
+    def _types(cls, value: str) -> str:
+        named = [type_ for part in value.split(",") if (type_ := part.strip())]
+        for type_ in named:
+            if not re.fullmatch(r"[a-z][a-z0-9_ ]{0,39}", type_):
+                raise ValueError(
+                    "EXTRACTION_ENTITY_TYPES must hold words of lower-case letters, digits, spaces and _, at most 40 characters "
+                    f"each; got {type_[:80]!r}"
+                )
+        if not named:
+            raise ValueError("EXTRACTION_ENTITY_TYPES must name at least one type")
+        return value
 
     @field_validator("cors_origins")
     @classmethod

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentic_rag_backend import __version__
 from agentic_rag_backend.container import Container
-from agentic_rag_backend.container.options import synthesis_model
+from agentic_rag_backend.container.options import extraction_method, extraction_model, synthesis_model
 from agentic_rag_backend.container.shared_stores import STORES, of_one_process
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import Principal
@@ -77,7 +77,8 @@ def _deployment(services: Container) -> dict[str, Any]:
         "models": {
             "embedder": services.embedder.fingerprint,
             "llm": services.model.name,
-            "extraction": settings.extraction,
+            "extraction": extraction_method(settings),
+            "extraction_model": extraction_model(settings) or services.model.name,
         },
     }
 

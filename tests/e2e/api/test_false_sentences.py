@@ -125,6 +125,7 @@ async def client(
     server.matchers.clear()
     model = {
         "llm": "openai",
+        "extraction": "rules",
         "openai_api_key": "any",
         "openai_base_url": server.base_url,
         "llm_model": request.param,

@@ -35,7 +35,13 @@ async def client(
     tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, server: ModelServer
 ) -> AsyncIterator[Client]:
     folder: Path = tmp_path_factory.mktemp("model-chunking")
-    more = {"llm": "openai", "openai_api_key": "any", "openai_base_url": server.base_url, "llm_model": "numbers-5"}
+    more = {
+        "llm": "openai",
+        "extraction": "rules",
+        "openai_api_key": "any",
+        "openai_base_url": server.base_url,
+        "llm_model": "numbers-5",
+    }
     async with open_world(folder, **more, ingestion_model_max_tokens=BUDGET) as (_, http):
         (admin,) = await new_tenant(http, "alpha", "admin")
         yield admin

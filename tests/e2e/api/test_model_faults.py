@@ -60,7 +60,7 @@ async def folder(
 def settings_for(server: ModelServer, fault: str, **more: Any) -> dict[str, Any]:
     address = "http://127.0.0.1:9/v1" if fault == "down" else server.base_url
     chosen = {"llm_model": fault, "llm_fast_model": fault, "dual_level_synthesis_model": fault, "llm_timeout_s": 1.0}
-    model = {"llm": "openai", "openai_api_key": "any", "openai_base_url": address}
+    model = {"llm": "openai", "extraction": "rules", "openai_api_key": "any", "openai_base_url": address}
     return {**model, **chosen, "dual_level_retrieval_enabled": True, "theme_model_timeout_s": 1.0, **more}
 
 

@@ -21,7 +21,7 @@ def server() -> Iterator[ModelServer]:
 
 def _settings(server: ModelServer, model: str) -> dict[str, Any]:
     named = {"llm_model": model, "llm_fast_model": model, "dual_level_synthesis_model": model}
-    return {"llm": "openai", "openai_api_key": "any", "openai_base_url": server.base_url, **named}
+    return {"llm": "openai", "extraction": "rules", "openai_api_key": "any", "openai_base_url": server.base_url, **named}
 
 
 def _nobody() -> str:

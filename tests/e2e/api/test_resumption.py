@@ -43,7 +43,14 @@ def model() -> Iterator[ModelServer]:
 
 @contextmanager
 def serving(folder: Path, model: ModelServer, name: str, **settings: Any) -> Iterator[httpx.Client]:
-    chosen = {"LLM": "openai", "OPENAI_API_KEY": "any", "OPENAI_BASE_URL": model.base_url, "LLM_MODEL": name, **settings}
+    chosen = {
+        "LLM": "openai",
+        "EXTRACTION": "rules",
+        "OPENAI_API_KEY": "any",
+        "OPENAI_BASE_URL": model.base_url,
+        "LLM_MODEL": name,
+        **settings,
+    }
     with running_server(folder, **chosen) as client:
         yield client
 

@@ -38,7 +38,13 @@ async def test_what_a_model_wrote_of_it_is_nowhere_and_in_no_prompt(
 
     matchers = [(noted, ""), (lambda prompt: "<facts>" in prompt, json.dumps(WRITTEN))]
     with ModelServer(matchers=matchers) as server:
-        model = {"llm": "openai", "llm_model": "cite", "openai_api_key": "any", "openai_base_url": server.base_url}
+        model = {
+            "llm": "openai",
+            "extraction": "rules",
+            "llm_model": "cite",
+            "openai_api_key": "any",
+            "openai_base_url": server.base_url,
+        }
         async with open_world(tmp_path / "model", extraction="rules", **model) as (_, http):
             (client,) = await new_tenant(http, "written", "admin")
             await client.data("PATCH", "/features", json={"DUAL_LEVEL_RETRIEVAL_ENABLED": True})

@@ -60,6 +60,7 @@ class Site:
     def settings(self, **more: Any) -> dict[str, Any]:
         return {
             "llm": "openai",
+            "extraction": "rules",
             "openai_api_key": "any",
             "openai_base_url": self.models.server.base_url,
             "llm_model": FINAL,

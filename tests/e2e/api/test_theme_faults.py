@@ -57,7 +57,7 @@ def first_point(prompt: str) -> str:
 def settings_for(server: ModelServer, **more: Any) -> dict[str, Any]:
     """Return settings that use a scripted model."""
     chosen = {"llm_model": FINAL, "llm_fast_model": FINAL, "dual_level_synthesis_model": FINAL}
-    return {"llm": "openai", "openai_api_key": "any", "openai_base_url": server.base_url, **chosen, **more}
+    return {"llm": "openai", "extraction": "rules", "openai_api_key": "any", "openai_base_url": server.base_url, **chosen, **more}
 
 
 async def ask(client: Client, strategy: str, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:

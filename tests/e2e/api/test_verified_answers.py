@@ -65,7 +65,13 @@ def server() -> Iterator[ModelServer]:
 async def client(
     tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, fill_tenant: Any, server: ModelServer
 ) -> AsyncIterator[Client]:
-    model: dict[str, Any] = {"llm": "openai", "openai_api_key": "any", "openai_base_url": server.base_url, "llm_model": "writer"}
+    model: dict[str, Any] = {
+        "llm": "openai",
+        "extraction": "rules",
+        "openai_api_key": "any",
+        "openai_base_url": server.base_url,
+        "llm_model": "writer",
+    }
     model |= {"verification_max_questions": 2, "llm_context_tokens": WINDOW}
     async with open_world(tmp_path_factory.mktemp("verified"), **model) as (_, http):
         (alpha,) = await new_tenant(http, "alpha", "admin")

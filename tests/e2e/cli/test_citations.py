@@ -26,7 +26,13 @@ def reply(prompt: str) -> str:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with ModelServer(matchers=[(lambda _: True, reply)]) as model:
-        environment = {"LLM": "openai", "OPENAI_API_KEY": "any", "OPENAI_BASE_URL": model.base_url, "LLM_MODEL": "writer"}
+        environment = {
+            "LLM": "openai",
+            "EXTRACTION": "rules",
+            "OPENAI_API_KEY": "any",
+            "OPENAI_BASE_URL": model.base_url,
+            "LLM_MODEL": "writer",
+        }
         cli = CommandLine(tmp_path_factory.mktemp("citations"), environment)
         make_notes(cli.folder)
         process = cli.start("serve", "--port", "0", "--json")

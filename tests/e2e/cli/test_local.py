@@ -81,7 +81,7 @@ def test_the_doctor_finds_every_part_in_order(cli: Any) -> None:
 
 
 def test_the_doctor_calls_the_model_and_names_what_is_wrong_with_it(cli: Any) -> None:
-    with_model = {"LLM": "openai", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "LLM_TIMEOUT_S": "2"}
+    with_model = {"LLM": "openai", "EXTRACTION": "rules", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "LLM_TIMEOUT_S": "2"}
     done = replace(cli, environment=with_model)("doctor", "--json")
     assert done.code == 1
     (wrong,) = [check for check in done.json["checks"] if not check["ok"]]

@@ -80,6 +80,7 @@ def changed(
     folder = ingested[0].copied(tmp_path_factory.mktemp("grown") / "data")
     folder.settings = {
         "llm": "openai",
+        "extraction": "rules",
         "llm_model": "echo+latency-20ms",
         "openai_base_url": server.base_url,
         "openai_api_key": "any",

@@ -13,12 +13,13 @@ from direct_reader import DirectReader
 
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.model_calls import DocumentModel
 from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService, Upload
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
+from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
@@ -105,7 +106,7 @@ class Builder:
             blobs=blobs,
             embedder=embedder or bundled,
             reader=DirectReader(WordPieceTokenizer()),
-            extractor=extractor or RuleExtractor(),
+            extraction=ExtractionMethods(extractor or RuleExtractor()),
             resolver=Resolver(graph),
             queue=queue,
             model=model,

@@ -11,7 +11,7 @@ from tests.integration.ingestion.test_paid_once import Metered, report
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, ProcessingOptions, QuestionOptions
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.ingestion.model_calls import DocumentModel
+from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint
 
 if TYPE_CHECKING:

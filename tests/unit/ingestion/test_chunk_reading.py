@@ -17,7 +17,7 @@ from agentic_rag_backend.errors import ModelInputRefused, ModelUnavailable
 from agentic_rag_backend.generation.claims.statements import is_stated
 from agentic_rag_backend.ingestion import chunk_reading
 from agentic_rag_backend.ingestion.chunk_reading import ChunkedDocument, ChunkReader
-from agentic_rag_backend.ingestion.model_calls import DocumentModel, Unrecorded
+from agentic_rag_backend.knowledge.model_calls import DocumentModel, Unrecorded
 from agentic_rag_backend.models.embedding.base import Vectors
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 

@@ -16,6 +16,7 @@ from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.errors import AgenticRagError, ModelInputRefused, ModelRefused, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.models.embedding.base import Vectors
 
 
@@ -72,7 +73,7 @@ def chunks(*texts: str) -> list[Chunk]:
 
 
 def computation(embedder: FussyEmbedder, extractor: QuietExtractor | None = None) -> Computation:
-    return Computation(embedder=embedder, extractor=extractor or QuietExtractor())  # type: ignore[arg-type]
+    return Computation(embedder=embedder, extraction=ExtractionMethods(extractor or QuietExtractor()))  # type: ignore[arg-type]
 
 
 @given(bad=st.sets(st.integers(0, 39), max_size=5), size=st.integers(1, 40))

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentic_rag_backend.container.deployments import identify
+from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.reindexing import open_readable
 from agentic_rag_backend.container.store_folders import require_store_folders
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.ingestion.isolation.client import Isolation
 from agentic_rag_backend.ingestion.isolation.limits import CallLimits
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
-from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
@@ -51,7 +52,7 @@ class Adapters:
     """Encodes questions and sentences when answers are judged."""
     model: LanguageModel
     isolation: Isolation
-    extractor: Extractor
+    extraction: ExtractionMethods
     graph_search: GraphSearch | None = None
     reindex_due: str | None = None
     """Reason for a required reindexing. Until then, the embedder that made the vectors reads them, or no embedder does."""
@@ -97,7 +98,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         evidence_encoder=evidence_encoder,
         model=model,
         isolation=isolation,
-        extractor=IsolatedExtractor(RuleExtractor(), isolation),
+        extraction=extraction_methods(settings, IsolatedExtractor(RuleExtractor(), isolation), model),
         graph_search=_open_graph_search(settings, graph, vectors, embedder, model),
         reindex_due=readable.due,
     )

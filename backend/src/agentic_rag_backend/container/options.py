@@ -11,6 +11,10 @@ from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswerOptions
 from agentic_rag_backend.generation.service import FALLBACK_SHARE, PLACEHOLDERS, REQUIRED_PLACEHOLDERS, AnswerOptions
 from agentic_rag_backend.ingestion.service import IngestionOptions
+from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.knowledge.extraction.by_model import LLM, ModelExtractionOptions
+from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
+from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.prompts import read_file
 from agentic_rag_backend.raptor.options import TreeOptions
@@ -195,6 +199,35 @@ def tree_options(settings: Settings) -> TreeOptions:
     )
 
 
+def extraction_method(settings: Settings) -> str:
+    """Return the method of extraction of documents that ask for none.
+
+    Raises:
+        ConfigurationError: it needs a language model, and none is configured.
+    """
+    if settings.extraction is None:
+        return RULES if settings.llm == "extractive" else LLM
+    if settings.extraction != RULES and settings.llm == "extractive":
+        raise ConfigurationError(f"EXTRACTION={settings.extraction} needs a language model: set LLM=openai, or EXTRACTION=rules")
+    return settings.extraction
+
+
+def extraction_model(settings: Settings) -> str | None:
+    """Return the model that extracts. None if no model is configured."""
+    return None if settings.llm == "extractive" else settings.extraction_model or fast_model(settings)
+
+
+def extraction_methods(settings: Settings, rules: Extractor, model: LanguageModel) -> ExtractionMethods:
+    """Return the methods of extraction. ``model`` is asked by all but the rules."""
+    asked = DocumentModel(model, extraction_model(settings), settings.ingestion_model_max_tokens)
+    options = ModelExtractionOptions(
+        max_entities=settings.extraction_max_entities,
+        max_relationships=settings.extraction_max_relationships,
+        entity_types=settings.entity_types,
+    )
+    return ExtractionMethods(rules, asked, options)
+
+
 def ingestion_options(settings: Settings) -> IngestionOptions:
     """Return the options of ingestion."""
     return IngestionOptions(
@@ -202,6 +235,7 @@ def ingestion_options(settings: Settings) -> IngestionOptions:
         patience_s=settings.job_patience_s,
         commit_together=settings.vector_store == "edge",
         keep_originals=settings.keep_originals,
+        extraction=extraction_method(settings),
         questions=QuestionOptions(settings.synthetic_questions, settings.synthetic_questions_per_chunk),
     )
 

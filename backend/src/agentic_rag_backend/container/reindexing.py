@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentic_rag_backend.container.deployments import record_name
+from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.store_folders import VECTORS, record_vector_folder, require_store_folders
 from agentic_rag_backend.errors import ReindexRequired
 from agentic_rag_backend.ingestion.computation import Computation
@@ -19,6 +20,7 @@ from agentic_rag_backend.ingestion.reindexing import Reindexer
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
@@ -107,7 +109,9 @@ async def open_reindexing(settings: Settings) -> AsyncIterator[Reindexing]:
         await require_store_folders(settings, catalogue, but=VECTORS)
         isolation = open_isolation(settings)
         stack.push_async_callback(isolation.close)
-        computation = Computation(embedder=embedder, extractor=IsolatedExtractor(RuleExtractor(), isolation))
+        # No language model is called. It only identifies the recorded results.
+        methods = extraction_methods(settings, IsolatedExtractor(RuleExtractor(), isolation), ExtractiveModel(embedder))
+        computation = Computation(embedder=embedder, extraction=methods)
         reindexer = _reindexer(catalogue, graph, vectors, computation, made_with)
 
         async def finish() -> None:

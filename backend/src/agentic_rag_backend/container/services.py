@@ -40,7 +40,6 @@ from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnsw
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.model_calls import DocumentModel
 from agentic_rag_backend.ingestion.pages import DocumentPages
 from agentic_rag_backend.ingestion.previewing import ChunkPreviews
 from agentic_rag_backend.ingestion.reading import IsolatedReader
@@ -57,6 +56,7 @@ from agentic_rag_backend.jobs.outbox import Relay
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.service import JobService
+from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.entities import EntityReader
@@ -225,7 +225,7 @@ class Container:
                     vectors=self.vectors,
                     blobs=self.blobs,
                     embedder=self.embedder,
-                    extractor=self._adapters.extractor,
+                    extraction=self._adapters.extraction,
                     queue=self.queue,
                     release=__version__,
                 )
@@ -263,7 +263,7 @@ class Container:
             blobs=self.blobs,
             embedder=self.embedder,
             reader=IsolatedReader(self._adapters.isolation),
-            extractor=self._adapters.extractor,
+            extraction=self._adapters.extraction,
             resolver=Resolver(self.graph),
             queue=self.queue,
             model=self._document_model,
@@ -292,7 +292,7 @@ class Container:
 
     @cached_property
     def _computation(self) -> Computation:
-        return Computation(embedder=self.embedder, extractor=self._adapters.extractor)
+        return Computation(embedder=self.embedder, extraction=self._adapters.extraction)
 
     @cached_property
     def reconciler(self) -> Reconciler:

@@ -85,7 +85,10 @@ class EntityMention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractedRelationship:
-    """A relationship between two names of one chunk. ``fact`` is the sentence that states it, verbatim."""
+    """A relationship between two names of one chunk. ``fact`` is the text that states it, verbatim.
+
+    It holds from ``valid_at`` until ``invalid_at``, ISO 8601 times in UTC. None: the passage does not say.
+    """
 
     source: str
     source_type: str
@@ -96,6 +99,8 @@ class ExtractedRelationship:
     fact_start: int
     fact_end: int
     confidence: float = 1.0
+    valid_at: str | None = None
+    invalid_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +114,16 @@ class Alias:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """Knowledge extracted from one chunk."""
+    """Knowledge extracted from one chunk.
+
+    ``rejected`` counts the names and relationships of a language model that the chunk does not contain.
+    """
 
     chunk_id: str
     mentions: tuple[EntityMention, ...] = ()
     relationships: tuple[ExtractedRelationship, ...] = ()
     aliases: tuple[Alias, ...] = ()
+    rejected: int = 0
     failure: Failure | None = None
     """Reason why the extraction failed. It is listed with the document, and the document becomes ``partial``."""
 

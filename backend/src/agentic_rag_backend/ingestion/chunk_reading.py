@@ -22,9 +22,9 @@ from agentic_rag_backend.ingestion.chunking.passages import chunks_from
 from agentic_rag_backend.ingestion.chunking.proposition import IsStated
 from agentic_rag_backend.ingestion.chunking.registry import AGENTIC, PROPOSITION, SEMANTIC
 from agentic_rag_backend.ingestion.chunking.semantic import breakpoints
-from agentic_rag_backend.ingestion.model_calls import NO_MODEL, Advice, DocumentModel, Inquiry, ResultRecord, Unrecorded
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.reading import Reader
+from agentic_rag_backend.knowledge.model_calls import NO_MODEL, Advice, DocumentModel, Inquiry, ResultRecord, Unrecorded
 from agentic_rag_backend.models.embedding.base import Embedder, Vectors
 
 FALLBACK = "recursive"

@@ -201,6 +201,7 @@ class Commitment:
             await confirm_lock()
             nodes = await self.facts.write(run.tenant, knowledge)
         failures = tuple(failure for item in prepared for failure in item.failures)
+        rejected = sum(item.extraction.rejected for item in prepared)
         paid = await self.results.usage(run.tenant, run.document_id, run.version)
         result = {
             "chunks": len(prepared),
@@ -211,6 +212,7 @@ class Commitment:
             "nodes": nodes,
             "questions": sum(len(item.questions.items) for item in prepared if item.questions is not None),
             "failures": len(failures),
+            **({"rejected": rejected} if rejected else {}),
             **(calls_and_tokens(paid) if paid.calls else {}),
         }
         return WrittenVersion(run, failures, result)

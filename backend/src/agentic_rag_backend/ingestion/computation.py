@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
+from agentic_rag_backend.knowledge.model_calls import ResultRecord, Unrecorded
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.catalogue.base import PreparedChunk
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -35,10 +37,26 @@ Embedded = NDArray[np.float32] | ModelInputRefused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computation:
-    """Embeds and extracts groups of chunks."""
+    """Embeds and extracts groups of chunks of one version.
+
+    Args:
+        method: of extraction.
+        record: results of models for the version.
+    """
 
     embedder: Embedder
-    extractor: Extractor
+    extraction: ExtractionMethods
+    method: str = RULES
+    record: ResultRecord = field(default_factory=Unrecorded)
+
+    @property
+    def extractor(self) -> Extractor:
+        """The extractor of the method."""
+        return self.extraction.extractor(self.method, self.record)
+
+    def of(self, method: str, record: ResultRecord | None = None) -> Computation:
+        """Return the computation for a version that is extracted by ``method``."""
+        return replace(self, method=method, record=record or Unrecorded())
 
     def recipe(self, title: str, chunk: Chunk) -> str:
         """Return the SHA-256 (hex) of all inputs and models of a chunk's results. Equal recipes give equal results."""

@@ -13,10 +13,10 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.model_calls import VersionRecord
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.questions.asking import Asking, Questioner
 from agentic_rag_backend.jobs.runner import CANCELLED, Run, Stopped
+from agentic_rag_backend.knowledge.model_calls import VersionRecord
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
     DocumentCatalogue,
@@ -114,10 +114,11 @@ class Preparation:
             metadata={name: value for name, value in {**_facts(parsed), **version.metadata}.items() if value is not None},
         )
         await run.progress("chunk", 0, 0)
+        computation = self.computation.of(version.options.extraction, record)
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
             # Waiting for the lock lets this version reuse the results that another version of the document is computing.
             async with self._turn(run):
-                await self._prepare_page(run, version, chunks, start, known=known, failures=document.failures)
+                await self._prepare_page(run, version, computation, chunks, start, known=known, failures=document.failures)
         if not chunks:
             await self._save(run, (), last=True)
 
@@ -128,6 +129,7 @@ class Preparation:
         self,
         run: Run,
         version: DocumentVersion,
+        computation: Computation,
         chunks: Sequence[Chunk],
         start: int,
         *,
@@ -136,7 +138,7 @@ class Preparation:
     ) -> None:
         title, asking = version.title, self.questioner.asking(version.options.questions)
         page = chunks[start : start + self.group_size * _PAGE_GROUPS]
-        recipes = {chunk.id: self.computation.recipe(title, chunk) for chunk in page}
+        recipes = {chunk.id: computation.recipe(title, chunk) for chunk in page}
         held = await self._on_record(run, page, recipes) if known else frozenset()
         if failures:  # the first chunk carries the document's failure, so a result of another version cannot stand for it
             held -= {chunks[0].id}
@@ -147,7 +149,8 @@ class Preparation:
             done = start + first + len(group)
             last = done == len(chunks)
             if missing or last:
-                prepared = await self._computed(title, missing, recipes) if missing else ()
+                wanted = [recipes[chunk.id] for chunk in missing]
+                prepared: Sequence[PreparedChunk] = await computation.compute(title, missing, wanted) if missing else ()
                 prepared = _with_failures(prepared, chunks[0].id, failures)
                 await self._save(run, prepared, last=last and asking is None)
             if asking is not None:
@@ -185,9 +188,6 @@ class Preparation:
     async def _on_record(self, run: Run, page: Sequence[Chunk], recipes: Mapping[str, str]) -> frozenset[str]:
         wanted = [(chunk, recipes[chunk.id]) for chunk in page]
         return await self.documents.reuse(run.tenant, run.document_id, run.version, wanted)
-
-    async def _computed(self, title: str, chunks: Sequence[Chunk], recipes: Mapping[str, str]) -> Sequence[PreparedChunk]:
-        return await self.computation.compute(title, chunks, [recipes[chunk.id] for chunk in chunks])
 
     async def _save(self, run: Run, prepared: Sequence[PreparedChunk], *, last: bool) -> None:
         hand_on = HandOn(run.job, self.enqueue_commit()) if last else None

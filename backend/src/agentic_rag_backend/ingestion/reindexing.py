@@ -111,17 +111,18 @@ class Reindexer:
 
     async def _current(self, tenant: TenantId, record: DocumentRecord) -> list[PreparedChunk]:
         """Return and record the results of every chunk, with vectors of this embedder."""
+        computation = self.computation.of(record.options.extraction)
         held = {item.chunk.id: item for item in record.prepared}
         lacking = [chunk for chunk in record.chunks if chunk.id not in held]
         for first in range(0, len(lacking), _GROUP_CHUNKS):
             group = lacking[first : first + _GROUP_CHUNKS]
-            recipes = [self.computation.recipe(record.title, chunk) for chunk in group]
-            held.update((item.chunk.id, item) for item in await self.computation.compute(record.title, group, recipes))
+            recipes = [computation.recipe(record.title, chunk) for chunk in group]
+            held.update((item.chunk.id, item) for item in await computation.compute(record.title, group, recipes))
             self.done.embedded += len(group)
         if self.embedder_before is not None:
-            stale = [item for item in held.values() if not self._of_this_embedder(record.title, item)]
+            stale = [item for item in held.values() if not _is_current(computation, record.title, item)]
             for first in range(0, len(stale), _GROUP_CHUNKS):
-                renewed = await self._embedded(record.title, stale[first : first + _GROUP_CHUNKS], self.embedder_before)
+                renewed = await self._embedded(computation, record.title, stale[first : first + _GROUP_CHUNKS])
                 await self.transfer.revector(tenant, record.id, record.version, renewed)
                 held.update((item.chunk.id, item) for item in renewed)
             asked = [
@@ -133,15 +134,12 @@ class Reindexer:
                 held.update((item.chunk.id, item) for item in renewed)
         return [held[chunk.id] for chunk in record.chunks]
 
-    def _of_this_embedder(self, title: str, item: PreparedChunk) -> bool:
-        return item.recipe is not None and item.recipe == self.computation.recipe(title, item.chunk)
-
-    async def _embedded(self, title: str, stale: Sequence[PreparedChunk], before: str) -> list[PreparedChunk]:
-        vectors = await self.computation.embed([passage_text(title, item.chunk) for item in stale])
+    async def _embedded(self, computation: Computation, title: str, stale: Sequence[PreparedChunk]) -> list[PreparedChunk]:
+        vectors = await computation.embed([passage_text(title, item.chunk) for item in stale])
         self.done.embedded += len(stale)
         renewed = []
         for item, vector in zip(stale, vectors, strict=True):
-            recipe = self._recipe(title, item.chunk, item.recipe, before)
+            recipe = self._recipe(computation, title, item.chunk, item.recipe)
             if isinstance(vector, np.ndarray):
                 renewed.append(replace(item, vector=vector, failure=None, recipe=recipe))
             else:
@@ -154,10 +152,10 @@ class Reindexer:
         self.done.embedded += sum(len(each.items) for each in questions)
         return [replace(item, questions=each) for item, each in zip(asked, questions, strict=True)]
 
-    def _recipe(self, title: str, chunk: Chunk, recipe: str | None, before: str) -> str | None:
+    def _recipe(self, computation: Computation, title: str, chunk: Chunk, recipe: str | None) -> str | None:
         """Return the recipe with this embedder if all other inputs of the result are unchanged."""
-        known = recipe == recipe_of(before, self.computation.extractor.version, title, chunk)
-        return self.computation.recipe(title, chunk) if known else None
+        known = recipe == recipe_of(self.embedder_before or "", computation.extractor.version, title, chunk)
+        return computation.recipe(title, chunk) if known else None
 
     async def _facts(self, tenant: TenantId) -> None:
         facts = 0
@@ -203,3 +201,7 @@ def chunk_points(record: DocumentRecord) -> list[VectorPoint]:
     key = None if record.key == record.content_hash else record.key
     fields = PointFields(document_id=record.id, version=record.version, key=key, title=record.title, metadata=record.metadata)
     return fields.points(record.prepared)
+
+
+def _is_current(computation: Computation, title: str, item: PreparedChunk) -> bool:
+    return item.recipe is not None and item.recipe == computation.recipe(title, item.chunk)

@@ -35,7 +35,6 @@ from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.deletion import Deletion
 from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.ingestion.mirroring import mirror
-from agentic_rag_backend.ingestion.model_calls import DocumentModel
 from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.preparation import Preparation
 from agentic_rag_backend.ingestion.questions.asking import Questioner, writers_with
@@ -45,7 +44,8 @@ from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
 from agentic_rag_backend.jobs.outbox import Handler, Relay
 from agentic_rag_backend.jobs.runner import Run, Runner, end
-from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.knowledge.extraction.methods import METHODS, RULES, ExtractionMethods
+from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.publication import NodePoints
@@ -68,7 +68,6 @@ HASHED_IN_LOOP_BYTES = 32_768
 """Smaller files are hashed on the event loop, because a thread costs more than the work."""
 DELIVERED_WITHIN_S = 2.0
 """Seconds that a request waits until search has its change. The change may take longer during the tenant's commits."""
-EXTRACTIONS = ("rules",)
 MAX_DELETED_AT_ONCE = 1000
 
 
@@ -83,6 +82,8 @@ class Upload:
     key: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     options: ProcessingOptions = field(default_factory=ProcessingOptions)
+    extraction: str | None = None
+    """Method of extraction, in place of the one in ``options``. None: the deployment's default."""
     questions: QuestionOptions | None = None
     """Synthetic questions, in place of those in ``options``. None: the deployment's default."""
     expected: Expected = None
@@ -113,7 +114,8 @@ class IngestionOptions:
     ``group_size`` chunks are embedded, extracted and recorded together. ``patience_s`` is the number of seconds without
     progress for which a job waits for stores and models that do not answer. ``commit_together``: a flush of the vector store
     costs the same for one document as for many. Unless ``keep_originals``, a document's bytes are removed when it becomes
-    visible. ``questions`` are the synthetic questions of documents that do not ask for others.
+    visible. ``extraction`` and ``questions`` are the method of extraction and the synthetic questions of documents that do not
+    ask for others.
     """
 
     max_upload_mb: int = 50
@@ -121,6 +123,7 @@ class IngestionOptions:
     patience_s: float = PATIENCE_S
     commit_together: bool = True
     keep_originals: bool = True
+    extraction: str = RULES
     questions: QuestionOptions = field(default_factory=QuestionOptions)
 
 
@@ -136,7 +139,7 @@ class IngestionService:
         blobs: BlobStore,
         embedder: Embedder,
         reader: Reader,
-        extractor: Extractor,
+        extraction: ExtractionMethods,
         resolver: Resolver,
         queue: JobQueue,
         model: DocumentModel | None = None,
@@ -151,10 +154,11 @@ class IngestionService:
         self._blobs = blobs
         self._queue = queue
         self._reader = reader
+        self._extraction = extraction
         self._runner = Runner(catalogue.jobs, self._options.patience_s)
         facts = FactPoints(graph, vectors)
         documents = catalogue.documents
-        computation = Computation(embedder=embedder, extractor=extractor)
+        computation = Computation(embedder=embedder, extraction=extraction)
         self._preparation = Preparation(
             documents=documents,
             results=catalogue.model_results,
@@ -382,8 +386,7 @@ class IngestionService:
             )
         key = short_text("key", upload.key, MAX_DOCUMENT_KEY_CHARACTERS)
         title = short_text("title", upload.title, MAX_TITLE_CHARACTERS)
-        if upload.options.extraction not in EXTRACTIONS:
-            raise InvalidRequest(f"extraction {upload.options.extraction!r} is not known; known are {', '.join(EXTRACTIONS)}")
+        extraction = self._checked_extraction(upload.extraction or self._options.extraction)
         check_options(upload.options.chunking)
         questions = _checked_questions(upload.questions or self._options.questions)
         plain = metadata.checked(upload.metadata)
@@ -407,10 +410,17 @@ class IngestionService:
             # Unique to this submission, so that removing it never removes another submission's original.
             blob_key=f"{document_id}/original",
             metadata=plain,
-            options=replace(upload.options, charset=source.charset, questions=questions),
+            options=replace(upload.options, extraction=extraction, charset=source.charset, questions=questions),
             expected=upload.expected,
         )
         return submission, ((differs, *warnings) if differs else warnings)
+
+    def _checked_extraction(self, method: str) -> str:
+        if method not in METHODS:
+            raise InvalidRequest(f"extraction {method[:80]!r} is not known; known are {', '.join(METHODS)}")
+        if method != RULES and not self._extraction.has_model:
+            raise InvalidRequest(f"extraction {method!r} needs a language model (LLM=openai); none is configured")
+        return method
 
 
 def _checked_questions(options: QuestionOptions) -> QuestionOptions:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from agentic_rag_backend.domain.document import stable_id
 from agentic_rag_backend.domain.graph import (
@@ -240,6 +241,7 @@ class _Facts:
         self._ends: dict[str, tuple[str, str, str]] = {}
         self._weights: dict[str, float] = {}
         self._sentences: dict[tuple[str, Support, int], RelationshipSupport] = {}
+        self._validity: dict[str, list[tuple[str | None, str | None]]] = {}
 
     def add(self, extraction: Extraction, resolved: Mapping[str, str]) -> None:
         support = Support(self._document_id, self._version, extraction.chunk_id)
@@ -260,6 +262,7 @@ class _Facts:
                 self._sentences[id_, support, found.fact_start] = sentence
                 self._ends[id_] = (source, found.relation, target)
                 self._weights[id_] = self._weights.get(id_, 0.0) + found.confidence
+                self._validity.setdefault(id_, []).append((found.valid_at, found.invalid_at))
 
     def mentions(self) -> tuple[Mention, ...]:
         return tuple(
@@ -284,10 +287,22 @@ class _Facts:
                 relation=relation,
                 fact=facts[id_],
                 weight=round(self._weights[id_], 3),
+                valid_at=_moment(min((start for start, _ in self._validity[id_] if start is not None), default=None)),
+                invalid_at=_moment(_end(self._validity[id_])),
                 supports=_ordered(supports[id_]),
             )
             for id_, (source, relation, target) in self._ends.items()
         )
+
+
+def _end(validity: Sequence[tuple[str | None, str | None]]) -> str | None:
+    """Return the last end. None if a passage gives no end: then the relationship still holds there."""
+    ends = [end for _, end in validity if end is not None]
+    return max(ends) if len(ends) == len(validity) else None
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def _ordered(supports: Iterable[Support]) -> tuple[Support, ...]:

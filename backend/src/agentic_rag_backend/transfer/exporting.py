@@ -21,7 +21,7 @@ from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
-from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_summary
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.blob.base import BlobStore
@@ -64,7 +64,7 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSource:
-    """The stores to read a tenant from, and the identities of its embedder and extractor."""
+    """The stores to read a tenant from, and the identities of its embedder and extractors."""
 
     catalogue: Catalogue
     transfer: TransferCatalogue
@@ -72,7 +72,7 @@ class ExportSource:
     vectors: VectorStore
     blobs: BlobStore
     embedder: Embedder
-    extractor: Extractor
+    extraction: ExtractionMethods
     queue: JobQueue
     release: str
     """The version of this program."""
@@ -301,7 +301,8 @@ class Exporter:
             flags=dict(snapshot.flags),
             embedder=self._source.embedder.fingerprint,
             dimensions=self._source.embedder.dimensions,
-            extractor=self._source.extractor.version,
+            extractor=self._source.extraction.rules.version,
+            extractors=dict(self._source.extraction.versions()),
             documents=len(spool.held),
             generation=generation,
             tree=rest.tree.generation,

@@ -48,7 +48,15 @@ from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorP
 from agentic_rag_backend.transfer.fingerprints import fingerprints
 from agentic_rag_backend.transfer.identity import Identity, Passages
 from agentic_rag_backend.transfer.lines import ArchivedDocument, unpacked
-from agentic_rag_backend.transfer.records import CommunityRecord, EntityRecord, Manifest, QuestionsRecord, RelationshipLine
+from agentic_rag_backend.transfer.records import (
+    ChunkLine,
+    CommunityRecord,
+    DocumentLine,
+    EntityRecord,
+    Manifest,
+    QuestionsRecord,
+    RelationshipLine,
+)
 from agentic_rag_backend.transfer.trees import ImportedTree
 
 _GROUP_CHUNKS = 64
@@ -271,11 +279,11 @@ class TenantImport:
                 vector = unpacked(line.vector, dimensions=self.manifest.dimensions)
             extraction = _of_chunk(line.extraction, chunk.id)
             failure = None if line.failure is None else replace(line.failure, chunk_id=chunk.id)
-            recipe = self._recipe(archived.document.title, chunk, line.id, line.recipe)
+            recipe = self._recipe(archived.document, chunk, line)
             found[number] = PreparedChunk(chunk, vector, extraction, recipe=recipe, failure=failure)
         await self._embed(archived.document.title, found)
         lacking = [number for number in range(len(chunks)) if number not in found]
-        title, computation = archived.document.title, self.destination.computation
+        title, computation = archived.document.title, self.destination.computation.of(archived.document.options.extraction)
         for first in range(0, len(lacking), _GROUP_CHUNKS):
             await self.run.progress("documents", len(self.versions), self.manifest.documents)
             numbers = lacking[first : first + _GROUP_CHUNKS]
@@ -324,14 +332,14 @@ class TenantImport:
                     failure = Failure("embed", vector.code, vector.message, chunk.id)
                     found[number] = replace(found[number], failure=failure)
 
-    def _recipe(self, title: str, chunk: Chunk, archived_id: str, recipe: str | None) -> str | None:
+    def _recipe(self, document: DocumentLine, chunk: Chunk, line: ChunkLine) -> str | None:
         """Return the recipe of the result in this deployment; None if the result's inputs are not known."""
         if self.same_vectors and self.identity.kept:
-            return recipe
-        made_with = recipe_of(self.manifest.embedder, self.manifest.extractor, title, replace(chunk, id=archived_id))
-        if recipe != made_with:
+            return line.recipe
+        extractor = self.manifest.extractors.get(document.options.extraction, self.manifest.extractor)
+        if line.recipe != recipe_of(self.manifest.embedder, extractor, document.title, replace(chunk, id=line.id)):
             return None
-        return recipe_of(self.destination.computation.embedder.fingerprint, self.manifest.extractor, title, chunk)
+        return recipe_of(self.destination.computation.embedder.fingerprint, extractor, document.title, chunk)
 
     def _record(self, archived: ArchivedDocument, document_id: str, prepared: Sequence[PreparedChunk]) -> DocumentRecord:
         line, kept = archived.document, archived.original is not None and self.destination.keep_originals

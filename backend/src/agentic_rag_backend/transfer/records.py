@@ -81,7 +81,8 @@ class Generation(Record):
 class Manifest(Record):
     """The archive's first member, which describes it.
 
-    ``embedder`` and ``extractor`` identify the models of vectors and extractions.
+    ``embedder`` identifies the model of vectors. ``extractors`` identify the methods of extraction by name; ``extractor`` is the
+    one of archives that lack it.
     """
 
     format: Literal["agentic-rag tenant"]
@@ -94,6 +95,7 @@ class Manifest(Record):
     embedder: Name
     dimensions: Annotated[int, Field(ge=1, le=65_536)]
     extractor: Name
+    extractors: dict[Name, Name] = Field(default_factory=dict)
     documents: Count
     generation: Generation | None
     tree: Generation | None = None

@@ -10,11 +10,11 @@ from scripted_models import Reply, ScriptedModel
 from agentic_rag_backend.domain.document import Chunk, content_hash
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.errors import ModelUnavailable
-from agentic_rag_backend.ingestion.model_calls import DocumentModel, Unrecorded
 from agentic_rag_backend.ingestion.questions.asking import writers_with
 from agentic_rag_backend.ingestion.questions.base import WrittenQuestions
 from agentic_rag_backend.ingestion.questions.by_model import PASSAGES, ModelQuestions
 from agentic_rag_backend.ingestion.questions.patterns import PatternQuestions
+from agentic_rag_backend.knowledge.model_calls import DocumentModel, Unrecorded
 
 TEXT = "The Heron has two blades."
 PATTERN = "How many blades does the Heron have?"

@@ -6,9 +6,9 @@ import pytest
 
 from agentic_rag_backend.domain.document import Chunk, content_hash
 from agentic_rag_backend.domain.location import Location
-from agentic_rag_backend.ingestion.model_calls import Unrecorded
 from agentic_rag_backend.ingestion.questions.patterns import PatternQuestions, pattern_questions
 from agentic_rag_backend.ingestion.questions.verbs import BY_PARTICIPLE, BY_PAST
+from agentic_rag_backend.knowledge.model_calls import Unrecorded
 
 
 def chunk(text: str, *, header: str = "") -> Chunk:

@@ -32,6 +32,8 @@ from agentic_rag_backend.stores.catalogue.base import Submitted
 B = TypeVar("B", bound=Body)
 Strategy = Literal["recursive", "fixed", "structure", "ast", "parent_child", "semantic", "agentic", "proposition"]
 """The names in `domain.document.CHUNKING_STRATEGIES`."""
+Method = Literal["rules", "llm", "rules+llm"]
+"""The names in `knowledge.extraction.methods.METHODS`."""
 
 
 class Chunking(Body):
@@ -145,14 +147,12 @@ class NewDocument(Body):
     metadata: dict[str, Any] = Field(default_factory=dict, description="JSON scalars and lists of them, at most 64 keys")
     media_type: Literal["text/plain", "text/markdown"] = "text/markdown"
     chunking: Chunking | None = None
-    extraction: Literal["rules"] = "rules"
+    extraction: Method | None = Field(None, description="method of extraction; default: EXTRACTION")
     questions: Questions | None = Field(None, description="synthetic questions; default: SYNTHETIC_QUESTIONS")
 
     def processing(self) -> ProcessingOptions:
         """Return how the document is to be processed."""
-        return ProcessingOptions(
-            chunking=self.chunking.options() if self.chunking else ChunkingOptions(), extraction=self.extraction
-        )
+        return ProcessingOptions(chunking=self.chunking.options() if self.chunking else ChunkingOptions())
 
 
 class DocumentChange(Body):

@@ -28,6 +28,7 @@ from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.following import Job, failure_reason, follow, succeeded
 from agentic_rag_backend.cli.intake import Intake, Item, Processing, Results
 from agentic_rag_backend.cli.interruption import Interrupted
+from agentic_rag_backend.cli.model_cost import extraction_cost
 from agentic_rag_backend.cli.output import Output, console, plain, table
 from agentic_rag_backend.domain.media_types import is_text_as_written
 from agentic_rag_backend.errors import AgenticRagError, Forbidden, InvalidRequest
@@ -235,6 +236,7 @@ class _Run:
         documents = SourceReader(selection.walk, selection.columns, finder)
         size = selection.extent.size
         rebuilt = None
+        await self._announce_cost(selection.extent, processing.extraction)
         try:
             results = await show_progress(client, documents, processing, size=size, wait=self.wait, on_ended=self._ended)
             if self.wait and finder is not None:
@@ -260,6 +262,17 @@ class _Run:
         if self.wait and report.rebuilt is None and not in_process and not (self.json_lines or output.as_json):
             output.note(LATER)
 
+    async def _announce_cost(self, extent: Extent, method: str | None) -> None:
+        """Print what extraction by a language model will cost, if it will ask one."""
+        models = (await self.session.client.get("/status"))["models"]
+        used = method or models["extraction"]
+        if used != "rules":
+            cost = extraction_cost(extent.files, extent.size)
+            self.session.output.note(
+                f"extraction {used!r} asks {models['extraction_model']} about the chunks: about {cost.calls:,} calls, which "
+                f"read {cost.tokens_read:,} and write {cost.tokens_written:,} tokens; --extraction rules asks no model"
+            )
+
     def _ended(self, item: Item) -> None:
         self.counts[item.state] += 1
         if self.json_lines:
@@ -276,7 +289,10 @@ async def ingest(
     unit: Unit = None,
     parent_size: ParentSize = None,
     chunking: Annotated[str | None, typer.Option("--chunking", help=STRATEGY_HELP)] = None,
-    extraction: Annotated[str | None, typer.Option("--extraction", help="Method of extraction: rules.")] = None,
+    extraction: Annotated[
+        str | None,
+        typer.Option("--extraction", help="Method of extraction: rules, llm or rules+llm. Default: as the server is configured."),
+    ] = None,
     questions: QuestionsOption = None,
     questions_per_chunk: QuestionsPerChunk = None,
     text_column: TextColumn = None,

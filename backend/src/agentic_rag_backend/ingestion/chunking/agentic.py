@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.joining import fits, fitted, pieces_of
 from agentic_rag_backend.ingestion.chunking.numbering import WINDOW_UNITS, Window, gaps_of, numbered
-from agentic_rag_backend.ingestion.model_calls import Inquiry
+from agentic_rag_backend.knowledge.model_calls import Inquiry
 from agentic_rag_backend.prompts import built_in
 
 _STARTS = "starts"

@@ -10,10 +10,10 @@ import numpy as np
 from agentic_rag_backend.domain.document import Chunk, Failure, QuestionOptions
 from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion, question_id
 from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.model_calls import DocumentModel, ResultRecord
 from agentic_rag_backend.ingestion.questions.base import QuestionWriter, WrittenQuestions, embedded_by, recipe_of
 from agentic_rag_backend.ingestion.questions.by_model import MODEL, ModelQuestions
 from agentic_rag_backend.ingestion.questions.patterns import PATTERNS, PatternQuestions
+from agentic_rag_backend.knowledge.model_calls import DocumentModel, ResultRecord
 from agentic_rag_backend.stores.catalogue.base import ChunkQuestions, PreparedQuestion
 
 _NO_MODEL = Failure("questions", "no_model", "no language model is configured; patterns made the synthetic questions instead")

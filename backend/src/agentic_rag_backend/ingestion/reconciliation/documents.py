@@ -14,6 +14,7 @@ from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.chunk_points import PointFields
+from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.mirroring import mirror
 from agentic_rag_backend.ingestion.questions.asking import embedded, is_current
 from agentic_rag_backend.ingestion.reconciliation.comparison import (
@@ -24,6 +25,7 @@ from agentic_rag_backend.ingestion.reconciliation.comparison import (
 )
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
+from agentic_rag_backend.knowledge.model_calls import VersionRecord
 from agentic_rag_backend.stores.catalogue.base import ChunkQuestions, DocumentStatus, PreparedChunk, PreparedQuestion
 from agentic_rag_backend.stores.vector.base import Collection, VectorPoint
 
@@ -206,9 +208,17 @@ class _Results:
         shown = await stores.catalogue.documents.hydrate(self._round.tenant, ids)
         group: list[Chunk] = [shown[id].chunk for id in ids if id in shown]
         if group:
-            recipes = [stores.computation.recipe(title, chunk) for chunk in group]
-            computed = await stores.computation.compute(title, group, recipes)
+            computation = await self._computation()
+            recipes = [computation.recipe(title, chunk) for chunk in group]
+            computed = await computation.compute(title, group, recipes)
             self._held.update((item.chunk.id, item) for item in computed)
+
+    async def _computation(self) -> Computation:
+        """Return the computation of the version's own method of extraction."""
+        tenant, id, number, stores = self._round.tenant, self._document.id, self._document.current_version, self._round.stores
+        version = await stores.catalogue.documents.version(tenant, id, number)
+        record = VersionRecord(stores.catalogue.model_results, tenant, id, number)
+        return stores.computation.of(version.options.extraction, record)
 
     async def write_knowledge(self) -> bool:
         """Rewrite the version's knowledge. Return False if results are missing."""

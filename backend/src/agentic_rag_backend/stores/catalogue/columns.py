@@ -119,5 +119,6 @@ def extraction_from_json(value: Mapping[str, Any]) -> Extraction:
         mentions=tuple(EntityMention(**item) for item in value["mentions"]),
         relationships=tuple(ExtractedRelationship(**item) for item in value["relationships"]),
         aliases=tuple(Alias(**item) for item in value["aliases"]),
+        rejected=value.get("rejected", 0),
         failure=Failure(**value["failure"]) if value.get("failure") else None,
     )

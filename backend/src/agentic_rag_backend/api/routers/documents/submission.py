@@ -29,6 +29,7 @@ from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
 from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.knowledge.extraction.methods import METHODS
 from agentic_rag_backend.stores.catalogue.base import Expected
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
@@ -67,7 +68,7 @@ def _body_limit(request: Request) -> int:
                             "key": {"type": "string"},
                             "metadata": {"type": "string", "description": "a JSON object"},
                             "chunking": {"type": "string", "description": "a JSON object"},
-                            "extraction": {"type": "string", "enum": ["rules"]},
+                            "extraction": {"type": "string", "enum": list(METHODS)},
                             "questions": {"type": "string", "description": "a JSON object: options of synthetic questions"},
                         },
                     }
@@ -102,6 +103,7 @@ async def submit(request: Request, response: Response, services: Services, calle
         key=body.key,
         metadata=body.metadata,
         options=body.processing(),
+        extraction=body.extraction,
         questions=body.questions.options() if body.questions else None,
         expected=expected,
     )
@@ -142,6 +144,7 @@ async def _submit_files(
             key=key or file.filename,
             metadata=metadata,
             options=options,
+            extraction=text_field(form, "extraction"),
             questions=questions.options() if questions else None,
             expected=expected,
         )
@@ -174,7 +177,4 @@ def _metadata(form: FormData) -> dict[str, Any]:
 
 
 def _processing(form: FormData) -> ProcessingOptions:
-    extraction = text_field(form, "extraction") or "rules"
-    if extraction != "rules":
-        raise InvalidRequest(f"extraction must be 'rules'; got {extraction[:80]!r}")
-    return ProcessingOptions(chunking=chunking_of(json_field(form, "chunking")).options(), extraction=extraction)
+    return ProcessingOptions(chunking=chunking_of(json_field(form, "chunking")).options())

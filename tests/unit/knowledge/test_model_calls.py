@@ -10,7 +10,7 @@ from scripted_models import COST, Reply, ScriptedModel
 
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelInputRefused, ModelRateLimited, ModelReplyInvalid, ModelUnavailable
-from agentic_rag_backend.ingestion.model_calls import DocumentModel, Inquiry, Unrecorded
+from agentic_rag_backend.knowledge.model_calls import DocumentModel, Inquiry, Unrecorded
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.prompts import parse
 

@@ -1,0 +1,383 @@
+"""Extraction by a language model: at most one call for a chunk, and nothing that the chunk does not contain.
+
+The rules read every chunk as well. They give the names of titles and headings, short forms of names, and the knowledge of a chunk
+for which the model fails.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+from agentic_rag_backend.domain.document import Chunk, Failure
+from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, name_words, normalise_name
+from agentic_rag_backend.domain.periods import period_of
+from agentic_rag_backend.knowledge.extraction.aliases import is_acronym_of
+from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.knowledge.extraction.entity_types import DATE, OTHER
+from agentic_rag_backend.knowledge.extraction.grounding import GroundedText, Place, is_name, outermost
+from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
+from agentic_rag_backend.knowledge.extraction.relations import RELATED
+from agentic_rag_backend.knowledge.model_calls import (
+    BUDGET_SPENT,
+    INVALID,
+    NO_MODEL,
+    Advice,
+    DocumentModel,
+    Inquiry,
+    ResultRecord,
+)
+from agentic_rag_backend.prompts import built_in, fence
+
+LLM, RULES_AND_LLM = "llm", "rules+llm"
+NEGATION = "not_"
+"""Beginning of the relation that a passage denies: ``not_acquired``."""
+MAX_RELATION_CHARACTERS = 64
+_MAX_ALIASES = 5
+_PROMPT = "extraction"
+_TOKENS_PER_ITEM = 50
+_ANY_RELATION = 'a verb phrase in lower case of at most four words, such as "works for", "located in", "acquired"'
+_TEXT: Mapping[str, Any] = {"type": "string"}
+_REASONS = {
+    NO_MODEL: "no language model is configured",
+    BUDGET_SPENT: "the budget of INGESTION_MODEL_MAX_TOKENS is spent",
+    INVALID: "the language model gave no usable reply",
+}
+
+
+def _objects(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    items = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    return {"type": "array", "items": items}
+
+
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "entities": _objects({"name": _TEXT, "type": _TEXT, "aliases": {"type": "array", "items": _TEXT}}),
+        "relationships": _objects(
+            {
+                **dict.fromkeys(("source", "relation", "target", "valid_at", "invalid_at"), _TEXT),
+                "negated": {"type": "boolean"},
+            }
+        ),
+    },
+    "required": ["entities", "relationships"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelExtractionOptions:
+    """Limits of one chunk's knowledge, and the types of entities that the model chooses from.
+
+    An entity of a type outside of ``entity_types`` is ``other``.
+    """
+
+    max_entities: int = 10
+    max_relationships: int = 15
+    entity_types: tuple[str, ...] = ("person", "organisation", "place", "work", "event", "product", "concept", "date")
+
+    @property
+    def reply_tokens(self) -> int:
+        """The maximum length of a reply in tokens."""
+        return 100 + _TOKENS_PER_ITEM * (self.max_entities + self.max_relationships)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelExtractor:
+    """`Extractor` that asks a language model about chunks.
+
+    Args:
+        rules: reads every chunk, too.
+        record: replies on record, and the budget.
+        everywhere: asks about every chunk, and replaces the rules' knowledge. Otherwise it asks about chunks with names that the
+            rules do not relate, and adds to the rules' knowledge.
+    """
+
+    rules: Extractor
+    model: DocumentModel
+    record: ResultRecord
+    options: ModelExtractionOptions = field(default_factory=ModelExtractionOptions)
+    everywhere: bool = True
+
+    @property
+    def version(self) -> str:
+        """Name of the method, prompt, model, limits and rules."""
+        limits = repr((self.options.max_entities, self.options.max_relationships, self.options.entity_types))
+        method = LLM if self.everywhere else RULES_AND_LLM
+        digest = hashlib.sha256(limits.encode()).hexdigest()[:12]
+        return f"{method}-{built_in(_PROMPT).id}-{self.model.name or self.model.model.name}-{digest}+{self.rules.version}"
+
+    async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
+        """Extract from the chunks of one document. A chunk for which the model fails has the rules' knowledge and a failure."""
+        found = await self.rules.extract(title, chunks)
+        asked = [number for number, each in enumerate(found) if self.everywhere or _is_worth_a_call(each)]
+        inquiries = [_inquiry(title, chunks[number], self.options) for number in asked]
+        replies = await self.model.ask(inquiries, self.record) if inquiries else []
+        for number, advice in zip(asked, replies, strict=True):
+            found[number] = self._with(advice, chunks[number], title, found[number])
+        return found
+
+    def _with(self, advice: Advice, chunk: Chunk, title: str, by_rules: Extraction) -> Extraction:
+        if advice.value is not None:
+            by_model = read_reply(advice.value, chunk, title, by_rules, self.options)
+            return by_model if self.everywhere else _together(by_rules, by_model)
+        if not self.everywhere and advice.failure == BUDGET_SPENT:
+            return by_rules  # the budget decides how many chunks the model reads
+        reason = _REASONS.get(advice.failure, "the language model did not answer")
+        message = f"{reason}; rules extracted the entities and relationships instead"
+        return replace(by_rules, failure=by_rules.failure or Failure("extract", advice.failure, message, chunk.id))
+
+
+def read_reply(
+    reply: Mapping[str, Any], chunk: Chunk, title: str, by_rules: Extraction, options: ModelExtractionOptions
+) -> Extraction:
+    """Return the part of a reply that the chunk contains. Mentions by title and headings, and short forms, are the rules'."""
+    return _Reading(chunk, title, by_rules, options).read(reply)
+
+
+@dataclass(slots=True)
+class _Named:
+    """An entity of a reply: its name as the model wrote it, and the places of its names in the chunk."""
+
+    name: str
+    type: str
+    forms: dict[str, list[Place]]
+    related: int = 0
+
+
+class _Reading:
+    """Reads one reply. Names are compared in the form of `normalise_name`."""
+
+    def __init__(self, chunk: Chunk, title: str, by_rules: Extraction, options: ModelExtractionOptions) -> None:
+        self._chunk = chunk
+        self._options = options
+        self._rules = by_rules
+        self._types = {normalise_name(each.name): each.type for each in by_rules.mentions}
+        self._subjects = [each.name for each in by_rules.mentions if each.about]
+        self._context = " \n".join((title, *chunk.location.headings, chunk.location.header or ""))
+        self._named: dict[str, _Named] = {}
+        """By every form of a name."""
+        self._rejected = 0
+
+    @cached_property
+    def _text(self) -> GroundedText:
+        return GroundedText(self._chunk.text)
+
+    @cached_property
+    def _above(self) -> GroundedText:
+        return GroundedText(self._context)
+
+    def read(self, reply: Mapping[str, Any]) -> Extraction:
+        for item in _items(reply, "entities"):
+            self._add_entity(item)
+        relationships = [each for item in _items(reply, "relationships") if (each := self._relationship(item)) is not None]
+        kept = self._most_related(relationships)
+        relationships = [
+            each for each in relationships if normalise_name(each.source) in kept and normalise_name(each.target) in kept
+        ][: self._options.max_relationships]
+        return Extraction(
+            chunk_id=self._chunk.id,
+            mentions=tuple(chain((each for each in self._rules.mentions if each.about), self._mentions(kept))),
+            relationships=tuple(relationships),
+            aliases=tuple(dict.fromkeys(chain(self._aliases(kept), self._rules_aliases(kept)))),
+            rejected=self._rejected,
+        )
+
+    # --- entities
+
+    def _add_entity(self, item: Mapping[str, Any]) -> None:
+        name = _spaced(item.get("name"))
+        places = self._text.places(name) if is_name(name) else []
+        if not places:
+            # The title may name an entity that the passage calls "it". The rules mention it already.
+            self._rejected += not (is_name(name) and self._above.places(name))
+            return
+        key = normalise_name(name)
+        named = self._named.setdefault(key, _Named(name, self._type(key, item.get("type")), {}))
+        named.forms.setdefault(name, places)
+        aliases = item.get("aliases")
+        for alias in aliases[:_MAX_ALIASES] if isinstance(aliases, list) else ():
+            form = _spaced(alias)
+            at = self._text.places(form) if _may_be_alias(name, form) else []
+            self._rejected += not at
+            if at and self._named.setdefault(normalise_name(form), named) is named:
+                named.forms.setdefault(form, at)
+
+    def _type(self, key: str, given: object) -> str:
+        """Return the type that the model gives if it may. A date that the rules recognise stays a date."""
+        type_ = str(given or "").strip().lower()
+        by_rules = self._types.get(key, OTHER)
+        if by_rules == DATE or type_ not in self._options.entity_types:
+            return by_rules
+        return type_
+
+    def _end(self, value: object) -> tuple[str, str, list[Place]] | None:
+        """Return name, type and places of an end of a relationship: an entity of the reply, of the rules, or of the title."""
+        name = _spaced(value)
+        key = normalise_name(name)
+        if key in self._named:
+            named = self._named[key]
+            return named.name, named.type, [place for places in named.forms.values() for place in places]
+        if key in self._types and is_name(name):
+            places = self._text.places(name)
+            subject = next((each for each in self._subjects if normalise_name(each) == key), None)
+            if places:
+                self._named[key] = _Named(name, self._types[key], {name: places})
+            if places or subject is not None:
+                return name if places else subject or name, self._types[key], places
+        return None
+
+    # --- relationships
+
+    def _relationship(self, item: Mapping[str, Any]) -> ExtractedRelationship | None:
+        source, target = self._end(item.get("source")), self._end(item.get("target"))
+        relation = _relation(item)
+        stated = None
+        if source is not None and target is not None and normalise_name(source[0]) != normalise_name(target[0]):
+            stated = self._text.statement(source[2], target[2], relation)
+        if source is None or target is None or stated is None:
+            self._rejected += 1
+            return None
+        return ExtractedRelationship(
+            source=source[0],
+            source_type=source[1],
+            target=target[0],
+            target_type=target[1],
+            relation=relation,
+            fact=self._chunk.text[stated.start : stated.end],
+            fact_start=stated.start,
+            fact_end=stated.end,
+            confidence=stated.sureness,
+            valid_at=self._moment(item.get("valid_at"), 0),
+            invalid_at=self._moment(item.get("invalid_at"), 1),
+        )
+
+    def _moment(self, value: object, end: int) -> str | None:
+        """Return the beginning (0) or the end (1) of a date, if its year is in the passage, its title or headings."""
+        period = period_of(_spaced(value))
+        if period is None:
+            return None
+        year = f"{period[0].year:04d}"
+        return period[end].isoformat() if year in self._chunk.text or year in self._context else None
+
+    # --- limits
+
+    def _most_related(self, relationships: Iterable[ExtractedRelationship]) -> frozenset[str]:
+        """Return the keys of the names that stay: entities with most relationships, then those that the model names first."""
+        degree = Counter(
+            chain.from_iterable((normalise_name(each.source), normalise_name(each.target)) for each in relationships)
+        )
+        entities = {id(named): named for named in self._named.values()}.values()
+        ranked = sorted(entities, key=lambda named: -degree[normalise_name(named.name)])[: self._options.max_entities]
+        subjects = (normalise_name(each) for each in self._subjects)
+        return frozenset(chain((normalise_name(named.name) for named in ranked), subjects))
+
+    # --- results
+
+    def _kept(self, kept: frozenset[str]) -> list[_Named]:
+        entities = {id(named): named for named in self._named.values()}.values()
+        return [named for named in entities if normalise_name(named.name) in kept]
+
+    def _mentions(self, kept: frozenset[str]) -> Iterator[EntityMention]:
+        entities = self._kept(kept)
+        places = outermost({form: places for named in entities for form, places in named.forms.items()})
+        for named in entities:
+            for form in named.forms:
+                for start, end in places[form]:
+                    text = self._chunk.text[start:end]
+                    yield EntityMention(name=text, type=named.type, start_char=start, end_char=end)
+
+    def _aliases(self, kept: frozenset[str]) -> Iterator[Alias]:
+        for named in self._kept(kept):
+            for form in named.forms:
+                if normalise_name(form) != normalise_name(named.name):
+                    yield Alias(name=named.name, alias=form, type=named.type)
+
+    def _rules_aliases(self, kept: frozenset[str]) -> Iterator[Alias]:
+        """Yield the rules' aliases of kept names."""
+        for alias in self._rules.aliases:
+            key = normalise_name(alias.name)
+            if key in kept or normalise_name(alias.alias) in kept:
+                named = self._named.get(key)
+                yield replace(alias, type=named.type) if named is not None else alias
+
+
+def _may_be_alias(name: str, form: str) -> bool:
+    """Return whether two names of a passage may name one entity: they share a word, or one abbreviates the other.
+
+    Without this check, a wrong alias would merge two entities of a tenant.
+    """
+    if not is_name(form):
+        return False
+    words, others = name_words(name), name_words(form)
+    shared = {word for word in words if word in others and word not in FUNCTION_WORDS}
+    return bool(shared) or is_acronym_of(form, name.split()) or is_acronym_of(name, form.split())
+
+
+def _is_worth_a_call(extraction: Extraction) -> bool:
+    """Return whether the rules found two names that they do not relate by a phrase that they know."""
+    names = {normalise_name(each.name) for each in extraction.mentions if each.type != DATE and not each.about}
+    related = {
+        normalise_name(end) for each in extraction.relationships if each.confidence >= 1 for end in (each.source, each.target)
+    }
+    return len(names) > 1 and bool(names - related)
+
+
+def _together(by_rules: Extraction, by_model: Extraction) -> Extraction:
+    """Return the knowledge of both. The model decides on the type of a name and on the relation of a pair."""
+    types = {normalise_name(each.name): each.type for each in by_model.mentions if not each.about and each.type != OTHER}
+    known = {normalise_name(each.name) for each in by_rules.mentions}
+    pairs = {_pair(each) for each in by_model.relationships}
+    mentions = [replace(each, type=types.get(normalise_name(each.name), each.type)) for each in by_rules.mentions]
+    return replace(
+        by_rules,
+        mentions=(*mentions, *(each for each in by_model.mentions if normalise_name(each.name) not in known)),
+        relationships=(*by_model.relationships, *(each for each in by_rules.relationships if _pair(each) not in pairs)),
+        aliases=tuple(dict.fromkeys((*by_rules.aliases, *by_model.aliases))),
+        rejected=by_model.rejected,
+    )
+
+
+def _pair(relationship: ExtractedRelationship) -> frozenset[str]:
+    return frozenset((normalise_name(relationship.source), normalise_name(relationship.target)))
+
+
+def _inquiry(title: str, chunk: Chunk, options: ModelExtractionOptions) -> Inquiry:
+    about = " – ".join(
+        dict.fromkeys(each for each in (title.strip(), *chunk.location.headings, chunk.location.header or "") if each)
+    )
+    return Inquiry(
+        prompt=built_in(_PROMPT),
+        values={
+            "about": fence("about", " ".join(about.split())),
+            "passage": fence("passage", chunk.text),
+            "types": ", ".join(dict.fromkeys((*options.entity_types, OTHER))),
+            "relations": _ANY_RELATION,
+            "most_entities": str(options.max_entities),
+            "most_relationships": str(options.max_relationships),
+        },
+        schema=_SCHEMA,
+        max_tokens=options.reply_tokens,
+        accepts=lambda reply: all(isinstance(reply.get(name), list) for name in ("entities", "relationships")),
+    )
+
+
+def _relation(item: Mapping[str, Any]) -> str:
+    """Return the type of a relationship: words in lower case joined by ``_``."""
+    words = "_".join(name_words(_spaced(item.get("relation"))))[:MAX_RELATION_CHARACTERS].strip("_") or RELATED
+    return f"{NEGATION}{words}" if item.get("negated") is True and not words.startswith(NEGATION) else words
+
+
+def _items(reply: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    items = reply.get(name)
+    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+
+
+def _spaced(value: object) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
