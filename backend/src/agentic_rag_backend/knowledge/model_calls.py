@@ -91,7 +91,7 @@ class Unrecorded:
 class Inquiry:
     """A request for a JSON object. ``accepts`` checks a reply that matches ``schema``; a refused reply is a failure.
 
-    Untrusted text in ``values`` must already be fenced.
+    Untrusted text in ``values`` must already be fenced. ``partial``: see `ModelRequest`.
     """
 
     prompt: Prompt
@@ -99,6 +99,7 @@ class Inquiry:
     schema: Mapping[str, Any]
     max_tokens: int
     accepts: Callable[[Mapping[str, Any]], bool]
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +173,7 @@ class DocumentModel:
             prompt=inquiry.prompt.id,
             messages=(Message("system", system), Message("user", user)),
             schema=inquiry.schema,
+            partial=inquiry.partial,
             model=self.name,
             max_tokens=inquiry.max_tokens,
         )

@@ -57,6 +57,35 @@ def test_bad_objects_are_named(text: str, message: str) -> None:
         read_object(text, SCHEMA)
 
 
+LISTS = {
+    "type": "object",
+    "properties": {name: {"type": "array", "items": {"type": "object"}} for name in "ab"},
+    "required": ["a", "b"],
+}
+
+
+def test_an_object_that_is_cut_off_keeps_the_whole_items_of_its_lists() -> None:
+    whole: dict[str, Any] = {"a": [{"x": ["]", {"y": '}"\\'}]}, {"x": 2}], "b": [{}]}
+    text = json.dumps(whole)
+    kept = {}
+    for end in range(len(text)):
+        try:
+            found = read_object(text[:end], LISTS, partial=True)
+        except ValueError:
+            assert end <= text.index("}]}") + 2, "the first item is not whole"
+            continue
+        assert found["a"] == whole["a"][: len(found["a"])]
+        assert found["b"] in ([], whole["b"])
+        kept[len(found["a"]), len(found["b"])] = end
+    assert kept.keys() == {(1, 0), (2, 0), (2, 1)}
+    with pytest.raises(ValueError, match="not JSON"):
+        read_object(text[:-3], LISTS)
+    with pytest.raises(ValueError, match=re.escape("[0] must be of type object")):
+        read_object('{"a": [1, {"x": 2}, ', LISTS, partial=True)
+    with pytest.raises(ValueError, match="not JSON"):
+        read_object('{"a": [{' + '"\\"' * 20_000, LISTS, partial=True)
+
+
 @given(st.text())
 def test_the_scripted_instance_holds_to_the_schema(text: str) -> None:
     assert read_object(json.dumps(instance(SCHEMA, text=text or "x")), SCHEMA)

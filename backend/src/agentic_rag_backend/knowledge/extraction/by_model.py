@@ -40,7 +40,7 @@ NEGATION = "not_"
 MAX_RELATION_CHARACTERS = 64
 _MAX_ALIASES = 5
 _PROMPT = "extraction"
-_TOKENS_PER_ITEM = 50
+_TOKENS_PER_ENTITY, _TOKENS_PER_RELATIONSHIP = 40, 70
 _ANY_RELATION = 'a verb phrase in lower case of at most four words, such as "works for", "located in", "acquired"'
 _TEXT: Mapping[str, Any] = {"type": "string"}
 _REASONS = {
@@ -85,7 +85,7 @@ class ModelExtractionOptions:
     @property
     def reply_tokens(self) -> int:
         """The maximum length of a reply in tokens."""
-        return 100 + _TOKENS_PER_ITEM * (self.max_entities + self.max_relationships)
+        return 100 + _TOKENS_PER_ENTITY * self.max_entities + _TOKENS_PER_RELATIONSHIP * self.max_relationships
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,6 +364,7 @@ def _inquiry(title: str, chunk: Chunk, options: ModelExtractionOptions) -> Inqui
         },
         schema=_SCHEMA,
         max_tokens=options.reply_tokens,
+        partial=True,
         accepts=lambda reply: all(isinstance(reply.get(name), list) for name in ("entities", "relationships")),
     )
 

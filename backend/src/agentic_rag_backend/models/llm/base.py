@@ -46,7 +46,8 @@ class ModelRequest:
 
     ``messages`` is the rendered prompt, for a generative model. ``question`` and ``evidence`` hold the same content as values,
     for the `extractive` model: it writes ``quotations`` if there are any, and chooses sentences itself otherwise. ``schema``
-    (JSON Schema, an object) asks for a structured reply.
+    (JSON Schema, an object) asks for a structured reply. ``partial``: if the limit of tokens cuts off the lists of the reply, their
+    whole items are used.
     """
 
     prompt: str
@@ -56,6 +57,7 @@ class ModelRequest:
     evidence: tuple[Evidence, ...] = ()
     quotations: tuple[Quotation, ...] = ()
     schema: Mapping[str, Any] | None = None
+    partial: bool = False
     model: str | None = None
     temperature: float = 0.0
     max_tokens: int = 1024

@@ -107,7 +107,7 @@ class OpenAIModel:
             if len(text) > _most_characters(request):
                 parsed = f"it has {len(text)} characters; at most {request.max_tokens} tokens were asked for"
             elif request.schema is not None:
-                parsed = _read(text, request.schema)
+                parsed = _read(text, request)
         invalid = request.schema is not None and isinstance(parsed, str)
         attempt.end(
             "invalid" if invalid else "ok",
@@ -209,10 +209,10 @@ def _most_characters(request: ModelRequest) -> int:
     return max(_LEAST_BOUND, MAX_CHARACTERS_PER_TOKEN * request.max_tokens)
 
 
-def _read(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | str:
+def _read(text: str, request: ModelRequest) -> dict[str, Any] | str:
     """Return the object in a reply, or the error in it."""
     try:
-        return read_object(text, schema)
+        return read_object(text, request.schema or {}, partial=request.partial)
     except ValueError as error:
         return str(error)
 

@@ -7,10 +7,14 @@ additionalProperties, items, enum, const, anyOf, $ref into $defs, and bounds on 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 _FENCE = "```"
+_CLOSING = {"{": "}", "[": "]"}
+_BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?|[][{}]', re.DOTALL)
+"""A bracket, or a string, which may end with the text."""
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -22,17 +26,24 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+def read_object(text: str, schema: Mapping[str, Any], *, partial: bool = False) -> dict[str, Any]:
     """Return the JSON object in ``text`` (a fenced code block around it is tolerated).
+
+    Args:
+        partial: whether an object that ends in the middle of a list is used up to the last whole item of the list.
 
     Raises:
         ValueError: it is not JSON, not an object, or does not match ``schema``; the message gives place and error, for the
             model.
     """
     try:
-        value = json.loads(_unfenced(text))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {error.msg} at character {error.pos}") from error
+        try:
+            value = json.loads(_unfenced(text))
+        except json.JSONDecodeError as error:
+            completed = _completed(text, schema) if partial else None
+            if completed is None:
+                raise ValueError(f"not JSON: {error.msg} at character {error.pos}") from error
+            value = json.loads(completed)
     except RecursionError as error:
         raise ValueError("not JSON: nested too deeply") from error
     if not isinstance(value, dict):
@@ -41,6 +52,24 @@ def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     if problem:
         raise ValueError(problem)
     return value
+
+
+def _completed(text: str, schema: Mapping[str, Any]) -> str | None:
+    """Return an object that was cut off, up to the last whole item of a list. Lists that are missing are empty. None: no item."""
+    begin = text.find("{")
+    open_brackets: list[str] = []
+    end, closing = 0, ""
+    for match in _BRACKET_OR_STRING.finditer(text, max(begin, 0)):
+        mark = match[0][0]
+        if mark in _CLOSING:
+            open_brackets.append(_CLOSING[mark])
+        elif mark in "}]" and open_brackets and open_brackets.pop() == mark and open_brackets[1:] == ["]"]:
+            end, closing = match.end(), "".join(reversed(open_brackets))
+    if begin < 0 or not end:
+        return None
+    value = json.loads(f"{text[begin:end]}{closing}")
+    lists: dict[str, list[Any]] = {name: [] for name, of in schema.get("properties", {}).items() if of.get("type") == "array"}
+    return json.dumps({**lists, **value})
 
 
 def _problem(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], at: str) -> str | None:
