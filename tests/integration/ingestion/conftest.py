@@ -106,7 +106,7 @@ class Builder:
             blobs=blobs,
             embedder=embedder or bundled,
             reader=DirectReader(WordPieceTokenizer()),
-            extraction=ExtractionMethods(extractor or RuleExtractor()),
+            extraction=ExtractionMethods(extractor or RuleExtractor(), model),
             resolver=Resolver(graph),
             queue=queue,
             model=model,

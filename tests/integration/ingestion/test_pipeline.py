@@ -230,7 +230,7 @@ async def test_a_long_document_is_staged_in_groups(world: World) -> None:
         (b"text", {"title": "t" * 513}, InvalidRequest),
         (b"text", {"metadata": {"nested": {"a": 1}}}, InvalidRequest),
         (b"text", {"options": ProcessingOptions(chunking=ChunkingOptions(chunk_size=1))}, InvalidRequest),
-        (b"text", {"options": ProcessingOptions(extraction="magic")}, InvalidRequest),
+        (b"text", {"extraction": "magic"}, InvalidRequest),
     ],
 )
 async def test_bad_input_is_refused_before_anything_is_written(
