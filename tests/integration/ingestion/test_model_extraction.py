@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from scripted_models import Reply, ScriptedModel
@@ -47,7 +48,7 @@ def reply(prompt: str) -> Reply:
     }
 
 
-async def take_in(world: World, text: str, *, method: str | None = "llm") -> tuple[str, JobState, dict[str, int]]:
+async def take_in(world: World, text: str, *, method: str | None = "llm") -> tuple[str, JobState, Mapping[str, Any]]:
     """Ingest a text under one key. Return the document's id, and the job's state and result."""
     upload = Upload(content=text.encode(), media_type="text/markdown", key="piers", options=SMALL, extraction=method)
     submitted = await world.ingestion.submit(world.tenant, upload)

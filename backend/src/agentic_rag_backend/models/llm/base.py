@@ -46,8 +46,8 @@ class ModelRequest:
 
     ``messages`` is the rendered prompt, for a generative model. ``question`` and ``evidence`` hold the same content as values,
     for the `extractive` model: it writes ``quotations`` if there are any, and chooses sentences itself otherwise. ``schema``
-    (JSON Schema, an object) asks for a structured reply. ``partial``: if the limit of tokens cuts off the lists of the reply, their
-    whole items are used.
+    (JSON Schema, an object) asks for a structured reply. ``partial``: if the limit of tokens cuts off its lists, their whole items
+    are used.
     """
 
     prompt: str
