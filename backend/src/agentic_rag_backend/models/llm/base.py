@@ -46,7 +46,7 @@ class ModelRequest:
 
     ``messages`` is the rendered prompt, for a generative model. ``question`` and ``evidence`` hold the same content as values,
     for the `extractive` model: it writes ``quotations`` if there are any, and chooses sentences itself otherwise. ``schema``
-    (JSON Schema, an object) asks for a structured reply. ``partial``: if the limit of tokens cuts off its lists, their whole items
+    (JSON Schema, an object) asks for a structured reply. ``partial``: if the limit of tokens cuts off its lists, whole items
     are used.
     """
 
