@@ -40,7 +40,6 @@ async def test_what_a_model_wrote_of_it_is_nowhere_and_in_no_prompt(
     with ModelServer(matchers=matchers) as server:
         model = {
             "llm": "openai",
-            "extraction": "rules",
             "llm_model": "cite",
             "openai_api_key": "any",
             "openai_base_url": server.base_url,
