@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import datetime
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -30,6 +31,9 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
+from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourhoodOptions
+from agentic_rag_backend.knowledge.visible.entities import ListedEntity, VisibleEntity
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.retrieval.building import BuiltQuery
 from agentic_rag_backend.settings_reading import read_settings
@@ -183,6 +187,53 @@ class Embedded:
             citation_policy=citation_policy,
         )
         return replace(answer, retrieval=answer.retrieval.with_warnings(asked.warnings))
+
+    async def entities(self, name: str | None = None, *, type: str | None = None, limit: int = 100) -> list[ListedEntity]:
+        """Return entities by decreasing number of mentions, at most ``limit`` (1–1,000).
+
+        Args:
+            name: only entities with a name that has this text at the beginning of a word, whole names first.
+            type: only entities of this type, such as ``person``.
+        """
+        page = await self.container.entities.page((await self._principal()).tenant, name=name, type=type, limit=limit)
+        return list(page.items)
+
+    async def entity(self, id: str, *, limit: int = 20, as_of: datetime | None = None) -> VisibleEntity:
+        """Return an entity with its names, chunks and relationships, at most ``limit`` (1–100) of both.
+
+        Raises:
+            NotFound: no document mentions an entity of this id.
+        """
+        return await self.container.entities.entity((await self._principal()).tenant, id, limit=limit, as_of=as_of)
+
+    async def neighbourhood(self, id: str, **options: Any) -> Neighbourhood:
+        """Return the entities around an entity, and the relationships between them.
+
+        Args:
+            options: fields of `NeighbourhoodOptions`: hops, relations, limit, mentions, as_of.
+
+        Raises:
+            NotFound: no document mentions an entity of this id.
+        """
+        tenant = (await self._principal()).tenant
+        return await self.container.neighbourhoods.around(tenant, id, NeighbourhoodOptions(**options))
+
+    async def paths(self, source: str, target: str, **options: Any) -> PathsFound:
+        """Return the best paths between two entities, which are given by id or name.
+
+        Args:
+            options: fields of `PathOptions`: max_hops, relations, min_weight, direction, mentions, limit, as_of.
+
+        Raises:
+            NotFound: no document mentions an entity of this id or name.
+        """
+        tenant = (await self._principal()).tenant
+        return await self.container.paths.between(tenant, [source], [target], PathOptions(**options))
+
+    async def export_graph(self, format: Literal["graphml", "json"] = "graphml") -> AsyncIterator[str]:
+        """Yield the graph as a file, in parts."""
+        async for part in self.container.graph_export.stream((await self._principal()).tenant, format):
+            yield part
 
     async def _query(self, question: str, options: Mapping[str, Any]) -> BuiltQuery:
         try:

@@ -121,6 +121,23 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "POST /answers": (*_retrieving(), *_retrieving(stream=True)),
     "GET /answers/streams/{stream_id}": (Case("stream"),),
     "DELETE /answers/streams/{stream_id}": (Case("stream"),),
+    "GET /graph/entities": (
+        Case("name", "query name", query={"name": "{id}"}, status=200),
+        Case("entity", "query name", query={"name": "{id}"}, status=200),
+        Case("entity", "cursor", query={"cursor": "{id}"}, status=422),
+    ),
+    "GET /graph/entities/{entity_id}": (Case("entity"), Case("name"), Case("chunk"), Case("community")),
+    "GET /graph/entities/{entity_id}/neighbourhood": (
+        Case("entity"),
+        Case("name"),
+        Case("entity", "hops", query={"hops": "4", "limit": "200"}),
+    ),
+    "POST /graph/paths": (
+        *(Case(kind, "source", {"source": "{id}", "target": "Mara Venn"}) for kind in ("entity", "name", "chunk")),
+        *(Case(kind, "target", {"source": "Mara Venn", "target": ["{id}"]}) for kind in ("entity", "name")),
+        Case("name", "query", {"query": "How is {id} connected with Mara Venn?", "max_hops": 4}, status=200),
+    ),
+    "GET /graph/export": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
     "GET /communities": (Case("community", "cursor", query={"cursor": "{id}"}, status=422),),
     "GET /communities/{community_id}": (Case("community"), Case("entity")),
     "POST /admin/communities/rebuild": NO_ID,
@@ -221,6 +238,7 @@ _RIGHT = {
     "chunk_id": "chunk",
     "job_id": "job",
     "community_id": "community",
+    "entity_id": "entity",
     "node_id": "node",
     "stream_id": "stream",
 }

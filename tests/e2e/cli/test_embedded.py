@@ -61,6 +61,16 @@ async def test_documents_in_answers_out_as_domain_values(tmp_path: Path) -> None
         (citation,) = [each for each in answer.citations if each.document_id == first.id][:1]
         assert BANK[citation.start_char : citation.end_char] == citation.quote
 
+        (thorley,) = await rag.entities("agnes thorley")
+        found = await rag.paths(thorley.entity.id, "Kettle Bank")
+        assert "founded by Agnes Thorley" in found.paths[0].steps[0].fact.fact
+        shown = await rag.entity(thorley.entity.id)
+        near = await rag.neighbourhood(thorley.entity.id, hops=2)
+        assert {fact.id for fact in shown.relationships} <= {edge.fact.id for edge in near.edges if edge.fact}
+        assert "Agnes Thorley" in "".join([part async for part in rag.export_graph("json")])
+        with pytest.raises(InvalidRequest, match="max_hops must be 1 to 4; got 5"):
+            await rag.paths("Kettle Bank", "Agnes Thorley", max_hops=5)
+
         with pytest.raises(InvalidRequest, match="limit"):
             await rag.search("q", limit=0)
         with pytest.raises(InvalidRequest, match="unknown strategy 'nope'"):

@@ -39,6 +39,9 @@ def test_from_a_folder_to_a_cited_answer_to_nothing_left(cli: Any, notes: Path) 
         source = (notes / "town" / "bank.md").read_text()
         assert source[citation["start_char"] : citation["end_char"]] == citation["quote"]
 
+    shown = cli("graph", "entity", "delphine aster", "--json")
+    assert [each["other"]["name"] for each in shown.json["relationships"]] == ["Lowmere Harbour Authority"]
+
     removed = cli("documents", "delete", documents[1]["document_id"], "--json")
     assert removed.code == 0, removed.err
     assert removed.json["state"] == "succeeded"

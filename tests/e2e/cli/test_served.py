@@ -48,6 +48,30 @@ def test_a_question_is_answered_with_quotes_also_as_a_stream(served: Any) -> Non
     assert (refused.code, refused.json["grounded"], refused.json["citations"]) == (0, False, [])
 
 
+def test_the_graph_is_shown_and_exported(served: Any) -> None:
+    entity = served.cli("graph", "entity", "Agnes Thorley")
+    assert entity.code == 0, entity.err
+    assert "Agnes Thorley (person)" in entity.out
+    assert "Kettle Bank" in entity.out
+    assert "“The Kettle Bank was founded by Agnes Thorley in 1987.”" in entity.out
+    similar = served.cli("graph", "entity", "thorl", "--json")
+    assert (similar.code, [each["name"] for each in similar.json["candidates"]]) == (1, ["Agnes Thorley"])
+    assert "no entity is called 'thorl'" in served.cli("graph", "entity", "thorl").err
+    unknown = served.cli("graph", "entity", "Nobody", "--json")
+    assert (unknown.code, unknown.json["error"]["code"]) == (1, "not_found")
+    paths = served.cli("graph", "paths", "Agnes Thorley", "Kettle Bank")
+    assert paths.code == 0, paths.err
+    assert "1. Agnes Thorley – Kettle Bank" in paths.out
+    as_json = served.cli("graph", "paths", "--query", "What has Agnes Thorley to do with the Kettle Bank?", "--json").json
+    assert as_json["paths"][0]["steps"][0]["fact"] == "The Kettle Bank was founded by Agnes Thorley in 1987."
+    assert served.cli("graph", "paths", "Agnes Thorley", "--json").code == 2
+    written = served.cli("graph", "export", "--format", "json", "--output", "graph.json", "--json")
+    held = (served.cli.folder / "graph.json").read_bytes()
+    assert written.json == {"file": "graph.json", "format": "json", "size_bytes": len(held)}
+    assert {"Agnes Thorley", "Kettle Bank"} <= {node["name"] for node in json.loads(held)["nodes"]}
+    assert served.cli("graph", "export").out.rstrip().endswith("</graphml>")
+
+
 def test_a_search_shows_what_was_found_and_obeys_none_of_it(served: Any) -> None:
     path = served.cli.folder / "evil.md"
     path.write_text(EVIL)

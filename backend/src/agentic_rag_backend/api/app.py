@@ -23,6 +23,7 @@ from agentic_rag_backend.api.routers import (
     chunking,
     communities,
     documents,
+    graph,
     health,
     jobs,
     metrics,
@@ -59,7 +60,7 @@ def create_app(container: Container) -> FastAPI:
         app.add_middleware(CORSMiddleware, **_browser_access(container.settings.allowed_origins))
     install_error_handlers(app)
     versioned = APIRouter(prefix=BASE_PATH, dependencies=[Depends(refuse_unknown_parameters)])
-    for router in (documents, chunking, jobs, search, answers, communities, raptor, admin, status, tenants, transfer):
+    for router in (documents, chunking, jobs, search, answers, graph, communities, raptor, admin, status, tenants, transfer):
         versioned.include_router(router.router)
     app.include_router(versioned)
     app.include_router(health.router)

@@ -26,7 +26,7 @@ from agentic_rag_backend.cli.commands import (
     tenants,
     transfer,
 )
-from agentic_rag_backend.cli.commands.knowledge import communities, diversity, graph_building, raptor
+from agentic_rag_backend.cli.commands.knowledge import communities, diversity, graph, graph_building, raptor
 from agentic_rag_backend.cli.interruption import UNFINISHED, CommandStopped
 from agentic_rag_backend.cli.operations import config, doctor, migrate, reindex, serve, worker
 from agentic_rag_backend.cli.output import Output
@@ -69,6 +69,7 @@ for _module in (
     jobs,
     communities,
     raptor,
+    graph,
     graph_building,
     diversity,
     tenants,

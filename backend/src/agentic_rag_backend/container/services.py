@@ -56,7 +56,10 @@ from agentic_rag_backend.jobs.outbox import Relay
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.service import JobService
+from agentic_rag_backend.knowledge.graph_files.export import GraphExport
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
+from agentic_rag_backend.knowledge.paths.finder import PathFinder
+from agentic_rag_backend.knowledge.paths.neighbourhood import NeighbourhoodReader
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.entities import EntityReader
@@ -359,6 +362,21 @@ class Container:
     def entities(self) -> EntityReader:
         """Reads entities and what relates them."""
         return EntityReader(self.graphs, self.graph, self.catalogue.documents)
+
+    @cached_property
+    def neighbourhoods(self) -> NeighbourhoodReader:
+        """Reads the entities around an entity."""
+        return NeighbourhoodReader(self.graphs, self.graph, self.catalogue.documents)
+
+    @cached_property
+    def paths(self) -> PathFinder:
+        """Finds paths between entities."""
+        return PathFinder(self.graphs, self.graph, self.catalogue.documents)
+
+    @cached_property
+    def graph_export(self) -> GraphExport:
+        """Writes tenants' visible graphs as files."""
+        return GraphExport(self.graphs, self.graph, self.catalogue.documents)
 
     @cached_property
     def _readable(self) -> Stores:

@@ -1,149 +1,156 @@
-"""Entities, neighbours and paths: only what visible documents say."""
+"""Entities are listed, found by name, and shown with what visible documents say about them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from knowledge_worlds import Says, World
+from knowledge_worlds import Says
+from related_worlds import RelatedWorld, passage
 from tenant_graphs import tenant as tenant
 
-from agentic_rag_backend.domain.document import Chunk, VisibleChunk
-from agentic_rag_backend.domain.graph import Relationship, RelationshipSupport, Support
-from agentic_rag_backend.domain.location import Location
-from agentic_rag_backend.domain.query import EntityRef
-from agentic_rag_backend.domain.tenant import Tenant, TenantId
-from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.domain.tenant import Tenant
+from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.entities import EntityReader
 
 
-class Knowledge(World):
-    """A world whose documents have one chunk each, and relationships between entities."""
-
-    related: list[tuple[str, str, tuple[tuple[str, int], ...]]]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.related = []
-
-    def says(self, document: str, *entities: str, version: int = 1) -> None:
-        self.show(document, version, *(Says(f"{document}.c", entity, entity.title()) for entity in entities))
-
-    def relate(self, source: str, target: str, *by: tuple[str, int]) -> None:
-        self.related.append((source, target, by))
-
-    def _relationship(self, number: int) -> Relationship:
-        source, target, by = self.related[number]
-        supports = tuple(Support(document, version, f"{document}.c") for document, version in by)
-        return Relationship(id=f"r{number}", source_id=source, target_id=target, relation="made", fact="", supports=supports)
-
-    async def relationships_of(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[Relationship]:
-        held = [self._relationship(number) for number in range(len(self.related))]
-        return [each for each in held if each.source_id in entity_ids and each.target_id in entity_ids]
-
-    async def relationships(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Relationship]:
-        return {id: self._relationship(int(id[1:])) for id in ids}
-
-    async def fact_sentences(self, tenant: TenantId, ids: Sequence[str]) -> list[RelationshipSupport]:
-        return [
-            RelationshipSupport(relationship_id=id, support=each, fact=f"{each.document_id} says", start_char=0, end_char=1)
-            for id, held in (await self.relationships(tenant, ids)).items()
-            for each in held.supports
-        ]
-
-    async def hydrate(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, VisibleChunk]:
-        documents = [id.removesuffix(".c") for id in ids]
-        return {f"{each}.c": _passage(each, self.visible[each]) for each in documents if each in self.visible}
-
-
-def _passage(document: str, version: int) -> VisibleChunk:
-    at = Location(start_char=0, end_char=1, start_line=1, end_line=1)
-    made: dict[str, Any] = {"text": "text", "content_hash": "h", "size_tokens": 1, "ordinal": 0, "location": at}
-    chunk = Chunk(id=f"{document}.c", document_id=document, version=version, **made)
-    return VisibleChunk(chunk=chunk, document_title="T", document_key=None, metadata={})
-
-
 @pytest.fixture
-def world() -> Knowledge:
+def world() -> RelatedWorld:
     """Return three documents: ada–engine, engine–mill, mill–london."""
-    world = Knowledge()
+    world = RelatedWorld()
     world.says("d1", "ada", "engine")
     world.says("d2", "engine", "mill")
     world.says("d3", "mill", "london")
-    world.relate("ada", "engine", ("d1", 1), ("d2", 1))
-    world.relate("engine", "mill", ("d2", 1))
+    world.states("d1", "ada", "made", "engine")
+    world.states("d2", "ada", "made", "engine", weight=2.0)
+    world.states("d2", "engine", "drives", "mill", weight=0.5)
     return world
 
 
 @pytest.fixture
-def read(world: Knowledge, tenant: Tenant) -> Any:
+def read(world: RelatedWorld, tenant: Tenant) -> Any:
     """Return a function that calls a method of the reader for the tenant as it is now."""
     stores: Any = world
     reader = EntityReader(TenantGraphs(stores, stores, max_bytes=10**9), stores, stores)
 
     async def called(method: str, *given: object, **named: object) -> Any:
-        now = Tenant(tenant.id, tenant.name, tenant.state, world.state_version, tenant.created_at)
-        return await getattr(reader, method)(now, *given, **named)
+        return await getattr(reader, method)(world.now(tenant), *given, **named)
 
     return called
 
 
-async def test_an_entity_has_the_visible_chunks_that_mention_it(world: Knowledge, read: Any) -> None:
+async def test_an_entity_has_visible_chunks_and_facts_only(world: RelatedWorld, read: Any) -> None:
     found = await read("entity", "engine")
-    assert (found.entity.name, found.chunk_ids) == ("Engine", ("d1.c", "d2.c"))
+    assert (found.entity.name, found.names, found.mention_count) == ("Engine", ("Engine",), 2)
+    assert {each.chunk.id for each in found.chunks} == {"d1.c", "d2.c"}
+    assert [(fact.relation, fact.weight, fact.fact) for fact in found.relationships] == [
+        ("made", 2.0, "ada made engine, says d2.1"),
+        ("drives", 0.5, "engine drives mill, says d2.1"),
+    ]
+    assert [each.support.document_id for each in found.relationships[0].passages] == ["d2", "d1"]
+    assert not found.more_relationships
+    one = await read("entity", "engine", limit=1)
+    assert (len(one.chunks), len(one.relationships), one.more_relationships) == (1, 1, True)
+    assert [fact.relation for fact in (await read("entity", "engine", relations=["drives"])).relationships] == ["drives"]
+
+    world.hide("d2")
+    found = await read("entity", "engine")
+    # The weight of the hidden document is left out with its sentence.
+    assert [(fact.relation, fact.weight) for fact in found.relationships] == [("made", 1.0)]
+    assert [each.chunk.id for each in found.chunks] == ["d1.c"]
     world.hide("d1")
-    assert (await read("entity", "engine")).chunk_ids == ("d2.c",)
+    with pytest.raises(NotFound, match="no entity 'engine'"):
+        await read("entity", "engine")
+
+
+async def test_a_fact_that_only_another_version_states_is_not_shown(world: RelatedWorld, read: Any) -> None:
+    world.write("d1", 2, Says("d1.c", "ada", "Ada"), Says("d1.c", "engine", "Engine"))
+    world.states("d1", "ada", "sold", "engine", version=2)
+    world.states("d1", "ada", "made", "engine", version=2, weight=9.0)
+    made = (await read("entity", "ada")).relationships
+    assert [(fact.relation, fact.weight) for fact in made] == [("made", 2.0)], "version 2 is not visible yet"
     world.hide("d2")
-    for method in ("entity", "neighbours"):
-        with pytest.raises(NotFound):
-            await read(method, "engine")
+    world.publish("d1", 2)
+    found = (await read("entity", "ada")).relationships
+    assert sorted((fact.relation, fact.weight) for fact in found) == [("made", 9.0), ("sold", 1.0)]
 
 
-async def test_neighbours_share_chunks_and_come_with_what_visible_passages_say(world: Knowledge, read: Any) -> None:
-    world.relate("ada", "mill", ("d1", 1))  # between two neighbours
-    ada, mill = await read("neighbours", "engine")
-    assert [(each.entity.id, each.shared_chunks) for each in (ada, mill)] == [("ada", 1), ("mill", 1)]
-    assert [list(each.sentences.values()) for each in ada.relationships] == [["d1 says", "d2 says"]]
-    assert [list(each.sentences.values()) for each in mill.relationships] == [["d2 says"]]
-    assert [each.entity.id for each in await read("neighbours", "engine", limit=1)] == ["ada"]
-    world.hide("d2")
-    (ada,) = await read("neighbours", "engine")
-    assert [list(each.sentences.values()) for each in ada.relationships] == [["d1 says"]]
+async def test_names_are_those_of_visible_documents(world: RelatedWorld, read: Any) -> None:
+    for number in (1, 2):
+        world.show(f"e{number}", 1, Says(f"e{number}.c", "ada", "Countess of Lovelace"))
+    world.show("e3", 1, Says("e3.c", "ada", "A. Lovelace"))
+    assert (await read("entity", "ada")).names == ("Ada", "Countess of Lovelace", "A. Lovelace")
+    world.hide("e3")
+    world.hide("d1")
+    found = await read("entity", "ada")
+    assert (found.entity.name, found.names) == ("Countess of Lovelace", ("Countess of Lovelace",))
 
 
-async def test_a_relationship_that_only_an_older_version_states_is_not_shown(world: Knowledge, read: Any) -> None:
+async def test_facts_are_shown_at_the_time_they_hold(world: RelatedWorld, read: Any) -> None:
+    def day(year: int) -> datetime:
+        return datetime(year, 1, 1, tzinfo=UTC)
+
+    world.states("d3", "mill", "in", "london", valid=(day(1830), day(1840)))
+    assert (await read("entity", "london")).relationships == ()
+    assert (await read("entity", "london", as_of=day(1829))).relationships == ()
+    assert (await read("entity", "london", as_of=day(1840))).relationships == ()
+    (fact,) = (await read("entity", "london", as_of=day(1830))).relationships
+    assert (fact.valid_at, fact.invalid_at) == (day(1830), day(1840))
+    world.says("d4", "mill", "london")
+    world.states("d4", "mill", "in", "london")
+    (fact,) = (await read("entity", "london")).relationships
+    assert (fact.valid_at, fact.invalid_at) == (day(1830), None), "one passage knows no end"
+
+
+async def test_a_list_is_ordered_by_mentions_and_read_in_pages(world: RelatedWorld, read: Any) -> None:
+    whole = await read("page")
+    assert [(each.entity.id, each.mention_count) for each in whole.items[:2]] in (
+        [("engine", 2), ("mill", 2)],
+        [("mill", 2), ("engine", 2)],
+    )
+    assert (len(whole.items), whole.next_cursor) == (4, None)
+    seen, cursor = [], None
+    while True:
+        page = await read("page", limit=1, cursor=cursor)
+        seen += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert tuple(seen) == whole.items
+    for wrong in ("none", f"{(await read('page', limit=1)).next_cursor}x"):
+        with pytest.raises(InvalidRequest, match="cursor"):
+            await read("page", cursor=wrong)
+    with pytest.raises(InvalidRequest, match="limit"):
+        await read("page", limit=0)
+
+
+async def test_a_list_is_searched_by_name_alias_and_type(world: RelatedWorld, read: Any) -> None:
+    world.show("e1", 1, Says("e1.c", "voss", "Mira Voss"), Says("e1.c", "vosburg", "Vosburg"), Says("e1.c", "vos", "Vos"))
+    world.show("e2", 1, Says("e2.c", "voss", "Director"), Says("e2.c", "vosburg", "Vosburg"))
+
+    async def ids(**wanted: Any) -> list[str]:
+        return [each.entity.id for each in (await read("page", **wanted)).items]
+
+    assert await ids(name="VOS") == ["vos", "vosburg", "voss"], "the whole name, its beginning, a later word"
+    assert await ids(name="the director") == ["voss"]
+    assert await ids(name="oss") == await ids(name="'") == []
+    assert await ids(name="vos", type="Type of Vosburg") == ["vosburg"]
+    assert await ids(type="no such type") == []
+    first = await read("page", name="vos", limit=2)
+    assert [each.entity.id for each in (await read("page", name="vos", cursor=first.next_cursor)).items] == ["voss"]
+    world.hide("e2")
+    assert await ids(name="director") == []
+    assert [each.id for each in await read("named", "mira voss")] == [each.id for each in await read("named", "voss")] == ["voss"]
+    assert await read("named", "mira") == []
+
+
+async def test_a_chunk_has_its_entities_and_the_facts_it_states(world: RelatedWorld, read: Any) -> None:
+    known = await read("of_chunk", passage("d2", 1))
+    assert {entity.id for entity in known.entities} == {"engine", "mill"}
+    assert [fact.relation for fact in known.relationships] == ["drives"], "ada is not mentioned in d2"
     world.says("d2", "engine", "mill", version=2)
-    (ada, mill) = await read("neighbours", "engine")
-    assert [list(each.sentences.values()) for each in ada.relationships] == [["d1 says"]]
-    assert mill.relationships == ()
-
-
-async def test_more_shared_chunks_come_first(world: Knowledge, read: Any) -> None:
-    world.says("d4", "engine", "mill")
-    assert [(each.entity.id, each.shared_chunks) for each in await read("neighbours", "engine")] == [("mill", 2), ("ada", 1)]
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "hops", "expected"),
-    [
-        ("ada", "ada", 1, ["ada"]),
-        ("ada", "engine", 1, ["ada", "engine"]),
-        ("ada", "mill", 1, []),
-        ("ada", "mill", 2, ["ada", "engine", "mill"]),
-        ("london", "ada", 3, ["london", "mill", "engine", "ada"]),
-        ("london", "ada", 2, []),
-    ],
-)
-async def test_a_path_is_a_shortest_way(read: Any, source: str, target: str, hops: int, expected: list[str]) -> None:
-    found: list[EntityRef] = await read("path", source, target, max_hops=hops)
-    assert [each.id for each in found] == expected
-
-
-async def test_no_path_leads_over_a_hidden_document(world: Knowledge, read: Any) -> None:
-    world.hide("d2")
-    assert await read("path", "ada", "london", max_hops=4) == []
-    world.hide("d3")
-    with pytest.raises(NotFound):
-        await read("path", "ada", "london")
+    known = await read("of_chunk", passage("d2", 2))
+    assert (len(known.entities), known.relationships) == (2, ())
+    assert (await read("of_chunk", passage("unknown", 1))).entities == ()

@@ -31,6 +31,8 @@ _DOCUMENT = "doc_5f0c7e1a9b2d4c3e8f60718293a4b5c6"
 _CHUNK = "3d1f6c2e-8a4b-5c7d-9e0f-1a2b3c4d5e6f"
 _JOB = "job_0a1b2c3d4e5f60718293a4b5c6d7e8f9"
 _TENANT = "t_0123456789abcdef0123456789abcdef"
+_ENTITY = "8f14e45f-ceea-5e7a-9c3b-2d1f0a9b8c7d"
+_RELATIONSHIP = "c4ca4238-a0b9-5238-8dcc-509a6f75849b"
 _REQUEST = "req_9f8e7d6c5b4a39281706f5e4d3c2b1a0"
 _BEGUN, _ENDED = "2026-03-02T09:30:00Z", "2026-03-02T09:30:04Z"
 _TEXT = "The Harbour Authority began the tidal barrage in May 2019."
@@ -119,8 +121,26 @@ VALUES: Mapping[str, Any] = {
     "weighted_score": 0.49,
     "scores": {"dense": 0.71, "sparse": 0.64, "graph": 0.82},
     "type": "organisation",
-    "EntityView.id": "ent_7c6b5a49382716059f8e7d6c5b4a3928",
-    "relation": "BUILDS",
+    **{f"{model}.id": _ENTITY for model in ("EntityView", "EntityItem", "EntityDetail", "NodeView")},
+    "names": ["Harbour Authority", "the Authority"],
+    "mention_count": 12,
+    "match": "whole",
+    "MentioningDocument.id": _DOCUMENT,
+    "MentionView.id": _CHUNK,
+    "RelationshipView.id": _RELATIONSHIP,
+    "EntityRelationshipView.id": _RELATIONSHIP,
+    "EntityRelationshipView.direction": "out",
+    "valid_at": "2019-05-01T00:00:00Z",
+    "invalid_at": None,
+    "more_relationships": False,
+    "ConnectionView.kind": "relationship",
+    "PathStepView.kind": "relationship",
+    "forward": True,
+    "others": [],
+    "hops": 1,
+    "ambiguous": [],
+    "bounded": False,
+    "relation": "builds",
     "StepView.source": "Harbour Authority",
     "StepView.target": "tidal barrage",
     "weight": 1.0,

@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from agentic_rag_backend.api.schemas.base import Body, View, Whole
+from agentic_rag_backend.api.schemas.entities import EntityView, RelationshipView
 from agentic_rag_backend.api.schemas.places import FilePlace, file_place
 from agentic_rag_backend.domain.document import (
     MAX_QUESTIONS_PER_CHUNK,
@@ -27,6 +28,7 @@ from agentic_rag_backend.domain.document import (
 from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS
 from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion
 from agentic_rag_backend.ingestion.chunking.registry import options_of
+from agentic_rag_backend.knowledge.visible.entities import ChunkKnowledge
 from agentic_rag_backend.stores.catalogue.base import Submitted
 
 B = TypeVar("B", bound=Body)
@@ -354,11 +356,15 @@ class ChunkView(View):
 
 
 class ChunkInDocument(ChunkView):
-    """A chunk with its neighbours and the parent around it."""
+    """A chunk with its neighbours, the parent around it, and the knowledge that the graph has from it."""
 
     previous_id: str | None = Field(description="the chunk before it")
     next_id: str | None = Field(description="the chunk after it")
     parent: ParentView | None = Field(description="the parent that is read when the chunk is found")
+    entities: list[EntityView] = Field(description="the entities that it mentions, rarest first")
+    relationships: list[RelationshipView] = Field(
+        description="the relationships that it states, at most 100, by decreasing weight"
+    )
 
     @classmethod
     def at(
@@ -367,6 +373,7 @@ class ChunkInDocument(ChunkView):
         order: Sequence[str],
         parent: ParentPassage | None,
         questions: Sequence[SyntheticQuestion] = (),
+        known: ChunkKnowledge | None = None,
     ) -> ChunkInDocument:
         """Return the view of a chunk. ``order`` has the chunks of its document, in reading order."""
         place = visible.chunk.ordinal
@@ -375,4 +382,6 @@ class ChunkInDocument(ChunkView):
             previous_id=order[place - 1] if 0 < place <= len(order) else None,
             next_id=order[place + 1] if place + 1 < len(order) else None,
             parent=ParentView.of(parent),
+            entities=[EntityView.of(entity) for entity in known.entities] if known else [],
+            relationships=RelationshipView.every(known.relationships) if known else [],
         )

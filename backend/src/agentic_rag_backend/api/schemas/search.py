@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from pydantic import AliasChoices, ConfigDict, Field, field_validator
@@ -11,8 +10,9 @@ from pydantic import AliasChoices, ConfigDict, Field, field_validator
 from agentic_rag_backend.api.schemas.base import Body, Number, Switch, View, Whole
 from agentic_rag_backend.api.schemas.citations import CitationView, ClaimView
 from agentic_rag_backend.api.schemas.documents import Location, ParentView
-from agentic_rag_backend.domain.periods import period_of
-from agentic_rag_backend.domain.query import EntityRef, FactHit, GraphStep, Hit, Retrieval, ThemeHit, Trace
+from agentic_rag_backend.api.schemas.entities import EntityView
+from agentic_rag_backend.api.schemas.moments import AS_OF_DESCRIPTION, AsOf
+from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.retrieval.building import SearchRequest
 from agentic_rag_backend.retrieval.queries.defaults import RequestOverrides
 from agentic_rag_backend.retrieval.registry import DUAL_LEVEL
@@ -76,22 +76,9 @@ class SearchBody(Question):
         description="maximum results and maximum themes, 1 to 100; default: 5, or DUAL_LEVEL_LOW_LIMIT for dual-level searches",
     )
     filters: dict[str, Any] | None = Field(None, description="metadata filter; see docs/reference/filters.md")
-    as_of: datetime | None = Field(
-        None, description="only facts that were valid at this time; a year, month or day means its end; default zone: UTC"
-    )
+    as_of: AsOf = Field(None, description=AS_OF_DESCRIPTION)
     weights: Weights | None = None
     options: dict[str, Any] = Field(default_factory=dict, description="options of the strategy")
-
-    @field_validator("as_of", mode="before")
-    @classmethod
-    def _moment(cls, value: Any) -> datetime | None:
-        if value is None or isinstance(value, datetime):
-            return value
-        period = period_of(value) if isinstance(value, str) else None
-        if period is None:
-            raise ValueError("must be a year, a month, a day or a time in ISO 8601, such as 2019-05 or 2019-05-01T12:00:00Z")
-        begin, end = period
-        return begin if begin == end else end - timedelta(microseconds=1)
 
     def request(self) -> SearchRequest:
         """Return the search request of the body."""
@@ -169,17 +156,6 @@ class DualLevelBody(Question):
             preset=self.preset,
         )
         return SearchRequest(text=self.query, strategy=DUAL_LEVEL, overrides=overrides, timeout_ms=self.timeout_ms)
-
-
-class EntityView(View):
-    id: str
-    name: str
-    type: str
-
-    @classmethod
-    def of(cls, entity: EntityRef) -> EntityView:
-        """Return the view of an entity."""
-        return cls(id=entity.id, name=entity.name, type=entity.type)
 
 
 class StepView(View):

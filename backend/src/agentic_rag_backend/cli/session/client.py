@@ -192,10 +192,10 @@ class Client:
         finally:
             await response.aclose()
 
-    async def download(self, path: str) -> AsyncIterator[bytes]:
-        """Yield the body of a POST that returns a file, in blocks. The response may begin late."""
+    async def download(self, path: str, *, method: str = "POST", **parameters: Any) -> AsyncIterator[bytes]:
+        """Yield the body of a response that is a file, in blocks. The response may begin late."""
         try:
-            async with self._http.stream("POST", BASE_PATH + path, timeout=_UNHURRIED) as response:
+            async with self._http.stream(method, BASE_PATH + path, params=_given(parameters), timeout=_UNHURRIED) as response:
                 if not response.is_success:
                     raise _problem(response.status_code, await response.aread(), self.where)
                 async for block in response.aiter_raw():

@@ -14,8 +14,8 @@ from agentic_rag_backend.knowledge.tenant_graph.row_pool import Ints
 from agentic_rag_backend.knowledge.tenant_graph.visible_knowledge import EntityLabels, Knowledge, Namings
 
 NONE = -1
-_TEXT_BYTES = 40
-"""Per name, in addition to its text: pointers and the four numbers below."""
+_TEXT_BYTES = 48
+"""Per name, in addition to its text: pointers, the three numbers below, and copies of two of them."""
 _POSTING_BYTES = 250
 """Per normalised name: its text, its dictionary entry and the tuple of its entities."""
 _CHANGED_SHARE = 8
@@ -163,7 +163,15 @@ class EntityNames:
 
     def texts(self) -> EntityTexts:
         """Return an immutable snapshot of the entities' displayed names and types."""
-        return EntityTexts(self._entity_ids, self._texts, self._types, _copied(self._shown), _copied(self._type))
+        return EntityTexts(
+            ids=self._entity_ids,
+            names=self._texts,
+            types=self._types,
+            name_of=_copied(self._shown),
+            type_of=_copied(self._type),
+            entity_of=_copied(self._entity_of),
+            uses=_copied(self._uses),
+        )
 
     @property
     def worn(self) -> bool:

@@ -46,16 +46,31 @@ class Names(Mapping[str, tuple[int, ...]]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def matching(self, words: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Yield the names with a word that ``words`` begin at, with their entities. The cost is that of all names."""
+        wanted = f" {words}"
+        for name, entities in self._settled.items():
+            if wanted in f" {name}" and name not in self._changed:
+                yield name, entities
+        for name, entities in self._changed.items():
+            if wanted in f" {name}" and entities:
+                yield name, entities
+
 
 @dataclass(frozen=True, slots=True)
 class EntityTexts:
-    """Displayed names and types of entities, as text numbers by entity."""
+    """Displayed names and types of entities, as text numbers by entity.
+
+    ``entity_of`` is the entity of each name, and ``uses`` the number of visible documents that use the name for it.
+    """
 
     ids: Sequence[str]
     names: Sequence[str]
     types: Sequence[str]
     name_of: Ints
     type_of: Ints
+    entity_of: Ints
+    uses: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +136,14 @@ class TenantGraph:
         """Return an entity in the form used in answers."""
         texts = self.entity_texts
         return EntityRef(texts.ids[number], texts.names[texts.name_of[number]], texts.types[texts.type_of[number]])
+
+    def names_of(self, number: int) -> list[str]:
+        """Return the names that visible documents use for an entity: the displayed name, then the most used ones."""
+        texts = self.entity_texts
+        used = np.flatnonzero((texts.entity_of == number) & (texts.uses > 0)).tolist()
+        shown = texts.name_of[number]
+        used.sort(key=lambda name: (name != shown, -texts.uses[name], texts.names[name]))
+        return [texts.names[name] for name in used]
 
 
 def inverse_frequencies(chunks: int, document_frequency: Ints) -> Floats:

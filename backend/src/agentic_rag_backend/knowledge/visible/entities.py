@@ -1,47 +1,74 @@
-"""Entities as a tenant may see them now: names, neighbours, and the paths between them.
+"""Entities as a tenant may see them now: lists, one entity with its passages and facts, and its neighbourhood.
 
-Names and mentions come from the tenant's graph in memory, which holds visible knowledge only. Sentences are checked with the
-catalogue when they are read.
+Names and mentions come from the tenant's graph in memory, which holds visible knowledge only. Relationships come from the graph
+store, the heaviest first, and are checked with the catalogue when they are read. The cost does not grow with the number of an
+entity's relationships or chunks.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+import numpy as np
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.graph import GraphEdge
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import Tenant
-from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.visible.relationships import RelationshipReader, VisibleRelationship
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.knowledge.tenant_graph.name_search import NameMatch, entities_named, search_names
+from agentic_rag_backend.knowledge.tenant_graph.neighbours import first_chunks
+from agentic_rag_backend.knowledge.visible.facts import FactReader, VisibleFact, edge_of
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Page
+from agentic_rag_backend.stores.catalogue.pages import check_limit, decode_cursor, encode_cursor
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
-MAX_NEIGHBOURS = 100
-MAX_HOPS = 4
+MAX_SHOWN = 100
+"""Chunks, and relationships, of one entity."""
+_LIST = "entities"
+_OVERFETCH = 2
+"""Relationships that are read for each one that is shown. Hidden versions state some of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEntity:
+    """An entity of a list, with the number of visible chunks that mention it. ``match`` is None without a search."""
+
+    entity: EntityRef
+    mention_count: int
+    match: NameMatch | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleEntity:
-    """An entity with the ids of the visible chunks that mention it, sorted. There is at least one."""
+    """An entity with its names in visible documents, and its first chunks and heaviest relationships.
+
+    ``chunks`` begins with those about the entity. ``more_relationships`` if it has others than ``relationships``.
+    """
 
     entity: EntityRef
-    chunk_ids: tuple[str, ...]
+    names: tuple[str, ...]
+    mention_count: int
+    chunks: tuple[VisibleChunk, ...]
+    relationships: tuple[VisibleFact, ...]
+    more_relationships: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbour:
-    """An entity that shares visible chunks with another one, and the relationships between the two."""
+@dataclass(frozen=True, slots=True)
+class ChunkKnowledge:
+    """The entities that a chunk mentions, rarest first, and the relationships that it states, by decreasing weight."""
 
-    entity: EntityRef
-    shared_chunks: int
-    relationships: tuple[VisibleRelationship, ...]
+    entities: tuple[EntityRef, ...] = ()
+    relationships: tuple[VisibleFact, ...] = ()
 
 
 class EntityReader:
-    """Reads entities, their neighbours and paths within one tenant.
+    """Reads entities within one tenant.
 
     Args:
         graphs: the tenants' graphs in memory.
@@ -51,96 +78,139 @@ class EntityReader:
     def __init__(self, graphs: TenantGraphs, graph: KnowledgeStore, documents: DocumentCatalogue) -> None:
         self._graphs = graphs
         self._graph = graph
-        self._relationships = RelationshipReader(graph, documents)
+        self._documents = documents
+        self._facts = FactReader(graph, documents)
 
-    async def entity(self, tenant: Tenant, id: str) -> VisibleEntity:
-        """Return an entity.
+    async def page(
+        self, tenant: Tenant, *, name: str | None = None, type: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> Page[ListedEntity]:
+        """List entities by decreasing number of mentions.
+
+        Args:
+            name: only entities with a name or alias that has this text at the beginning of a word. Entities with exactly this
+                name come first, then those whose name begins with it.
+            type: only entities of this type, in any case.
+            limit: 1–1,000.
+
+        Raises:
+            InvalidRequest: the limit is outside its range, or the cursor is none of this list's.
+            StoreUnavailable: the graph store or the catalogue did not answer.
+        """
+        check_limit(limit)
+        after = None if cursor is None else _position(cursor)
+        graph = await self._graphs.graph(tenant)
+        # In a thread: a search compares every name of the tenant.
+        return await asyncio.to_thread(_page, graph, name, type, limit, after)
+
+    async def named(self, tenant: Tenant, name_or_id: str) -> list[EntityRef]:
+        """Return the entity of this id, or the entities of this name or alias, those with most mentions first."""
+        graph = await self._graphs.graph(tenant)
+        return [graph.entity(number) for number in named_entities(graph, name_or_id)]
+
+    async def entity(
+        self, tenant: Tenant, id: str, *, limit: int = 20, relations: Sequence[str] | None = None, as_of: datetime | None = None
+    ) -> VisibleEntity:
+        """Return an entity with at most ``limit`` (1–100) chunks and as many relationships.
+
+        Args:
+            relations: only relationships of these types.
+            as_of: only relationships that held at this time; None: now.
 
         Raises:
             NotFound: no visible chunk mentions an entity of this id.
             StoreUnavailable: the graph store or the catalogue did not answer.
         """
-        graph, number = await self._found(tenant, id)
-        chunks = sorted(graph.chunk_ids[chunk] for chunk in graph.links.of(number).tolist())
-        return VisibleEntity(entity=graph.entity(number), chunk_ids=tuple(chunks))
-
-    async def neighbours(self, tenant: Tenant, id: str, *, limit: int = 20) -> list[Neighbour]:
-        """Return the entities that share most visible chunks with this one, at most ``limit`` (1–100); of equals, by id.
-
-        Raises:
-            NotFound: as for `entity`.
-            StoreUnavailable: the graph store or the catalogue did not answer.
-        """
-        graph, number = await self._found(tenant, id)
-        shared = Counter(
-            other for chunk in graph.links.of(number).tolist() for other in graph.entities_of(chunk).tolist() if other != number
-        )
-        near = [(graph.entity(other), count) for other, count in shared.items()]
-        near.sort(key=lambda pair: (-pair[1], pair[0].id))
-        near = near[: min(limit, MAX_NEIGHBOURS)]
-        between = await self._between(tenant, id, [entity.id for entity, _ in near])
-        return [
-            Neighbour(entity=entity, shared_chunks=count, relationships=tuple(between.get(entity.id, ())))
-            for entity, count in near
-        ]
-
-    async def path(self, tenant: Tenant, source_id: str, target_id: str, *, max_hops: int = 2) -> list[EntityRef]:
-        """Return the entities on a shortest way from one entity to another, both included; empty if there is none.
-
-        Two entities are one hop apart if a visible chunk mentions both. Of equally short ways, the one with the smallest ids.
-
-        Args:
-            max_hops: 1–4.
-
-        Raises:
-            NotFound: as for `entity`.
-            StoreUnavailable: the graph store or the catalogue did not answer.
-        """
-        graph, source = await self._found(tenant, source_id)
-        target = graph.mentioned(target_id)
-        if target is None:
-            raise _no_entity(target_id)
-        came_from = {source: source}
-        reached = [source]
-        for _ in range(min(max_hops, MAX_HOPS)):
-            if target in came_from:
-                break
-            reached = _next_hop(graph, reached, came_from)
-        if target not in came_from:
-            return []
-        way = [target]
-        while way[-1] != source:
-            way.append(came_from[way[-1]])
-        return [graph.entity(number) for number in reversed(way)]
-
-    async def _found(self, tenant: Tenant, id: str) -> tuple[TenantGraph, int]:
         graph = await self._graphs.graph(tenant)
         number = graph.mentioned(id)
         if number is None:
-            raise _no_entity(id)
-        return graph, number
+            raise no_entity(id)
+        limit = min(limit, MAX_SHOWN)
+        chunk_ids = first_chunks(graph, number, limit=limit)
+        asked = limit * _OVERFETCH
+        passages, edges = await asyncio.gather(
+            self._documents.hydrate(tenant.id, chunk_ids),
+            self._graph.edges_at(tenant.id, [id], limit=asked, relations=relations),
+        )
+        found = edges.get(id, [])
+        facts = await self._facts.read(tenant.id, graph, found, moment=as_of or datetime.now(UTC))
+        ordered = sorted(facts.values(), key=lambda fact: (-fact.weight, fact.id))
+        return VisibleEntity(
+            entity=graph.entity(number),
+            names=tuple(graph.names_of(number)),
+            mention_count=int(graph.document_frequency[number]),
+            chunks=tuple(passages[chunk] for chunk in chunk_ids if chunk in passages),
+            relationships=tuple(ordered[:limit]),
+            more_relationships=len(ordered) > limit or len(found) == asked,
+        )
 
-    async def _between(self, tenant: Tenant, id: str, others: Sequence[str]) -> dict[str, list[VisibleRelationship]]:
-        """Return the relationships between an entity and others, by the other's id."""
-        known = await self._graph.relationships_of(tenant.id, [id, *others])
-        wanted = sorted(each.id for each in known if id in (each.source_id, each.target_id))
-        between: dict[str, list[VisibleRelationship]] = {}
-        for each in (await self._relationships.read(tenant.id, wanted)).values():
-            ends = (each.relationship.source_id, each.relationship.target_id)
-            between.setdefault(ends[1] if ends[0] == id else ends[0], []).append(each)
-        return between
+    async def of_chunk(self, tenant: Tenant, passage: VisibleChunk) -> ChunkKnowledge:
+        """Return the entities that a visible chunk mentions, and at most 100 relationships that it states.
+
+        Raises:
+            StoreUnavailable: the graph store or the catalogue did not answer.
+        """
+        graph = await self._graphs.graph(tenant)
+        chunk = graph.chunk_index.get(passage.chunk.id)
+        if chunk is None:
+            return ChunkKnowledge()
+        numbers = graph.entities_of(chunk)
+        order = np.lexsort((graph.entity_keys[numbers], graph.document_frequency[numbers]))
+        entities = [graph.entity(number) for number in numbers[order].tolist()]
+        # Both ends of a relationship are entities of the chunk that states it.
+        related = await self._graph.relationships_of(tenant.id, [entity.id for entity in entities])
+        edges: list[GraphEdge] = [
+            edge_of(each)
+            for each in related
+            if any(support.chunk_id == passage.chunk.id and support.version == passage.chunk.version for support in each.supports)
+        ]
+        facts = await self._facts.read(tenant.id, graph, edges[:MAX_SHOWN], moment=datetime.now(UTC))
+        return ChunkKnowledge(tuple(entities), tuple(sorted(facts.values(), key=lambda fact: (-fact.weight, fact.id))))
 
 
-def _next_hop(graph: TenantGraph, reached: Sequence[int], came_from: dict[int, int]) -> list[int]:
-    """Return the entities one hop further, ordered by id, and note where each was reached from."""
-    further: list[int] = []
-    for number in reached:
-        chunks = graph.links.of(number).tolist()
-        for other in sorted({other for chunk in chunks for other in graph.entities_of(chunk).tolist()} - came_from.keys()):
-            came_from[other] = number
-            further.append(other)
-    return sorted(further, key=lambda number: graph.entity(number).id)
+def named_entities(graph: TenantGraph, name_or_id: str) -> list[int]:
+    """Return the entity of this id, or the entities of this name or alias, those with most mentions first."""
+    number = graph.mentioned(name_or_id)
+    if number is not None:
+        return [number]
+    return sorted(entities_named(graph, name_or_id), key=lambda each: (-graph.document_frequency[each], graph.entity(each).id))
 
 
-def _no_entity(id: str) -> NotFound:
-    return NotFound(f"there is no entity {id[:64]!r}")
+def no_entity(name_or_id: str) -> NotFound:
+    """Return the error for an entity that does not exist or that the tenant may not see."""
+    return NotFound(f"there is no entity {name_or_id[:64]!r}")
+
+
+def _position(cursor: str) -> tuple[int, int, int]:
+    match, mentions, key = decode_cursor(_LIST, cursor, int, int, int)
+    return match, mentions, key
+
+
+def _page(
+    graph: TenantGraph, name: str | None, type: str | None, limit: int, after: tuple[int, int, int] | None
+) -> Page[ListedEntity]:
+    """Return the entities after a position, which is match, number of mentions, and key."""
+    matches = {} if name is None else search_names(graph, name)
+    numbers = np.flatnonzero(graph.document_frequency > 0) if name is None else np.fromiter(matches, dtype=np.int64)
+    if type is not None:
+        texts = graph.entity_texts
+        wanted = [place for place, text in enumerate(texts.types) if text.casefold() == type.strip().casefold()]
+        numbers = numbers[np.isin(texts.type_of[numbers], wanted)]
+    ranks = np.fromiter((matches.get(each, NameMatch.WHOLE) for each in numbers.tolist()), dtype=np.int64, count=len(numbers))
+    mentions, keys = graph.document_frequency[numbers], graph.entity_keys[numbers]
+    if after is not None:
+        rank, count, key = after
+        if not 0 <= key < 2**64:
+            raise InvalidRequest("the cursor does not come from this list")
+        behind = (ranks == rank) & ((mentions < count) | ((mentions == count) & (keys > np.uint64(key))))
+        kept = (ranks > rank) | behind
+        numbers, ranks, mentions, keys = numbers[kept], ranks[kept], mentions[kept], keys[kept]
+    order = np.lexsort((keys, -mentions, ranks))
+    page = order[:limit]
+    items = tuple(
+        ListedEntity(graph.entity(number), int(graph.document_frequency[number]), matches.get(number))
+        for number in numbers[page].tolist()
+    )
+    if len(order) <= limit:
+        return Page(items)
+    last = page[-1]
+    return Page(items, encode_cursor(_LIST, (int(ranks[last]), int(mentions[last]), int(keys[last]))))

@@ -14,7 +14,11 @@ from agentic_rag_backend.api.responses.attachments import content_disposition, c
 from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
 from agentic_rag_backend.api.schemas.documents import ChunkInDocument, ChunkView, DocumentView
-from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.container import Container
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.tenant import Tenant
+from agentic_rag_backend.errors import NotFound, StoreUnavailable
+from agentic_rag_backend.knowledge.visible.entities import ChunkKnowledge
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
 
@@ -65,7 +69,10 @@ async def list_chunks(
 
 @router.get("/chunks/{chunk_id}", response_model=Envelope[ChunkInDocument], summary="Get a chunk")
 async def get_chunk(request: Request, services: Services, caller: Reader, chunk_id: str) -> dict[str, Any]:
-    """Return a chunk of a visible version, with its neighbours and the parent around it."""
+    """Return a chunk of a visible version, with its neighbours, the parent around it, its entities and relationships.
+
+    If the graph store does not respond, entities and relationships are left out, and `meta.warnings` says so.
+    """
     documents, tenant = services.catalogue.documents, caller.tenant.id
     found = await documents.hydrate(tenant, [chunk_id])
     if chunk_id not in found:
@@ -75,7 +82,17 @@ async def get_chunk(request: Request, services: Services, caller: Reader, chunk_
     parents = await documents.parents(tenant, [chunk_id]) if visible.chunk.parent_id is not None else {}
     asked = await services.catalogue.questions.of_chunks(tenant, [chunk_id])
     parent = parents.get(visible.chunk.parent_id or "")
-    return enveloped(request, ChunkInDocument.at(visible, order, parent, asked.get(chunk_id, ())))
+    known, warnings = await _knowledge(services, caller.tenant, visible)
+    view = ChunkInDocument.at(visible, order, parent, asked.get(chunk_id, ()), known)
+    return enveloped(request, view, warnings=warnings)
+
+
+async def _knowledge(services: Container, tenant: Tenant, visible: VisibleChunk) -> tuple[ChunkKnowledge, list[str]]:
+    """Return what the graph has from a chunk, or a warning: the text can be read without the graph."""
+    try:
+        return await services.entities.of_chunk(tenant, visible), []
+    except StoreUnavailable as error:
+        return ChunkKnowledge(), [f"entities and relationships are left out: {error.code}"]
 
 
 @router.get(

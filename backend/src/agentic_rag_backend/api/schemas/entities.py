@@ -1,0 +1,169 @@
+"""Entities and the relationships between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from agentic_rag_backend.api.schemas.base import View
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.query import EntityRef
+from agentic_rag_backend.knowledge.visible.entities import ListedEntity, VisibleEntity
+from agentic_rag_backend.knowledge.visible.facts import VisibleFact
+
+
+class EntityView(View):
+    id: str
+    name: str
+    type: str
+
+    @classmethod
+    def of(cls, entity: EntityRef) -> EntityView:
+        """Return the view of an entity."""
+        return cls(id=entity.id, name=entity.name, type=entity.type)
+
+
+class EntityItem(EntityView):
+    """An entity of a list."""
+
+    mention_count: int = Field(description="number of visible chunks that mention it")
+    match: Literal["whole", "beginning", "word"] | None = Field(
+        None, description="what of a name the search matches: the whole name, its beginning, or a later word; null: no search"
+    )
+
+    @classmethod
+    def at(cls, listed: ListedEntity) -> EntityItem:
+        """Return the view of an entity of a list."""
+        entity = listed.entity
+        match: Literal["whole", "beginning", "word"] | None = None
+        if listed.match is not None:
+            match = ("whole", "beginning", "word")[listed.match]
+        return cls(id=entity.id, name=entity.name, type=entity.type, mention_count=listed.mention_count, match=match)
+
+
+class StatementView(View):
+    """A passage that states a relationship."""
+
+    chunk_id: str
+    document_id: str
+    fact: str = Field(description="the sentence")
+
+
+class RelationshipView(View):
+    """A relationship, with the passages that state it."""
+
+    id: str
+    source: EntityView
+    relation: str
+    target: EntityView
+    fact: str = Field(description="the sentence of the first passage")
+    chunk_id: str = Field(description="the first passage")
+    document_id: str
+    weight: float = Field(description="confidence, added up over the sentences of a document; the largest of its documents")
+    valid_at: datetime | None = Field(description="when it begins to hold; null: unknown")
+    invalid_at: datetime | None = Field(description="when it ceases to hold; null: it holds, or the end is unknown")
+    passages: list[StatementView] = Field(description="visible passages that state it, at most 20, the weightiest first")
+
+    @classmethod
+    def of(cls, fact: VisibleFact) -> RelationshipView:
+        """Return the view of a relationship."""
+        passages = [
+            StatementView(chunk_id=each.support.chunk_id, document_id=each.support.document_id, fact=each.fact)
+            for each in fact.passages
+        ]
+        return cls(
+            id=fact.id,
+            source=EntityView.of(fact.source),
+            relation=fact.relation,
+            target=EntityView.of(fact.target),
+            fact=fact.fact,
+            chunk_id=passages[0].chunk_id,
+            document_id=passages[0].document_id,
+            weight=fact.weight,
+            valid_at=fact.valid_at,
+            invalid_at=fact.invalid_at,
+            passages=passages,
+        )
+
+    @classmethod
+    def every(cls, facts: Iterable[VisibleFact]) -> list[RelationshipView]:
+        """Return the view of each relationship."""
+        return [cls.of(fact) for fact in facts]
+
+
+class EntityRelationshipView(RelationshipView):
+    """A relationship of one entity."""
+
+    direction: Literal["out", "in"] = Field(description="`out`: it begins at the entity; `in`: it ends there")
+    other: EntityView = Field(description="the entity at the other end")
+
+    @classmethod
+    def at(cls, fact: VisibleFact, entity_id: str) -> EntityRelationshipView:
+        """Return the view of a relationship of an entity."""
+        out = fact.source.id == entity_id
+        return cls(
+            **RelationshipView.of(fact).model_dump(),
+            direction="out" if out else "in",
+            other=EntityView.of(fact.target if out else fact.source),
+        )
+
+
+class MentionView(View):
+    """A chunk that mentions an entity."""
+
+    id: str
+    document_id: str
+    title: str = Field(description="the document's title")
+    path: list[str] = Field(description="headings above the chunk, outermost first")
+
+
+class MentioningDocument(View):
+    """A document whose chunks mention an entity."""
+
+    id: str
+    title: str
+    chunk_count: int = Field(description="number of its chunks among `chunks`")
+
+
+class EntityDetail(EntityView):
+    """An entity with its names, chunks and relationships, of visible documents only."""
+
+    names: list[str] = Field(description="the names that visible documents use, the displayed one first, then by frequency")
+    mention_count: int = Field(description="number of visible chunks that mention it")
+    documents: list[MentioningDocument] = Field(description="the documents of `chunks`")
+    chunks: list[MentionView] = Field(description="chunks that mention it, those about it first, at most `limit`")
+    relationships: list[EntityRelationshipView] = Field(description="by decreasing weight, at most `limit`")
+    more_relationships: bool = Field(description="whether it has other relationships")
+
+    @classmethod
+    def at(cls, found: VisibleEntity) -> EntityDetail:
+        """Return the view of an entity."""
+        return cls(
+            **EntityView.of(found.entity).model_dump(),
+            names=list(found.names),
+            mention_count=found.mention_count,
+            documents=_documents(found.chunks),
+            chunks=[
+                MentionView(
+                    id=each.chunk.id,
+                    document_id=each.chunk.document_id,
+                    title=each.document_title,
+                    path=list(each.chunk.location.headings),
+                )
+                for each in found.chunks
+            ],
+            relationships=[EntityRelationshipView.at(fact, found.entity.id) for fact in found.relationships],
+            more_relationships=found.more_relationships,
+        )
+
+
+def _documents(chunks: Iterable[VisibleChunk]) -> list[MentioningDocument]:
+    documents: dict[str, MentioningDocument] = {}
+    for each in chunks:
+        id = each.chunk.document_id
+        held = documents.setdefault(id, MentioningDocument(id=id, title=each.document_title, chunk_count=0))
+        held.chunk_count += 1
+    return list(documents.values())

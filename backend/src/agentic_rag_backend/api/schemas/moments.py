@@ -1,0 +1,26 @@
+"""The time at which facts must hold, in bodies and in query strings."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from agentic_rag_backend.domain.periods import period_of
+
+AS_OF_DESCRIPTION = "only facts that were valid at this time; a year, month or day means its end; default zone: UTC"
+
+
+def _moment(value: Any) -> datetime | None:
+    if value is None or isinstance(value, datetime):
+        return value
+    period = period_of(value) if isinstance(value, str) else None
+    if period is None:
+        raise ValueError("must be a year, a month, a day or a time in ISO 8601, such as 2019-05 or 2019-05-01T12:00:00Z")
+    begin, end = period
+    return begin if begin == end else end - timedelta(microseconds=1)
+
+
+AsOf = Annotated[datetime | None, BeforeValidator(_moment)]
+"""A time, or a period that stands for its end."""

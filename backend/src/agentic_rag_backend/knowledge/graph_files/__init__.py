@@ -1,0 +1,1 @@
+"""A tenant's visible graph as a file for other programs."""

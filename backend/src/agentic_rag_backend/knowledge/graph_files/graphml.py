@@ -1,0 +1,92 @@
+"""GraphML 1.0, as Gephi, yEd, Cytoscape and NetworkX read it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from xml.sax.saxutils import escape, quoteattr
+
+from agentic_rag_backend.knowledge.graph_files.base import ExportedEntity
+from agentic_rag_backend.knowledge.visible.facts import VisibleFact
+
+MEDIA_TYPE = "application/graphml+xml"
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 has no form for, such as most control characters and unpaired surrogates."""
+_NODE: Mapping[str, str] = {"name": "string", "type": "string", "mention_count": "int"}
+_EDGE: Mapping[str, str] = {
+    "relation": "string",
+    "fact": "string",
+    "weight": "double",
+    "valid_at": "string",
+    "invalid_at": "string",
+    "chunk_ids": "string",
+    "document_ids": "string",
+}
+"""Attributes and their types. Several ids are separated by spaces."""
+_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+
+
+class GraphmlWriter:
+    """`GraphWriter` of GraphML. A relationship is a directed edge whose id is the relationship's."""
+
+    media_type = MEDIA_TYPE
+
+    def begin(self) -> str:
+        """Return the declarations."""
+        keys = [
+            f'  <key id="{name}" for="{of}" attr.name="{name}" attr.type="{kind}"/>\n'
+            for of, attributes in (("node", _NODE), ("edge", _EDGE))
+            for name, kind in attributes.items()
+        ]
+        return f'{_HEAD}{"".join(keys)}  <graph edgedefault="directed">\n'
+
+    def entities(self, entities: Sequence[ExportedEntity]) -> str:
+        """Return one node for each entity."""
+        return "".join(
+            f"    <node id={_quoted(each.entity.id)}>"
+            + _data([("name", each.entity.name), ("type", each.entity.type), ("mention_count", each.mention_count)])
+            + "</node>\n"
+            for each in entities
+        )
+
+    def between(self) -> str:
+        """Return nothing: nodes and edges follow one another."""
+        return ""
+
+    def facts(self, facts: Sequence[VisibleFact]) -> str:
+        """Return one edge for each relationship."""
+        return "".join(
+            f"    <edge id={_quoted(fact.id)} source={_quoted(fact.source.id)} target={_quoted(fact.target.id)}>"
+            + _data((name, value) for name, value in _attributes(fact).items() if value is not None)
+            + "</edge>\n"
+            for fact in facts
+        )
+
+    def end(self) -> str:
+        """Return the end tags."""
+        return "  </graph>\n</graphml>\n"
+
+
+def _attributes(fact: VisibleFact) -> Mapping[str, object]:
+    return {
+        "relation": fact.relation,
+        "fact": fact.fact,
+        "weight": fact.weight,
+        "valid_at": fact.valid_at.isoformat() if fact.valid_at else None,
+        "invalid_at": fact.invalid_at.isoformat() if fact.invalid_at else None,
+        "chunk_ids": " ".join(dict.fromkeys(each.support.chunk_id for each in fact.passages)),
+        "document_ids": " ".join(dict.fromkeys(each.support.document_id for each in fact.passages)),
+    }
+
+
+def _data(values: Iterable[tuple[str, object]]) -> str:
+    return "".join(f'<data key="{name}">{escape(_allowed(value), {chr(13): "&#13;"})}</data>' for name, value in values)
+
+
+def _quoted(value: str) -> str:
+    return quoteattr(_allowed(value))
+
+
+def _allowed(value: object) -> str:
+    """Return a value as text that XML can carry: other characters become U+FFFD."""
+    return _FORBIDDEN.sub("\ufffd", str(value))

@@ -1,0 +1,1 @@
+"""Paths between entities over several relationships."""

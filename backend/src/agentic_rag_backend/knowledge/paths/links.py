@@ -1,0 +1,112 @@
+"""Connections of entities, for the search of paths and neighbourhoods: relationships and, on request, shared mentions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from agentic_rag_backend.domain.graph import Direction, GraphEdge
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.neighbours import shared_count, sharing_chunks
+from agentic_rag_backend.stores.graph.base import KnowledgeStore
+
+MENTION_WEIGHT = 0.1
+"""Weight of a shared mention for each shared chunk: less than a relationship's."""
+MAX_MENTION_WEIGHT = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A connection of two entities: their relationships, heaviest first, and the number of chunks that mention both, if read."""
+
+    edges: tuple[GraphEdge, ...] = ()
+    shared: int = 0
+
+    @property
+    def weight(self) -> float:
+        """The weight of the heaviest relationship; without one, that of the shared mentions."""
+        return max((edge.weight for edge in self.edges), default=mention_weight(self.shared))
+
+
+def mention_weight(shared: int) -> float:
+    """Return the weight of a shared mention."""
+    return min(MENTION_WEIGHT * shared, MAX_MENTION_WEIGHT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkOptions:
+    """Which connections are read. ``mentions``: shared mentions, too."""
+
+    relations: tuple[str, ...] | None = None
+    min_weight: float = 0.0
+    mentions: bool = False
+
+
+@dataclass(slots=True)
+class Links:
+    """The connections of one tenant's entities that a search has read, by ids. Hidden entities have none.
+
+    ``hubs`` are entities with more connections than were read.
+    """
+
+    tenant: TenantId
+    store: KnowledgeStore
+    graph: TenantGraph
+    options: LinkOptions
+    hubs: set[str] = field(default_factory=set)
+    _known: dict[tuple[str, Direction], dict[str, Link]] = field(default_factory=dict)
+
+    async def read(self, ids: Sequence[str], direction: Direction, *, limit: int) -> None:
+        """Read the ``limit`` strongest connections of entities, unless they were read before."""
+        unread = [id for id in ids if (id, direction) not in self._known]
+        if not unread:
+            return
+        relations = self.options.relations
+        edges = await self.store.edges_at(self.tenant, unread, limit=limit, direction=direction, relations=relations)
+        for id in unread:
+            found = edges.get(id, [])
+            self._note(id, len(found), limit)
+            self._known[id, direction] = self._related(id, found)
+        if self.options.mentions:
+            # In a thread: the chunks of a hub take milliseconds.
+            await asyncio.to_thread(self._add_shared, unread, direction, limit)
+
+    def of(self, id: str, direction: Direction) -> Mapping[str, Link]:
+        """Return the connections of an entity that were read, by the other entity."""
+        return self._known.get((id, direction), {})
+
+    def connect(self, one: str, other: str) -> None:
+        """Add the shared mentions of two entities, which the strongest connections of a hub may lack."""
+        numbers = self.graph.mentioned(one), self.graph.mentioned(other)
+        if not self.options.mentions or one == other or numbers[0] is None or numbers[1] is None:
+            return
+        if shared := shared_count(self.graph, numbers[0], numbers[1]):
+            self._share(one, "any", other, shared)
+            self._share(other, "any", one, shared)
+
+    def _note(self, id: str, read: int, limit: int) -> None:
+        if read >= limit:
+            self.hubs.add(id)
+
+    def _related(self, id: str, edges: Sequence[GraphEdge]) -> dict[str, Link]:
+        related: dict[str, list[GraphEdge]] = {}
+        for edge in edges:
+            other = edge.target_id if edge.source_id == id else edge.source_id
+            if other != id and edge.weight >= self.options.min_weight and self.graph.mentioned(other) is not None:
+                related.setdefault(other, []).append(edge)
+        return {other: Link(tuple(held)) for other, held in related.items()}
+
+    def _add_shared(self, ids: Sequence[str], direction: Direction, limit: int) -> None:
+        for id in ids:
+            number = self.graph.mentioned(id)
+            sharing = sharing_chunks(self.graph, number, limit=limit) if number is not None else {}
+            self._note(id, len(sharing), limit)
+            for other, shared in sharing.items():
+                self._share(id, direction, self.graph.entity(other).id, shared)
+
+    def _share(self, id: str, direction: Direction, other: str, shared: int) -> None:
+        links = self._known.setdefault((id, direction), {})
+        if mention_weight(shared) >= self.options.min_weight or other in links:
+            links[other] = replace(links.get(other, Link()), shared=shared)

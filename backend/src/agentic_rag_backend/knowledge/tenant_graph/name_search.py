@@ -1,0 +1,37 @@
+"""Finds entities by their names in visible documents, for lists and for requests that name an entity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+from agentic_rag_backend.domain.graph import normalise_name
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+
+
+class NameMatch(IntEnum):
+    """How a name matches a search, best first."""
+
+    WHOLE = 0
+    BEGINNING = 1
+    WORD = 2
+    """A later word of the name begins like the search, such as "voss" in "Mira Voss"."""
+
+
+def entities_named(graph: TenantGraph, name: str) -> tuple[int, ...]:
+    """Return the entities that have exactly this name or alias, in the form of `normalise_name`."""
+    return graph.names.get(normalise_name(name), ())
+
+
+def search_names(graph: TenantGraph, text: str) -> Mapping[int, NameMatch]:
+    """Return the entities with a name that contains ``text`` from the beginning of a word, with their best match.
+
+    Names and ``text`` are compared in the form of `normalise_name`. Text without letters or digits matches nothing.
+    """
+    wanted = normalise_name(text)
+    found: dict[int, NameMatch] = {}
+    for name, entities in graph.names.matching(wanted) if wanted else ():
+        match = NameMatch.WHOLE if name == wanted else NameMatch.BEGINNING if name.startswith(wanted) else NameMatch.WORD
+        for entity in entities:
+            found[entity] = min(match, found.get(entity, match))
+    return found

@@ -1,0 +1,48 @@
+"""Entities that share chunks with an entity, bounded at hubs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.row_pool import Ints
+
+READ_CHUNKS = 300
+"""Chunks of a hub whose entities are read. The keys of the chunks select them, so the choice is always the same."""
+
+
+def sharing_chunks(graph: TenantGraph, number: int, *, limit: int) -> Mapping[int, int]:
+    """Return the entities that share most chunks with an entity, with the number of shared chunks, at most ``limit``.
+
+    Of equal ones, rarer entities come first. Of entities with many chunks, `READ_CHUNKS` are read.
+    """
+    _, entities, _ = graph.mentions.gather(_selected(graph, graph.links.of(number)))
+    others, shared = np.unique(entities[entities != number], return_counts=True)
+    order = np.lexsort((graph.entity_keys[others], graph.document_frequency[others], -shared))[:limit]
+    return dict(zip(others[order].tolist(), shared[order].tolist(), strict=True))
+
+
+def shared_count(graph: TenantGraph, one: int, other: int) -> int:
+    """Return the number of chunks that mention both entities."""
+    return len(np.intersect1d(graph.links.of(one), graph.links.of(other)))
+
+
+def shared_chunk(graph: TenantGraph, one: int, other: int) -> str | None:
+    """Return the id of a chunk that mentions both entities, None without any. The key of the chunk selects it."""
+    common = np.intersect1d(graph.links.of(one), graph.links.of(other))
+    return None if not len(common) else graph.chunk_ids[int(common[np.argmin(graph.chunk_keys[common])])]
+
+
+def first_chunks(graph: TenantGraph, number: int, *, limit: int) -> list[str]:
+    """Return the ids of chunks that mention an entity, those about it first, at most ``limit``."""
+    _, chunks, weights = graph.links.gather(np.array([number]))
+    order = np.lexsort((graph.chunk_keys[chunks], -weights))[:limit]
+    return [graph.chunk_ids[chunk] for chunk in chunks[order].tolist()]
+
+
+def _selected(graph: TenantGraph, chunks: Ints) -> Ints:
+    if len(chunks) <= READ_CHUNKS:
+        return chunks
+    return np.asarray(chunks[np.argpartition(graph.chunk_keys[chunks], READ_CHUNKS)[:READ_CHUNKS]])
