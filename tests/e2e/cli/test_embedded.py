@@ -13,6 +13,7 @@ from agentic_rag_backend import open_embedded
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.errors import InvalidRequest, NotFound, StoreLocked, UnreadableDocument
 from agentic_rag_backend.ingestion.service import CHECKED_BYTES
+from agentic_rag_backend.library import Embedded
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "embedded.py"
 BANK = "# Kettle Bank\n\nThe Kettle Bank was founded by Agnes Thorley in 1987.\n"
@@ -61,16 +62,7 @@ async def test_documents_in_answers_out_as_domain_values(tmp_path: Path) -> None
         (citation,) = [each for each in answer.citations if each.document_id == first.id][:1]
         assert BANK[citation.start_char : citation.end_char] == citation.quote
 
-        (thorley,) = await rag.entities("agnes thorley")
-        found = await rag.paths(thorley.entity.id, "Kettle Bank")
-        assert "founded by Agnes Thorley" in found.paths[0].steps[0].fact.fact
-        shown = await rag.entity(thorley.entity.id)
-        near = await rag.neighbourhood(thorley.entity.id, hops=2)
-        assert {fact.id for fact in shown.relationships} <= {edge.fact.id for edge in near.edges if edge.fact}
-        assert "Agnes Thorley" in "".join([part async for part in rag.export_graph("json")])
-        with pytest.raises(InvalidRequest, match="max_hops must be 1 to 4; got 5"):
-            await rag.paths("Kettle Bank", "Agnes Thorley", max_hops=5)
-
+        await _reads_the_graph(rag)
         with pytest.raises(InvalidRequest, match="limit"):
             await rag.search("q", limit=0)
         with pytest.raises(InvalidRequest, match="unknown strategy 'nope'"):
@@ -88,6 +80,20 @@ async def test_documents_in_answers_out_as_domain_values(tmp_path: Path) -> None
         with pytest.raises(StoreLocked):
             async with open_embedded(tmp_path / "data"):
                 pass
+
+
+async def _reads_the_graph(rag: Embedded) -> None:
+    (thorley,) = await rag.entities("agnes thorley")
+    found = await rag.paths(thorley.entity.id, "Kettle Bank")
+    (step,) = found.paths[0].steps
+    assert step.fact is not None
+    assert "founded by Agnes Thorley" in step.fact.fact
+    shown = await rag.entity(thorley.entity.id)
+    near = await rag.neighbourhood(thorley.entity.id, hops=2)
+    assert {fact.id for fact in shown.relationships} <= {edge.fact.id for edge in near.edges if edge.fact}
+    assert "Agnes Thorley" in "".join([part async for part in rag.export_graph("json")])
+    with pytest.raises(InvalidRequest, match="max_hops must be 1 to 4; got 5"):
+        await rag.paths("Kettle Bank", "Agnes Thorley", max_hops=5)
 
 
 async def test_a_tenant_that_does_not_exist_is_not_made(tmp_path: Path) -> None:
