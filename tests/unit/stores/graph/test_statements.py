@@ -37,6 +37,18 @@ def test_no_statement_walks_a_table(connection: sqlite3.Connection, name: str) -
     connection.close()
 
 
+def test_only_statements_about_the_whole_tenant_read_all_of_its_rows(connection: sqlite3.Connection) -> None:
+    whole = set()
+    for name, statement in SQL.items():
+        values = dict.fromkeys(re.findall(r":(\w+)", statement), 1)
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+        if any(step.endswith("(tenant=?)") for step in plan) and not name.startswith("delete_tenant_"):
+            whole.add(name)
+    # Of revisions, a tenant has one row.
+    assert whole == {"counts", "generations", "revision", "change_revision"}
+    connection.close()
+
+
 @pytest.mark.parametrize(
     "name", ["touched_relationships", "touched_entities", "relationship_ids_of_documents", "mentions_of_document_page"]
 )
