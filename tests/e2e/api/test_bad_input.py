@@ -296,6 +296,19 @@ OTHERS = [
     Bad(id="features text", method="PATCH", path="/features", json={DUAL_LEVEL: "on"}, says=(DUAL_LEVEL,)),
     Bad(id="features number", method="PATCH", path="/features", json={DUAL_LEVEL: 1}, says=(DUAL_LEVEL,)),
     Bad(id="features nothing", method="PATCH", path="/features", json={}, says=("flag",)),
+    *(
+        Bad(id=f"ontology {id}", method="PUT", path="/ontology", json=body, says=says)
+        for id, body, says in (
+            ("nothing", {}, ("entity_types",)),
+            ("no types", {"entity_types": []}, ("1 to 50", "got 0")),
+            ("many types", {"entity_types": [{"name": f"t{number}"} for number in range(51)]}, ("1 to 50", "got 51")),
+            ("name", {"entity_types": [{"name": "Big Ship"}]}, ("'Big Ship'", "lower-case")),
+            ("twice", {"entity_types": [{"name": "ship"}, {"name": "ship"}]}, ("'ship'", "twice")),
+            ("end", {"entity_types": [{"name": "ship"}], "relation_types": [{"name": "owns", "sources": ["pier"]}]}, ("'pier'",)),
+            ("description", {"entity_types": [{"name": "ship", "description": "x" * 201}]}, ("200", "201")),
+            ("field", {"entity_types": [{"name": "ship", "colour": "red"}]}, ("colour",)),
+        )
+    ),
     Bad(id="rebuild mode", path="/admin/communities/rebuild", json={"mode": "wild"}, says=("mode", "full")),
     Bad(id="rebuild levels", path="/admin/communities/rebuild", json={"levels": 0}, says=("levels", "1")),
     Bad(id="rebuild resolution", path="/admin/communities/rebuild", json={"resolution": 0}, says=("resolution", "0")),

@@ -151,6 +151,8 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "GET /status": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
     "GET /features": NO_ID,
     "PATCH /features": NO_ID,
+    "GET /ontology": NO_ID,
+    "PUT /ontology": NO_ID,
     "GET /strategies": NO_ID,
     "GET /tenants/me": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
     "POST /tenants": (Case("name", "name", {"name": "{id}"}, status=403),),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import pytest_asyncio
-from moved_tenants import FLAGS, Opens, report
+from moved_tenants import FLAGS, ONTOLOGY, Opens, report
 
 from agentic_rag_backend.container import adapters
 from agentic_rag_backend.domain.document import ChunkingOptions
@@ -64,6 +64,7 @@ async def test_under_its_own_id_everything_is_the_same_and_nothing_is_computed(
         again = await target.rebuilt(tenant, "incremental")
         assert (again.result or {})["summaries_written"] == 0
         assert await target.container.catalogue.tenants.flags(tenant) == FLAGS
+        assert await target.container.catalogue.tenants.ontology(tenant) == ONTOLOGY
 
 
 async def test_under_another_id_every_id_is_another_and_nothing_is_paid_again(

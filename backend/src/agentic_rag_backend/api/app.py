@@ -27,6 +27,7 @@ from agentic_rag_backend.api.routers import (
     health,
     jobs,
     metrics,
+    ontology,
     raptor,
     search,
     status,
@@ -36,6 +37,22 @@ from agentic_rag_backend.api.routers import (
 from agentic_rag_backend.container import Container
 
 BASE_PATH = "/api/v1"
+_ROUTERS = (
+    documents,
+    chunking,
+    jobs,
+    search,
+    answers,
+    graph,
+    communities,
+    raptor,
+    admin,
+    status,
+    ontology,
+    tenants,
+    transfer,
+)
+"""Modules of the versioned routes, in the order of the documentation."""
 
 
 def create_app(container: Container) -> FastAPI:
@@ -60,7 +77,7 @@ def create_app(container: Container) -> FastAPI:
         app.add_middleware(CORSMiddleware, **_browser_access(container.settings.allowed_origins))
     install_error_handlers(app)
     versioned = APIRouter(prefix=BASE_PATH, dependencies=[Depends(refuse_unknown_parameters)])
-    for router in (documents, chunking, jobs, search, answers, graph, communities, raptor, admin, status, tenants, transfer):
+    for router in _ROUTERS:
         versioned.include_router(router.router)
     app.include_router(versioned)
     app.include_router(health.router)
@@ -74,7 +91,7 @@ def _browser_access(origins: Sequence[str]) -> dict[str, Any]:
     """Return the CORS options for pages of ``origins``. Cookies are not allowed, because the key is sent in a header."""
     return {
         "allow_origins": list(origins),
-        "allow_methods": ["GET", "POST", "PATCH", "DELETE"],
+        "allow_methods": ["GET", "POST", "PUT", "PATCH", "DELETE"],
         "allow_headers": [
             "Authorization",
             "X-API-Key",

@@ -6,6 +6,7 @@ from typing import Literal
 
 from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions
 from agentic_rag_backend.domain.document import QuestionOptions
+from agentic_rag_backend.domain.ontology import EntityType, Ontology
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswerOptions
@@ -223,7 +224,7 @@ def extraction_methods(settings: Settings, rules: Extractor, model: LanguageMode
     options = ModelExtractionOptions(
         max_entities=settings.extraction_max_entities,
         max_relationships=settings.extraction_max_relationships,
-        entity_types=settings.entity_types,
+        ontology=Ontology(tuple(map(EntityType, settings.entity_types))),
     )
     return ExtractionMethods(rules, asked, options)
 

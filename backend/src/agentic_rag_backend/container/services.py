@@ -58,6 +58,7 @@ from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.service import JobService
 from agentic_rag_backend.knowledge.graph_files.export import GraphExport
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
+from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.paths.finder import PathFinder
 from agentic_rag_backend.knowledge.paths.neighbourhood import NeighbourhoodReader
 from agentic_rag_backend.knowledge.resolution import Resolver
@@ -319,6 +320,11 @@ class Container:
         )
         tenants = TenantsRound(stores=stores, erase=self._erase, delete=self.tenants.finish_deleting)
         return Reconciler(stores, services, tenants, runner=self._runner, started_at=self._started_at)
+
+    @cached_property
+    def ontologies(self) -> Ontologies:
+        """The ontologies of tenants."""
+        return Ontologies(self.catalogue.tenants, self._adapters.extraction.options.ontology)
 
     # --- themes
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import Extraction
+from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.errors import (
     AgenticRagError,
     ModelInputRefused,
@@ -54,9 +55,9 @@ class Computation:
         """The extractor of the method."""
         return self.extraction.extractor(self.method, self.record)
 
-    def of(self, method: str, record: ResultRecord | None = None) -> Computation:
-        """Return the computation for a version that is extracted by ``method``."""
-        return replace(self, method=method, record=record or Unrecorded())
+    def of(self, method: str, ontology: Ontology | None, record: ResultRecord | None = None) -> Computation:
+        """Return the computation for a version that is extracted by ``method``, under the ``ontology`` of its tenant."""
+        return replace(self, extraction=self.extraction.under(ontology), method=method, record=record or Unrecorded())
 
     def recipe(self, title: str, chunk: Chunk) -> str:
         """Return the SHA-256 (hex) of all inputs and models of a chunk's results. Equal recipes give equal results."""

@@ -25,6 +25,7 @@ from agentic_rag_backend.stores.catalogue.base import (
     ModelResultCatalogue,
     PreparedChunk,
     QuestionCatalogue,
+    TenantDirectory,
 )
 
 MAX_WARNINGS = 10
@@ -65,6 +66,7 @@ class Preparation:
     """
 
     documents: DocumentCatalogue
+    tenants: TenantDirectory
     results: ModelResultCatalogue
     blobs: BlobStore
     computation: Computation
@@ -114,7 +116,7 @@ class Preparation:
             metadata={name: value for name, value in {**_facts(parsed), **version.metadata}.items() if value is not None},
         )
         await run.progress("chunk", 0, 0)
-        computation = self.computation.of(version.options.extraction, record)
+        computation = self.computation.of(version.options.extraction, await self.tenants.ontology(run.tenant), record)
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
             # Waiting for the lock lets this version reuse the results that another version of the document is computing.
             async with self._turn(run):

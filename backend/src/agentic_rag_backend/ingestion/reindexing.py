@@ -111,7 +111,7 @@ class Reindexer:
 
     async def _current(self, tenant: TenantId, record: DocumentRecord) -> list[PreparedChunk]:
         """Return and record the results of every chunk, with vectors of this embedder."""
-        computation = self.computation.of(record.options.extraction)
+        computation = self.computation.of(record.options.extraction, await self.catalogue.tenants.ontology(tenant))
         held = {item.chunk.id: item for item in record.prepared}
         lacking = [chunk for chunk in record.chunks if chunk.id not in held]
         for first in range(0, len(lacking), _GROUP_CHUNKS):

@@ -161,6 +161,7 @@ class IngestionService:
         computation = Computation(embedder=embedder, extraction=extraction)
         self._preparation = Preparation(
             documents=documents,
+            tenants=catalogue.tenants,
             results=catalogue.model_results,
             blobs=blobs,
             computation=computation,

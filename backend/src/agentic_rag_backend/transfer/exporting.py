@@ -10,7 +10,7 @@ import asyncio
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -299,10 +299,11 @@ class Exporter:
             tenant=TenantName(id=snapshot.tenant.id.value, name=snapshot.tenant.name),
             state_version=snapshot.tenant.state_version,
             flags=dict(snapshot.flags),
+            ontology=None if snapshot.ontology is None else asdict(snapshot.ontology),
             embedder=self._source.embedder.fingerprint,
             dimensions=self._source.embedder.dimensions,
             extractor=self._source.extraction.rules.version,
-            extractors=dict(self._source.extraction.versions()),
+            extractors=dict(self._source.extraction.under(snapshot.ontology).versions()),
             documents=len(spool.held),
             generation=generation,
             tree=rest.tree.generation,

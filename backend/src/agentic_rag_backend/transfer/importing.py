@@ -244,7 +244,10 @@ class TenantImport:
         generation = self.manifest.generation
         tree = self.manifest.tree
         opening = Opening(
-            state_version=self.manifest.state_version, flags=self.manifest.flags, tree_stale=tree is not None and tree.stale
+            state_version=self.manifest.state_version,
+            flags=self.manifest.flags,
+            ontology=self.manifest.tenant_ontology,
+            tree_stale=tree is not None and tree.stale,
         )
         if generation is not None and self.generation:
             opening = replace(
@@ -283,7 +286,8 @@ class TenantImport:
             found[number] = PreparedChunk(chunk, vector, extraction, recipe=recipe, failure=failure)
         await self._embed(archived.document.title, found)
         lacking = [number for number in range(len(chunks)) if number not in found]
-        title, computation = archived.document.title, self.destination.computation.of(archived.document.options.extraction)
+        title, method = archived.document.title, archived.document.options.extraction
+        computation = self.destination.computation.of(method, self.manifest.tenant_ontology)
         for first in range(0, len(lacking), _GROUP_CHUNKS):
             await self.run.progress("documents", len(self.versions), self.manifest.documents)
             numbers = lacking[first : first + _GROUP_CHUNKS]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
 from agentic_rag_backend.domain.document import MAX_QUESTIONS_PER_CHUNK, DocumentState
 from agentic_rag_backend.domain.location import LOCATION_FIELDS, Location
+from agentic_rag_backend.domain.ontology import Ontology, ontology_of
 from agentic_rag_backend.domain.text.entries.base import MAX_HEADER_CHARACTERS
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.transfer.values import (
@@ -92,6 +93,7 @@ class Manifest(Record):
     tenant: TenantName
     state_version: Annotated[int, Field(ge=0, le=MAX_COUNTER)]
     flags: dict[Name, Flag]
+    ontology: dict[str, Any] | None = None
     embedder: Name
     dimensions: Annotated[int, Field(ge=1, le=65_536)]
     extractor: Name
@@ -100,6 +102,11 @@ class Manifest(Record):
     generation: Generation | None
     tree: Generation | None = None
     """Generation of the tree over passages."""
+
+    @property
+    def tenant_ontology(self) -> Ontology | None:
+        """The ontology that the tenant has set. Raises `InvalidRequest` if it is none."""
+        return None if self.ontology is None else ontology_of(self.ontology)
 
 
 class EntityRecord(Record):

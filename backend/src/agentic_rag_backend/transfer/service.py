@@ -138,6 +138,7 @@ class TransferService:
         manifest = await asyncio.to_thread(self._manifest, archive)
         if manifest.flags:
             self._features.check(manifest.flags)
+        manifest.tenant_ontology  # noqa: B018 - raises if it is none
         name = None if name is None else printable_name(name)
         tenant = await self._reserved(manifest, target, name)
         try:

@@ -10,6 +10,7 @@ from scripted_models import COST, Reply, ScriptedModel
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Extraction, normalise_name
+from agentic_rag_backend.domain.ontology import EntityType, Ontology, RelationType
 from agentic_rag_backend.errors import ModelRateLimited, ModelReplyInvalid
 from agentic_rag_backend.knowledge.extraction.by_model import ModelExtractionOptions, ModelExtractor
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
@@ -176,8 +177,40 @@ async def test_the_version_names_everything_that_changes_results() -> None:
 
     rules = RuleExtractor().version
     assert version() == version()
-    assert len({rules, version(), version(name="n"), version(max_entities=3), version(entity_types=("person",))}) == 5
+    assert (
+        len({rules, version(), version(name="n"), version(max_entities=3), version(ontology=Ontology((EntityType("person"),)))})
+        == 5
+    )
     assert rules in version()
+
+
+VESSELS = Ontology(
+    (EntityType("person"), EntityType("vessel", "ships and boats")),
+    (RelationType("commands", "gives orders", ("person",), ("vessel",)), RelationType("works for")),
+)
+
+
+async def test_an_ontology_decides_on_types_relations_and_directions(chunks: MakeChunks) -> None:
+    text = "Mara Venn commands the Heron. Corin Ltd painted the Heron for Mara Venn."
+    written = reply(
+        [entity("Mara Venn", "Person"), entity("Heron", "vessel"), entity("Corin Ltd", "organisation")],
+        [
+            fact("Heron", "commands", "Mara Venn"),
+            fact("Corin Ltd", "painted", "Heron"),
+            fact("Corin Ltd", "works for", "Mara Venn"),
+            fact("Mara Venn", "commands", "Mara"),
+        ],
+    )
+    (found,), model = await extracted(chunks, written, text, ontology=VESSELS)
+    assert triples(found) == [("Mara Venn", "commands", "Heron"), ("Corin Ltd", "works_for", "Mara Venn")]
+    assert found.rejected == 2
+    assert {each.name: each.type for each in found.mentions if each.name in ("Heron", "Mara Venn")} == {
+        "Heron": "vessel",
+        "Mara Venn": "person",
+    }
+    (asked,) = model.systems
+    assert "one of: person; vessel (ships and boats); other." in asked
+    assert "commands (gives orders) [from person to vessel]; works for." in asked
 
 
 async def test_markup_in_a_passage_cannot_end_its_fence(chunks: MakeChunks) -> None:

@@ -218,7 +218,8 @@ class _Results:
         tenant, id, number, stores = self._round.tenant, self._document.id, self._document.current_version, self._round.stores
         version = await stores.catalogue.documents.version(tenant, id, number)
         record = VersionRecord(stores.catalogue.model_results, tenant, id, number)
-        return stores.computation.of(version.options.extraction, record)
+        ontology = await stores.catalogue.tenants.ontology(tenant)
+        return stores.computation.of(version.options.extraction, ontology, record)
 
     async def write_knowledge(self) -> bool:
         """Rewrite the version's knowledge. Return False if results are missing."""

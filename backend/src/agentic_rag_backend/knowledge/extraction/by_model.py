@@ -16,6 +16,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, name_words, normalise_name
+from agentic_rag_backend.domain.ontology import EntityType, Ontology, RelationType
 from agentic_rag_backend.domain.periods import period_of
 from agentic_rag_backend.knowledge.extraction.aliases import is_acronym_of
 from agentic_rag_backend.knowledge.extraction.base import Extractor
@@ -35,6 +36,11 @@ from agentic_rag_backend.knowledge.model_calls import (
 from agentic_rag_backend.prompts import built_in, fence
 
 LLM, RULES_AND_LLM = "llm", "rules+llm"
+_End = tuple[str, str, list[Place]]
+"""An end of a relationship: name, type and places."""
+DEFAULT_ONTOLOGY = Ontology(
+    tuple(map(EntityType, ("person", "organisation", "place", "work", "event", "product", "concept", "date")))
+)
 NEGATION = "not_"
 """Beginning of the relation that a passage denies: ``not_acquired``."""
 MAX_RELATION_CHARACTERS = 64
@@ -73,14 +79,11 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelExtractionOptions:
-    """Limits of one chunk's knowledge, and the types of entities that the model chooses from.
-
-    An entity of a type outside of ``entity_types`` is ``other``.
-    """
+    """Limits of one chunk's knowledge, and the types that the model chooses from."""
 
     max_entities: int = 10
     max_relationships: int = 15
-    entity_types: tuple[str, ...] = ("person", "organisation", "place", "work", "event", "product", "concept", "date")
+    ontology: Ontology = DEFAULT_ONTOLOGY
 
     @property
     def reply_tokens(self) -> int:
@@ -108,9 +111,8 @@ class ModelExtractor:
     @property
     def version(self) -> str:
         """Name of the method, prompt, model, limits and rules."""
-        limits = repr((self.options.max_entities, self.options.max_relationships, self.options.entity_types))
         method = LLM if self.everywhere else RULES_AND_LLM
-        digest = hashlib.sha256(limits.encode()).hexdigest()[:12]
+        digest = hashlib.sha256(repr(self.options).encode()).hexdigest()[:12]
         return f"{method}-{built_in(_PROMPT).id}-{self.model.name or self.model.model.name}-{digest}+{self.rules.version}"
 
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
@@ -213,11 +215,11 @@ class _Reading:
         """Return the type that the model gives if it may. A date that the rules recognise stays a date."""
         type_ = str(given or "").strip().lower()
         by_rules = self._types.get(key, OTHER)
-        if by_rules == DATE or type_ not in self._options.entity_types:
+        if by_rules == DATE or type_ not in self._options.ontology.type_names:
             return by_rules
         return type_
 
-    def _end(self, value: object) -> tuple[str, str, list[Place]] | None:
+    def _end(self, value: object) -> _End | None:
         """Return name, type and places of an end of a relationship: an entity of the reply, of the rules, or of the title."""
         name = _spaced(value)
         key = normalise_name(name)
@@ -238,6 +240,8 @@ class _Reading:
     def _relationship(self, item: Mapping[str, Any]) -> ExtractedRelationship | None:
         source, target = self._end(item.get("source")), self._end(item.get("target"))
         relation = _relation(item)
+        if source is not None and target is not None:
+            source, target = self._directed(relation, source, target)
         stated = None
         if source is not None and target is not None and normalise_name(source[0]) != normalise_name(target[0]):
             stated = self._text.statement(source[2], target[2], relation)
@@ -258,6 +262,19 @@ class _Reading:
             invalid_at=self._moment(item.get("invalid_at"), 1),
         )
 
+    def _directed(self, relation: str, source: _End, target: _End) -> tuple[_End | None, _End | None]:
+        """Return the ends in the direction that the ontology allows. None: the relationship is not allowed.
+
+        A model that confuses the ends is corrected where their types tell.
+        """
+        types = self._options.ontology.relation_types
+        if not types:
+            return source, target
+        type_ = next((each for each in types if "_".join(name_words(each.name)) == relation.removeprefix(NEGATION)), None)
+        if type_ is not None and type_.joins(source[1], target[1]):
+            return source, target
+        return (target, source) if type_ is not None and type_.joins(target[1], source[1]) else (None, None)
+
     def _moment(self, value: object, end: int) -> str | None:
         """Return the beginning (0) or the end (1) of a date, if its year is in the passage, its title or headings."""
         period = period_of(_spaced(value))
@@ -269,12 +286,14 @@ class _Reading:
     # --- limits
 
     def _most_related(self, relationships: Iterable[ExtractedRelationship]) -> frozenset[str]:
-        """Return the keys of the names that stay: entities with most relationships, then those that the model names first."""
+        """Return the keys of the names that stay: names before dates, then those with most relationships, then the first ones."""
         degree = Counter(
             chain.from_iterable((normalise_name(each.source), normalise_name(each.target)) for each in relationships)
         )
         entities = {id(named): named for named in self._named.values()}.values()
-        ranked = sorted(entities, key=lambda named: -degree[normalise_name(named.name)])[: self._options.max_entities]
+        ranked = sorted(entities, key=lambda named: (_is_date(named), -degree[normalise_name(named.name)]))[
+            : self._options.max_entities
+        ]
         subjects = (normalise_name(each) for each in self._subjects)
         return frozenset(chain((normalise_name(named.name) for named in ranked), subjects))
 
@@ -306,6 +325,10 @@ class _Reading:
             if key in kept or normalise_name(alias.alias) in kept:
                 named = self._named.get(key)
                 yield replace(alias, type=named.type) if named is not None else alias
+
+
+def _is_date(named: _Named) -> bool:
+    return named.type == DATE or not any(character.isalpha() for character in named.name)
 
 
 def _may_be_alias(name: str, form: str) -> bool:
@@ -357,8 +380,8 @@ def _inquiry(title: str, chunk: Chunk, options: ModelExtractionOptions) -> Inqui
         values={
             "about": fence("about", " ".join(about.split())),
             "passage": fence("passage", chunk.text),
-            "types": ", ".join(dict.fromkeys((*options.entity_types, OTHER))),
-            "relations": _ANY_RELATION,
+            "types": "; ".join([*map(_described, options.ontology.entity_types), OTHER]),
+            "relations": _relations(options.ontology),
             "most_entities": str(options.max_entities),
             "most_relationships": str(options.max_relationships),
         },
@@ -367,6 +390,23 @@ def _inquiry(title: str, chunk: Chunk, options: ModelExtractionOptions) -> Inqui
         partial=True,
         accepts=lambda reply: all(isinstance(reply.get(name), list) for name in ("entities", "relationships")),
     )
+
+
+def _relations(ontology: Ontology) -> str:
+    """Return which relations the model may use."""
+    if not ontology.relation_types:
+        return _ANY_RELATION
+    return "one of: " + "; ".join(map(_described_relation, ontology.relation_types))
+
+
+def _described_relation(type_: RelationType) -> str:
+    ends = [" or ".join(types) for types in (type_.sources, type_.targets)]
+    led = "".join(f" {word} {end}" for word, end in zip(("from", "to"), ends, strict=True) if end)
+    return f"{_described(type_)}{f' [{led.strip()}]' if led else ''}"
+
+
+def _described(type_: EntityType | RelationType) -> str:
+    return f"{type_.name} ({type_.description})" if type_.description else type_.name
 
 
 def _relation(item: Mapping[str, Any]) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.extraction.by_model import LLM, RULES_AND_LLM, ModelExtractionOptions, ModelExtractor
 from agentic_rag_backend.knowledge.model_calls import DocumentModel, ResultRecord, Unrecorded
@@ -29,6 +30,10 @@ class ExtractionMethods:
     def has_model(self) -> bool:
         """Whether a language model can be asked."""
         return self.model is not None and self.model.model.generative
+
+    def under(self, ontology: Ontology | None) -> ExtractionMethods:
+        """Return the methods under the ontology of a tenant. None: the deployment's."""
+        return self if ontology is None else replace(self, options=replace(self.options, ontology=ontology))
 
     def extractor(self, method: str, record: ResultRecord) -> Extractor:
         """Return the extractor of a method. ``record`` holds the replies about the version that it reads."""

@@ -91,6 +91,8 @@ tenants = Table(
     Column("rebuild_asked_at", UtcDateTime),
     Column("flags", Json, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
+    # None: the deployment's ontology.
+    Column("ontology", Json),
 )
 
 api_keys = Table(

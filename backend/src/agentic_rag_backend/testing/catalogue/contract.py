@@ -17,6 +17,7 @@ import numpy as np
 
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import JobKind, JobState
+from agentic_rag_backend.domain.ontology import EntityType, Ontology
 from agentic_rag_backend.domain.tenant import Scope, TenantId
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import InvalidScope, NotFound
@@ -133,6 +134,7 @@ OPERATIONS: dict[str, Operation] = {
     "tenants.revoke_key": lambda c, t, ids: c.tenants.revoke_key(t, ids["key"]),
     "tenants.keys": lambda c, t, _: c.tenants.keys(t),
     "tenants.flags": lambda c, t, _: c.tenants.flags(t),
+    "tenants.ontology": lambda c, t, _: c.tenants.ontology(t),
     "communities.pointer": lambda c, t, _: c.communities.pointer(t),
     "communities.summaries": lambda c, t, _: c.communities.summaries(t, ["f1"], prompt_version="v1", model="extractive"),
     "communities.summaries_resting_on": lambda c, t, _: c.communities.summaries_resting_on(t, "d"),
@@ -167,6 +169,7 @@ OPERATIONS: dict[str, Operation] = {
     "tenants.tenant": lambda c, t, _: c.tenants.tenant(t),
     "tenants.add_key": lambda c, t, _: c.tenants.add_key(t, name="B's", secret_sha256=OTHER_SECRET, scopes=[]),
     "tenants.set_flags": lambda c, t, _: c.tenants.set_flags(t, {"of": "B"}),
+    "tenants.set_ontology": lambda c, t, _: c.tenants.set_ontology(t, Ontology((EntityType("b"),))),
     "tenants.mark_deleting": lambda c, t, _: c.tenants.mark_deleting(t),
     "tenants.remove": lambda c, t, _: c.tenants.remove(t),
 }
@@ -192,6 +195,7 @@ PICTURED = (
     "tenants.keys",
     "outbox.pending",
     "tenants.flags",
+    "tenants.ontology",
     "communities.pointer",
     "communities.summaries",
     "trees.pointer",
@@ -330,6 +334,7 @@ async def _fill(catalogue: Catalogue, owner: TenantId, *, secret: str = "a" * 64
     opened = await catalogue.jobs.create(owner, JobKind.REBUILD, {"of": "A"}, nothing)
     key = await catalogue.tenants.add_key(owner, name="key", secret_sha256=secret, scopes=[Scope.READ])
     await catalogue.tenants.set_flags(owner, {"of": "A"})
+    await catalogue.tenants.set_ontology(owner, Ontology((EntityType("a"),)))
     await catalogue.communities.save_summaries(owner, [SUMMARY])
     generation = await catalogue.communities.next_generation(owner)
     await catalogue.communities.publish(owner, generation, built_from=0, details={"of": "A"})

@@ -10,6 +10,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support
 from agentic_rag_backend.domain.job import JobKind, JobState
+from agentic_rag_backend.domain.ontology import EntityType, Ontology, RelationType
 from agentic_rag_backend.domain.tenant import Scope, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, InvalidRequest, NotFound, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.base import Catalogue
@@ -214,6 +215,21 @@ async def flags_are_counted(catalogue: Catalogue) -> None:
     equal((left, await catalogue.tenants.flags(owner)), ({"flag 49": 49}, {"flag 49": 49}))
 
 
+async def an_ontology_is_counted(catalogue: Catalogue) -> None:
+    """A tenant without an ontology has none. Setting and removing it raise the version."""
+    owner, directory = await tenant(catalogue), catalogue.tenants
+    equal(await directory.ontology(owner), None)
+    vessel = EntityType("vessel", "ships “at sea”")
+    ontology = Ontology((EntityType("person"), vessel), (RelationType("commands", "", ("person",), ("vessel",)),))
+    await directory.set_ontology(owner, ontology)
+    equal((await directory.ontology(owner), await state_version(catalogue, owner)), (ontology, 1))
+    await directory.set_ontology(owner, None)
+    equal((await directory.ontology(owner), await state_version(catalogue, owner)), (None, 2))
+    nobody = TenantId.new()
+    await raises(NotFound, directory.set_ontology(nobody, ontology), "the ontology of nobody")
+    equal(await directory.ontology(nobody), None)
+
+
 async def a_tenant_is_removed_completely(catalogue: Catalogue) -> None:
     """No data is left, other tenants are unchanged, and the name is free."""
     owner, other = await tenant(catalogue), await tenant(catalogue, "other")
@@ -379,6 +395,7 @@ CHECKS: tuple[Check, ...] = (
     removals_are_recorded,
     keys_authenticate_their_tenant,
     flags_are_counted,
+    an_ontology_is_counted,
     a_tenant_is_removed_completely,
     generations_are_numbered_in_order,
     summaries_are_kept_by_fingerprint,

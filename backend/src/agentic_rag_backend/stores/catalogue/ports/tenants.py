@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId
 from agentic_rag_backend.stores.catalogue.ports.pages import Page
 
@@ -60,3 +61,9 @@ class TenantDirectory(Protocol):
 
     async def set_flags(self, tenant: TenantId, flags: Mapping[str, Any]) -> Mapping[str, Any]:
         """Set flags (None removes a flag) and raise ``state_version``. Return the tenant's flags."""
+
+    async def ontology(self, tenant: TenantId) -> Ontology | None:
+        """Return the ontology that the tenant has set. None: it uses the deployment's."""
+
+    async def set_ontology(self, tenant: TenantId, ontology: Ontology | None) -> None:
+        """Set the tenant's ontology (None removes it) and raise ``state_version``. `NotFound` if there is no such tenant."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from agentic_rag_backend.domain.document import Chunk, DocumentState, Failure, ProcessingOptions
 from agentic_rag_backend.domain.graph import CommunitySummary
+from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.stores.catalogue.base import PreparedChunk
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
@@ -24,6 +25,8 @@ class TenantSnapshot:
 
     tenant: Tenant
     flags: Mapping[str, Any]
+    ontology: Ontology | None
+    """The ontology that the tenant has set."""
     pointer: GenerationPointer
     last_generation: int
     """The highest generation number that was ever allocated."""
@@ -79,6 +82,7 @@ class Opening:
 
     state_version: int
     flags: Mapping[str, Any] = field(default_factory=dict)
+    ontology: Ontology | None = None
     generation: int = 0
     """The current generation of communities. 0 means none."""
     stale: bool = False

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Column, bindparam, delete, func, insert, select, update
 from sqlalchemy.engine import Connection, RowMapping
 from sqlalchemy.exc import IntegrityError
 
+from agentic_rag_backend.domain.ontology import Ontology, ontology_of
 from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId, TenantState, require_tenant
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.base import Page
@@ -22,12 +24,13 @@ from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant, rais
 from agentic_rag_backend.stores.catalogue.tables import api_keys, metadata, removed_tenants, tenants
 
 _SCOPE = "tenants"
-_OF_COMMUNITIES = {"content_version", "content_changed_at", "stale_since", "rebuild_asked_at"}
+_OF_JOBS = {"content_version", "content_changed_at", "stale_since", "rebuild_asked_at", "ontology"}
+"""Columns that requests do not need."""
 _AUTHENTICATE = (
     select(
         api_keys.c.id.label("key_id"),
         api_keys.c.scopes,
-        *(column for column in tenants.c if column.name not in _OF_COMMUNITIES),
+        *(column for column in tenants.c if column.name not in _OF_JOBS),
     )
     .join(tenants, tenants.c.tenant_id == api_keys.c.tenant_id)
     .where(
@@ -203,6 +206,20 @@ def set_flags(connection: Connection, tenant: TenantId, flags: Mapping[str, Any]
     return held
 
 
+def read_ontology(connection: Connection, tenant: TenantId) -> Ontology | None:
+    """See `TenantDirectory.ontology`."""
+    held = connection.execute(select(tenants.c.ontology).where(tenants.c.tenant_id == tenant.value)).scalar_one_or_none()
+    return None if held is None else ontology_of(held)
+
+
+def set_ontology(connection: Connection, tenant: TenantId, ontology: Ontology | None) -> None:
+    """See `TenantDirectory.set_ontology`."""
+    lock_tenant(connection, tenant)
+    value = None if ontology is None else asdict(ontology)
+    connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(ontology=value))
+    raise_state_version(connection, tenant)
+
+
 class SqlTenants(SqlPort):
     """Implements `TenantDirectory`."""
 
@@ -220,3 +237,5 @@ class SqlTenants(SqlPort):
     authenticate = read(authenticate)
     flags = read(read_flags)
     set_flags = write(set_flags)
+    ontology = read(read_ontology)
+    set_ontology = write(set_ontology)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
@@ -11,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from agentic_rag_backend.domain.document import Chunk, DocumentState
 from agentic_rag_backend.domain.graph import CommunitySummary
+from agentic_rag_backend.domain.ontology import ontology_of
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.base import PreparedChunk
@@ -60,6 +62,7 @@ def snapshot(connection: Connection, tenant: TenantId) -> TenantSnapshot:
     return TenantSnapshot(
         tenant=Tenant(tenant, row["name"], TenantState(row["state"]), row["state_version"], row["created_at"]),
         flags=row["flags"],
+        ontology=None if row["ontology"] is None else ontology_of(row["ontology"]),
         pointer=COMMUNITIES.pointer(connection, tenant),
         last_generation=COMMUNITIES.last_generation(connection, tenant),
     )
@@ -282,10 +285,11 @@ def open_tenant(connection: Connection, tenant: TenantId, opening: Opening) -> N
     state_version = max(row["state_version"], opening.state_version) + CHANGES_KEPT + 1
     now = utc_now()
     changed = {"content_version": state_version, "content_changed_at": now, "stale_since": now if opening.stale else None}
+    ontology = None if opening.ontology is None else asdict(opening.ontology)
     connection.execute(
         update(tenants)
         .where(tenants.c.tenant_id == tenant.value)
-        .values(state=_ACTIVE, state_version=state_version, flags=plain(opening.flags), **changed)
+        .values(state=_ACTIVE, state_version=state_version, flags=plain(opening.flags), ontology=ontology, **changed)
     )
     # A stale tree is compared with all documents when it is updated.
     built_from = 0 if opening.tree_stale else state_version

@@ -1,0 +1,86 @@
+"""The ontology of a tenant."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import ConfigDict, Field
+
+from agentic_rag_backend.api.schemas.base import Body, View
+from agentic_rag_backend.domain.ontology import Ontology, ontology_of
+from agentic_rag_backend.knowledge.ontologies import EffectiveOntology
+
+_EXAMPLE: dict[str, Any] = {
+    "entity_types": [
+        {"name": "person"},
+        {"name": "vessel", "description": "ships, boats and ferries"},
+        {"name": "organisation"},
+    ],
+    "relation_types": [
+        {"name": "commands", "sources": ["person"], "targets": ["vessel"]},
+        {"name": "owns", "description": "legal ownership", "sources": ["organisation", "person"], "targets": ["vessel"]},
+    ],
+}
+
+
+class EntityTypeBody(Body):
+    """A type of entities."""
+
+    name: str
+    description: str = Field("", description="helps the language model to choose the type")
+
+
+class RelationTypeBody(Body):
+    """A type of relationships."""
+
+    name: str
+    description: str = ""
+    sources: list[str] = Field(default_factory=list, description="entity types that it leads from; empty: any")
+    targets: list[str] = Field(default_factory=list, description="entity types that it leads to; empty: any")
+
+
+class OntologyBody(Body):
+    """The types of entities and relationships that a language model may use."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    entity_types: list[EntityTypeBody] = Field(description="1 to 50; an entity of none of them is `other`")
+    relation_types: list[RelationTypeBody] = Field(default_factory=list, description="at most 100; empty: any relation")
+
+    def ontology(self) -> Ontology:
+        """Return the ontology.
+
+        Raises:
+            InvalidRequest: a value is outside its limits.
+        """
+        return ontology_of(self.model_dump())
+
+
+class EntityTypeView(View):
+    """A type of entities."""
+
+    name: str
+    description: str
+
+
+class RelationTypeView(View):
+    """A type of relationships."""
+
+    name: str
+    description: str
+    sources: list[str]
+    targets: list[str]
+
+
+class OntologyView(View):
+    """The ontology of a tenant. ``source`` says whether the tenant has set it."""
+
+    entity_types: list[EntityTypeView]
+    relation_types: list[RelationTypeView]
+    source: str = Field(description="`tenant`, or `deployment` (EXTRACTION_ENTITY_TYPES)")
+
+    @classmethod
+    def of(cls, found: EffectiveOntology) -> OntologyView:
+        """Return the view."""
+        return cls.model_validate({**asdict(found.ontology), "source": "deployment" if found.is_default else "tenant"})

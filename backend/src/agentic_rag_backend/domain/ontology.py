@@ -1,0 +1,118 @@
+"""Ontology of a tenant: the types of entities and relationships that a language model may use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentic_rag_backend.errors import InvalidRequest
+
+MAX_ENTITY_TYPES = 50
+MAX_RELATION_TYPES = 100
+MAX_DESCRIPTION_CHARACTERS = 200
+UNTYPED = "other"
+"""The type of entities that have none of the ontology's types. It may be an end of every relationship."""
+_NAME = re.compile(r"[a-z][a-z0-9_ ]{0,39}")
+
+
+@dataclass(frozen=True, slots=True)
+class EntityType:
+    """A type of entities. ``description`` helps the model to choose it."""
+
+    name: str
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        _check("entity type", self.name, self.description)
+
+
+@dataclass(frozen=True, slots=True)
+class RelationType:
+    """A type of relationships that lead from entities of the types ``sources`` to ``targets``. Empty: any type."""
+
+    name: str
+    description: str = ""
+    sources: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check("relation type", self.name, self.description)
+
+    def joins(self, source_type: str, target_type: str) -> bool:
+        """Return whether a relationship of this type may lead from one type to another."""
+        return _allows(self.sources, source_type) and _allows(self.targets, target_type)
+
+
+@dataclass(frozen=True, slots=True)
+class Ontology:
+    """At least one type of entities. Without types of relationships, every relation is allowed.
+
+    Raises:
+        InvalidRequest: a name, a description or a number is outside its limits, a name occurs twice, or an end is no type.
+    """
+
+    entity_types: tuple[EntityType, ...]
+    relation_types: tuple[RelationType, ...] = ()
+
+    def __post_init__(self) -> None:
+        types = [each.name for each in self.entity_types]
+        if not 1 <= len(types) <= MAX_ENTITY_TYPES:
+            raise InvalidRequest(f"an ontology has 1 to {MAX_ENTITY_TYPES} entity types; got {len(types)}")
+        if len(self.relation_types) > MAX_RELATION_TYPES:
+            raise InvalidRequest(f"an ontology has at most {MAX_RELATION_TYPES} relation types; got {len(self.relation_types)}")
+        _check_unique("entity type", types)
+        _check_unique("relation type", [each.name for each in self.relation_types])
+        for each in self.relation_types:
+            for end in (*each.sources, *each.targets):
+                if end not in types:
+                    raise InvalidRequest(f"relation type {each.name!r} names the entity type {end[:80]!r}, which is not defined")
+
+    @property
+    def type_names(self) -> tuple[str, ...]:
+        """The names of the entity types."""
+        return tuple(each.name for each in self.entity_types)
+
+
+def ontology_of(value: Mapping[str, Any]) -> Ontology:
+    """Return the ontology that `dataclasses.asdict` made a mapping of.
+
+    Raises:
+        InvalidRequest: it is no ontology.
+    """
+    try:
+        return Ontology(
+            entity_types=tuple(EntityType(**each) for each in value["entity_types"]),
+            relation_types=tuple(
+                RelationType(**{**each, "sources": tuple(each["sources"]), "targets": tuple(each["targets"])})
+                for each in value["relation_types"]
+            ),
+        )
+    except (KeyError, TypeError) as error:
+        raise InvalidRequest(f"not an ontology: {error}") from None
+
+
+def _check(kind: str, name: str, description: str) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidRequest(
+            f"{kind}: a name has 1 to 40 lower-case letters, digits, spaces and _, and begins with a letter; "
+            f"got {str(name)[:80]!r}"
+        )
+    if not isinstance(description, str) or len(description) > MAX_DESCRIPTION_CHARACTERS or "\n" in description:
+        raise InvalidRequest(
+            f"the description of {kind} {name!r} is one line of at most {MAX_DESCRIPTION_CHARACTERS} characters; "
+            f"got {len(str(description))}"
+        )
+
+
+def _check_unique(kind: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidRequest(f"{kind} {name!r} is defined twice")
+        seen.add(name)
+
+
+def _allows(types: tuple[str, ...], type_: str) -> bool:
+    return not types or type_ == UNTYPED or type_ in types
