@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Provides Neo4j and PostgreSQL for the tests. Does nothing if settings name servers, or if Docker or the programs are present.
+# Provides Neo4j, PostgreSQL and Tesseract for the tests. Does nothing if settings name servers, or if Docker or the programs are
+# present.
 # As root on Debian and related systems it installs missing programs. Otherwise it lists them and fails.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -14,14 +15,20 @@ fi
 if [[ -z "${TEST_DATABASE_URL:-}" ]] && ! command -v initdb > /dev/null && ! compgen -G "/usr/lib/postgresql/*/bin/initdb" > /dev/null; then
   missing+=(postgresql)
 fi
-if ((${#missing[@]})); then
-  if [[ $(id -u) -ne 0 ]] || ! command -v apt-get > /dev/null; then
-    echo "Missing for the tests that need servers: ${missing[*]} (names of Debian's packages)." >&2
-    echo "Install them, or point NEO4J_URI and TEST_DATABASE_URL at servers that the tests may use." >&2
-    exit 1
+# Includes the model of English. Without it, the tests of text in pictures are skipped, or fail under CI=true.
+optional=()
+command -v tesseract > /dev/null || optional+=(tesseract-ocr)
+if [[ $(id -u) -eq 0 ]] && command -v apt-get > /dev/null; then
+  if ((${#missing[@]} + ${#optional[@]})); then
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" "${optional[@]}" > /dev/null
   fi
-  apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
+elif ((${#missing[@]})); then
+  echo "Missing for the tests that need servers: ${missing[*]} (names of Debian's packages)." >&2
+  echo "Install them, or point NEO4J_URI and TEST_DATABASE_URL at servers that the tests may use." >&2
+  exit 1
+elif ((${#optional[@]})); then
+  echo "Missing for the tests of text in pictures: ${optional[*]} (name of Debian's package)." >&2
 fi
 # Built here, because the first test would reach its time limit.
 neo4j || mvn -q -B -f neo4j/pom.xml package

@@ -22,17 +22,20 @@ from typing import Any
 
 from report import RESULTS, ROOT, finish, quiet
 
-from agentic_rag_backend.domain.document import ProcessingOptions
+from agentic_rag_backend.domain.document import DocumentVersion, ProcessingOptions
 from agentic_rag_backend.domain.media_types import media_type_of
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.isolation.client import Isolation, WorkerFault
+from agentic_rag_backend.ingestion.reading import IsolatedReader
+from agentic_rag_backend.ingestion.recognition.installation import Ocr
 from agentic_rag_backend.ingestion.service import CHECKED_BYTES, SNIFFED_BYTES
 
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
 
 from hostile_documents import HOSTILE, HostileDocument, Size
 
-OWNER = ("t_" + "1" * 32, "document-1", 1)
+TENANT = TenantId("t_" + "1" * 32)
 MIB = 1024 * 1024
 RESULT = RESULTS / "hostile_set.json"
 _SHOWN_CHARACTERS = 170
@@ -71,7 +74,17 @@ async def outcome(isolation: Isolation, document: HostileDocument, content: byte
         media_type = media_type_of(None, document.file_name, content[:SNIFFED_BYTES])
         head, whole = content[:CHECKED_BYTES], len(content) <= CHECKED_BYTES
         await isolation.call("check", head, media_type, None, document.file_name, whole, size_bytes=len(head))
-        parsed, chunks = await isolation.call("read", content, media_type, OWNER, ProcessingOptions(), size_bytes=len(content))
+        version = DocumentVersion(
+            document_id="document-1",
+            version=1,
+            title="",
+            content_hash="",
+            media_type=media_type,
+            blob_key="",
+            options=ProcessingOptions(),
+            metadata={},
+        )
+        parsed, chunks = await IsolatedReader(isolation, Ocr()).read(TENANT, version, content)
     except AgenticRagError as error:
         return f"{error.code}: {error.message}", error.message
     except WorkerFault as fault:

@@ -19,7 +19,7 @@ from typing import Any
 from formats import WRITERS
 from report import finish, quiet
 
-from agentic_rag_backend.domain.document import ChunkingOptions
+from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.domain.media_types import BY_SUFFIX
 from agentic_rag_backend.ingestion.isolation import calls, client
 from agentic_rag_backend.ingestion.isolation.client import Isolation
@@ -39,7 +39,7 @@ def resident_mb(pid: int) -> float:
 
 async def costs(isolation: Isolation, suffix: str, content: bytes) -> dict[str, float]:
     """Return the milliseconds of one format, and the memory of the server of workers after its first file."""
-    media_type, options = BY_SUFFIX[suffix], ChunkingOptions()
+    media_type, options = BY_SUFFIX[suffix], calls.ReadingOptions(ProcessingOptions())
     resources = calls.WorkerResources(WordPieceTokenizer())
 
     def here() -> float:

@@ -143,6 +143,24 @@ class Settings(BaseSettings):
         86_400.0, ge=0, le=31_536_000, description="seconds between two comparisons of a tenant's stores; 0: never"
     )
 
+    # --- text in pictures (OCR)
+    ocr: Literal["auto", "tesseract", "off"] = Field(
+        "auto",
+        description="recognise text on pages that are pictures; auto: if the program Tesseract is installed; tesseract: always",
+    )
+    ocr_languages: str = Field(
+        "eng",
+        pattern=r"^[A-Za-z0-9_/]{1,40}(\+[A-Za-z0-9_/]{1,40}){0,9}$",
+        description="languages of the text, as Tesseract names its installed models, joined by +, such as eng+deu",
+    )
+    ocr_max_pages: int = Field(1000, ge=1, le=10_000, description="maximum number of a document's pages that are recognised")
+    ocr_cpu_s: float = Field(
+        600.0, ge=1, le=86_400, description="processor seconds for recognising text in a document, per started 10 MiB"
+    )
+    ocr_timeout_s: float = Field(
+        3600.0, ge=1, le=86_400, description="seconds for recognising text in a document, per started 10 MiB"
+    )
+
     # --- language
     language: Literal[
         "ar",

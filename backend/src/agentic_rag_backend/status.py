@@ -13,6 +13,7 @@ from agentic_rag_backend.container.options import extraction_method, extraction_
 from agentic_rag_backend.container.shared_stores import STORES, of_one_process
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import Principal
+from agentic_rag_backend.ingestion.recognition.installation import OcrStatus
 from agentic_rag_backend.models.health import OK, state_of
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL
 
@@ -40,6 +41,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
     return {
         **_deployment(services),
         "model_states": states,
+        "ocr": describe_ocr(await services.ocr.status()),
         "strategies": [row["name"] for row in services.retrievers.describe(dual_level=dual_level) if row["available"]],
         "features": {flag.name: flag.value for flag in services.features.effective(caller.flags)},
         "dual_level": _dual_level(services, caller),
@@ -59,6 +61,17 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
         "raptor": {"generation": tree.generation, "stale": tree.stale, "built_at": tree.built_at},
         # Of all tenants, so only for the operator: a tenant's status must not depend on other tenants.
         "vector_indexes": [asdict(index) for index in await services.vectors.indexes()] if caller.operator else None,
+    }
+
+
+def describe_ocr(found: OcrStatus) -> dict[str, Any]:
+    """Return whether this process recognises text in pictures, as JSON values."""
+    return {
+        "available": found.available,
+        "engine": f"Tesseract {found.version}" if found.version is not None else None,
+        "languages": list(found.languages),
+        "installed_languages": list(found.installed_languages),
+        "reason": found.reason,
     }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pdf_files import Page, pdf_of
 from PIL import Image
+from scanned_files import require_tesseract, scan_of
 
 if TYPE_CHECKING:
     from tests.e2e.api.conftest import Client, World
@@ -61,6 +62,23 @@ async def test_a_citation_leads_to_a_page_and_a_box(world: World) -> None:
     assert one.getpixel((x, y)) == (255, 255, 255)
     assert other.getpixel((x, y)) == (255, 236, 120)
     assert one.getpixel((300, 700)) == other.getpixel((300, 700)) == (255, 255, 255)
+
+
+async def test_a_scanned_page_is_cited_with_its_box(world: World) -> None:
+    require_tesseract()
+    client = world.alpha
+    lines = ["The sluice of the northern basin was", "rebuilt by Torvald Eskelin in August 1987."]
+    content = scan_of(pdf_of(Page().column(72, 700, lines, size=14, pitch=18), Page()))
+    document = (await submitted(client, content, "sluice.pdf"))["document_id"]
+    shown = await client.data("GET", f"/documents/{document}")
+    assert (shown["state"], shown["metadata"]["ocr_pages"]) == ("ready", 1)
+    assert "on page 1" in shown["metadata"]["warnings"][0]
+    answer = await client.data("POST", "/answers", json={"query": "Who rebuilt the sluice of the northern basin in August 1987?"})
+    assert "Torvald Eskelin" in answer["answer"]
+    cited = next(item for item in answer["citations"] if item["document_id"] == document)
+    assert cited["page"] == 1
+    assert cited["bbox"] == pytest.approx((72, 678, 72 + len(lines[1]) * 8.4, 712), abs=6)
+    assert (await client.data("GET", "/status"))["ocr"]["available"]
 
 
 async def test_rotated_pages_are_drawn_as_they_are_seen(world: World) -> None:

@@ -78,7 +78,7 @@ def test_the_doctor_finds_every_part_in_order(cli: Any) -> None:
     done = cli("doctor", "--json")
     assert done.code == 0, done.out
     assert [check["name"] for check in done.json["checks"]] == [
-        "settings", "folder", "disk", "catalogue", "graph", "vectors", "blobs", "embedder", "model",
+        "settings", "folder", "disk", "ocr", "catalogue", "graph", "vectors", "blobs", "embedder", "model",
     ]  # fmt: skip
     assert all(check["ok"] for check in done.json["checks"])
 

@@ -10,6 +10,7 @@ from hostile_documents import HOSTILE, HostileDocument, Size
 from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.domain.media_types import media_type_of
 from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions
 from agentic_rag_backend.ingestion.isolation.client import Isolation
 from agentic_rag_backend.ingestion.isolation.limits import CallLimits
 
@@ -43,7 +44,9 @@ async def _outcome(isolation: Isolation, document: HostileDocument, content: byt
     try:
         media_type = media_type_of(None, document.file_name, content)
         await isolation.call("check", content, media_type, None, document.file_name, True, size_bytes=len(content))
-        parsed, _ = await isolation.call("read", content, media_type, OWNER, ProcessingOptions(), size_bytes=len(content))
+        parsed, _ = await isolation.call(
+            "read", content, media_type, OWNER, ReadingOptions(ProcessingOptions()), size_bytes=len(content)
+        )
     except AgenticRagError as error:
         return error.message
     assert len(parsed.text) < 10_000_000, document.name

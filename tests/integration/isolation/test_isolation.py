@@ -19,6 +19,7 @@ from agentic_rag_backend.domain.media_types import FORMATS, PDF
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.isolation import calls, fork_client, fork_server
+from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions
 from agentic_rag_backend.ingestion.isolation.client import KEPT_WORKERS, Isolation, WorkerFault
 from agentic_rag_backend.ingestion.isolation.limits import CallLimits
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
@@ -63,7 +64,7 @@ async def title(isolation: Isolation, content: bytes = SMALL) -> object:
 
 
 async def read(isolation: Isolation, content: bytes) -> list[Chunk]:
-    _, chunks = await isolation.call("read", content, "text/markdown", OWNER, ProcessingOptions(), size_bytes=1)
+    _, chunks = await isolation.call("read", content, "text/markdown", OWNER, ReadingOptions(ProcessingOptions()), size_bytes=1)
     found: list[Chunk] = chunks
     return found
 
@@ -71,8 +72,10 @@ async def read(isolation: Isolation, content: bytes) -> list[Chunk]:
 async def test_a_child_reads_what_this_process_would(opened: Opened) -> None:
     isolation = await opened(PATIENT)
     resources = calls.WorkerResources(WordPieceTokenizer())
-    parsed, chunks = await isolation.call("read", SMALL, "text/markdown", OWNER, ProcessingOptions(), size_bytes=len(SMALL))
-    assert (parsed, chunks) == calls.read(resources, SMALL, "text/markdown", OWNER, ProcessingOptions())
+    parsed, chunks = await isolation.call(
+        "read", SMALL, "text/markdown", OWNER, ReadingOptions(ProcessingOptions()), size_bytes=len(SMALL)
+    )
+    assert (parsed, chunks) == calls.read(resources, SMALL, "text/markdown", OWNER, ReadingOptions(ProcessingOptions()))
     assert await title(isolation) == "Ada"
     extractor = IsolatedExtractor(RuleExtractor(), isolation)
     assert await extractor.extract("Ada", chunks) == RuleExtractor().extract_document("Ada", chunks)

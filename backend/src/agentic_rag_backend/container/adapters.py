@@ -16,6 +16,7 @@ from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.ingestion.isolation.client import Isolation
 from agentic_rag_backend.ingestion.isolation.limits import CallLimits
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
+from agentic_rag_backend.ingestion.recognition.installation import Ocr, OcrSettings
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -52,6 +53,7 @@ class Adapters:
     """Encodes questions and sentences when answers are judged."""
     model: LanguageModel
     isolation: Isolation
+    ocr: Ocr
     extraction: ExtractionMethods
     graph_search: GraphSearch | None = None
     reindex_due: str | None = None
@@ -89,6 +91,8 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     await require_store_folders(settings, catalogue)
     isolation = open_isolation(settings)
     stack.push_async_callback(isolation.close)
+    ocr = open_ocr(settings)
+    await ocr.require()
     return Adapters(
         vectors=vectors,
         catalogue=catalogue,
@@ -98,6 +102,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         evidence_encoder=evidence_encoder,
         model=model,
         isolation=isolation,
+        ocr=ocr,
         extraction=extraction_methods(settings, IsolatedExtractor(RuleExtractor(), isolation), model),
         graph_search=_open_graph_search(settings, graph, vectors, embedder, model),
         reindex_due=readable.due,
@@ -294,6 +299,19 @@ def open_isolation(settings: Settings) -> Isolation:
         WordPieceTokenizer(_tokenizer_file(settings))  # a damaged file fails the start, not the first document
     limits = CallLimits(cpu_s=settings.parse_cpu_s, timeout_s=settings.parse_timeout_s, memory_mb=settings.parse_memory_mb)
     return Isolation(limits, tokenizer_file=_tokenizer_file(settings))
+
+
+def open_ocr(settings: Settings) -> Ocr:
+    """Return the recognition of text in pictures. It looks for its program when the first document needs it."""
+    return Ocr(
+        OcrSettings(
+            mode=settings.ocr,
+            languages=settings.ocr_languages,
+            max_pages=settings.ocr_max_pages,
+            cpu_s=settings.ocr_cpu_s,
+            timeout_s=settings.ocr_timeout_s,
+        )
+    )
 
 
 def _tokenizer_file(settings: Settings) -> Path | None:

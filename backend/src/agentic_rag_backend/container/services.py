@@ -43,6 +43,7 @@ from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.pages import DocumentPages
 from agentic_rag_backend.ingestion.previewing import ChunkPreviews
 from agentic_rag_backend.ingestion.reading import IsolatedReader
+from agentic_rag_backend.ingestion.recognition.installation import Ocr
 from agentic_rag_backend.ingestion.reconciliation.rounds import ReconciledStores
 from agentic_rag_backend.ingestion.reconciliation.rounds import Services as ReconciledServices
 from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as RECONCILE
@@ -266,7 +267,7 @@ class Container:
             vectors=self.vectors,
             blobs=self.blobs,
             embedder=self.embedder,
-            reader=IsolatedReader(self._adapters.isolation),
+            reader=self._document_reader,
             extraction=self._adapters.extraction,
             resolver=Resolver(self.graph),
             queue=self.queue,
@@ -288,7 +289,16 @@ class Container:
 
     @cached_property
     def _chunk_reader(self) -> ChunkReader:
-        return ChunkReader(IsolatedReader(self._adapters.isolation), self.embedder, self._document_model, is_stated)
+        return ChunkReader(self._document_reader, self.embedder, self._document_model, is_stated)
+
+    @cached_property
+    def _document_reader(self) -> IsolatedReader:
+        return IsolatedReader(self._adapters.isolation, self._adapters.ocr)
+
+    @property
+    def ocr(self) -> Ocr:
+        """Recognition of text in pictures, and whether it is there."""
+        return self._adapters.ocr
 
     @cached_property
     def _document_model(self) -> DocumentModel:

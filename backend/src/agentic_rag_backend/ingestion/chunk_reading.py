@@ -38,8 +38,9 @@ _BATCH = 64
 
 @dataclass(frozen=True, slots=True)
 class ChunkedDocument:
-    """A document's text and its chunks. ``failures`` say why another strategy cut it than the one that was asked for.
+    """A document's text and its chunks.
 
+    ``failures`` say which parts of the file could not be read, and why another strategy cut it than the one that was asked for.
     ``usage`` is the cost of the language model for this version so far.
     """
 
@@ -101,15 +102,18 @@ class ChunkReader:
             ModelUnavailable: the encoder does not answer.
             NotFound: the document was deleted.
         """
-        asked = _Asked(tenant, version, content, record or Unrecorded(), waiting)
-        strategy = version.options.chunking.strategy
+        found = await self._chunked(_Asked(tenant, version, content, record or Unrecorded(), waiting))
+        return replace(found, failures=(*found.parsed.failures, *found.failures))
+
+    async def _chunked(self, asked: _Asked) -> ChunkedDocument:
+        strategy = asked.version.options.chunking.strategy
         if strategy not in (SEMANTIC, AGENTIC, PROPOSITION):
-            parsed, chunks = await self._reader.read(tenant, version, content, waiting=waiting)
+            parsed, chunks = await self._reader.read(asked.tenant, asked.version, asked.content, waiting=asked.waiting)
             return ChunkedDocument(parsed, chunks)
         model = self._model
         if strategy == AGENTIC and (model is None or not model.model.generative):
             return await self._fallback(asked, Failure("chunk", NO_MODEL, _needs_model(strategy)))
-        parsed, units = await self._reader.units(tenant, version, content, waiting=waiting)
+        parsed, units = await self._reader.units(asked.tenant, asked.version, asked.content, waiting=asked.waiting)
         if len(units) > MAX_UNITS:
             reason = f"{strategy} chunking reads at most {MAX_UNITS} sentences; the document has {len(units)}"
             return await self._fallback(asked, Failure("chunk", "too_long", reason))

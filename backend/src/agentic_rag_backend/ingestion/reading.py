@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 from agentic_rag_backend.domain.document import Chunk, DocumentVersion
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.base import Piece
+from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions
 from agentic_rag_backend.ingestion.isolation.client import Isolation
+from agentic_rag_backend.ingestion.isolation.limits import OcrTime, steps_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+from agentic_rag_backend.ingestion.parsing.registry import WITH_PICTURES
+from agentic_rag_backend.ingestion.recognition.installation import Ocr, OcrSettings
+from agentic_rag_backend.ingestion.recognition.tesseract import TesseractOptions
 from agentic_rag_backend.knowledge.extraction.base import Extractor
+
+WAITING_OCR_S = 20.0
+"""Seconds for the recognition of text while a request waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +55,9 @@ class Reader(Protocol):
 class IsolatedReader:
     """Reads in child processes. A document that exceeds the limits fails alone."""
 
-    def __init__(self, isolation: Isolation) -> None:
+    def __init__(self, isolation: Isolation, ocr: Ocr | None = None) -> None:
         self._isolation = isolation
+        self._ocr = ocr or Ocr(OcrSettings(mode="off"))
 
     async def check(self, tenant: TenantId, head: bytes, source: Source, *, whole: bool) -> tuple[str, tuple[str, ...]]:
         """Check the beginning of a file. Return the title of the document, and warnings."""
@@ -61,30 +70,44 @@ class IsolatedReader:
     ) -> tuple[ParsedDocument, list[Chunk]]:
         """Return the text of a version, and its chunks."""
         owner = (str(tenant), version.document_id, version.version)
-        found = await self._isolation.call(
-            "read",
-            content,
-            version.media_type,
-            owner,
-            version.options,
-            size_bytes=len(content),
-            tenant=tenant if waiting else None,
-        )
+        found = await self._call("read", (tenant, version, content), owner, waiting=waiting)
         return cast(tuple[ParsedDocument, list[Chunk]], found)
 
     async def units(
         self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
     ) -> tuple[ParsedDocument, list[Piece]]:
         """Return the text of a version, and its sentences and rows."""
-        found = await self._isolation.call(
-            "units",
+        found = await self._call("units", (tenant, version, content), waiting=waiting)
+        return cast(tuple[ParsedDocument, list[Piece]], found)
+
+    async def _call(
+        self, name: str, asked: tuple[TenantId, DocumentVersion, bytes | str], *arguments: object, waiting: bool
+    ) -> object:
+        tenant, version, content = asked
+        options, time = ReadingOptions(version.options), None
+        if version.media_type in WITH_PICTURES and isinstance(content, bytes):
+            ocr = await self._ocr.options()
+            if not isinstance(ocr, str):
+                time = _ocr_time(ocr, len(content), waiting=waiting)
+                ocr = replace(ocr, cpu_s=time.cpu_s, timeout_s=time.timeout_s)
+            options = ReadingOptions(version.options, ocr)
+        return await self._isolation.call(
+            name,
             content,
             version.media_type,
-            version.options,
+            *arguments,
+            options,
             size_bytes=len(content),
             tenant=tenant if waiting else None,
+            ocr=time,
         )
-        return cast(tuple[ParsedDocument, list[Piece]], found)
+
+
+def _ocr_time(options: TesseractOptions, size_bytes: int, *, waiting: bool) -> OcrTime:
+    if waiting:
+        return OcrTime(min(options.cpu_s, WAITING_OCR_S), min(options.timeout_s, WAITING_OCR_S))
+    steps = steps_of(size_bytes)
+    return OcrTime(options.cpu_s * steps, options.timeout_s * steps)
 
 
 class IsolatedExtractor:

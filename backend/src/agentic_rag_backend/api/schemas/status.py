@@ -76,6 +76,16 @@ class WorkersStatus(View):
     here: bool
 
 
+class OcrView(View):
+    """Recognition of text in pictures by this process. ``reason``: why there is none, and how to change it."""
+
+    available: bool
+    engine: str | None
+    languages: list[str]
+    installed_languages: list[str]
+    reason: str | None
+
+
 class StatusView(View):
     """Status of the server and of a tenant."""
 
@@ -84,6 +94,7 @@ class StatusView(View):
     stores: dict[str, str]
     models: dict[str, str]
     model_states: dict[str, str]
+    ocr: OcrView
     strategies: list[str]
     features: dict[str, bool | float]
     dual_level: DualLevelStatus

@@ -100,7 +100,7 @@ async def _examine(data_dir: Path | None, asked: RepairMode) -> HealthReport:
     checks = [Check("settings", True, "every value is within its limits"), _folder(settings.data_dir)]
     if not checks[-1].ok:
         return HealthReport(checks)
-    checks.append(_disk(settings.data_dir))
+    checks += [_disk(settings.data_dir), await _ocr(settings)]
     from agentic_rag_backend.cli.session.remote import operators_key, running_server, tenants_key
 
     url = await running_server(settings)
@@ -139,6 +139,16 @@ def _disk(path: Path) -> Check:
     existing = next(each for each in (path, *path.absolute().parents) if each.exists())
     free_mb = shutil.disk_usage(existing).free // 1024 // 1024
     return Check("disk", free_mb >= LEAST_FREE_MB, f"{free_mb:,} MiB free; at least {LEAST_FREE_MB} are required")
+
+
+async def _ocr(settings: Settings) -> Check:
+    """Check the recognition of text in pictures on this machine. It is optional, unless the setting requires it."""
+    from agentic_rag_backend.container.adapters import open_ocr
+
+    found = await open_ocr(settings).status()
+    if found.available:
+        return Check("ocr", True, f"Tesseract {found.version}; {', '.join(found.languages)}")
+    return Check("ocr", settings.ocr != "tesseract", f"text in pictures is not recognised: {found.reason}")
 
 
 async def _look_at_server(health: HealthReport, url: str, key: str | None, asked: RepairMode) -> None:

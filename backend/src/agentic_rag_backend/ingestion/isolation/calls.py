@@ -16,6 +16,8 @@ from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.chunking.units import units_of
 from agentic_rag_backend.ingestion.parsing.base import PageFrame, ParsedDocument
 from agentic_rag_backend.ingestion.parsing.registry import PARSERS, parser_of, renderer_of, title_of
+from agentic_rag_backend.ingestion.recognition.base import NoRecogniser
+from agentic_rag_backend.ingestion.recognition.tesseract import Tesseract, TesseractOptions
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Tokenizer
 
@@ -36,8 +38,16 @@ def check(
     return title_of(found, file_name), found.warnings
 
 
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """How a document is read: the options of its version, and the recognition of text in pictures or the reason for none."""
+
+    processing: ProcessingOptions
+    ocr: TesseractOptions | str = "no OCR"
+
+
 def read(
-    resources: WorkerResources, content: bytes | str, media_type: str, owner: tuple[str, str, int], options: ProcessingOptions
+    resources: WorkerResources, content: bytes | str, media_type: str, owner: tuple[str, str, int], options: ReadingOptions
 ) -> tuple[ParsedDocument, list[Chunk]]:
     """Return a document's text and its chunks. ``owner`` is its tenant, id and version.
 
@@ -45,21 +55,22 @@ def read(
     """
     tenant, document_id, version = owner
     parsed = _parsed(content, media_type, options)
-    chunks = chunks_of(TenantId(tenant), document_id, version, parsed, options.chunking, tokenizer=resources.tokenizer)
+    chunks = chunks_of(TenantId(tenant), document_id, version, parsed, options.processing.chunking, tokenizer=resources.tokenizer)
     return replace(parsed, metadata=dict(parsed.metadata), headings=(), regions=()), chunks
 
 
 def units(
-    resources: WorkerResources, content: bytes | str, media_type: str, options: ProcessingOptions
+    resources: WorkerResources, content: bytes | str, media_type: str, options: ReadingOptions
 ) -> tuple[ParsedDocument, list[Piece]]:
     """Return a document and its sentences and rows, for strategies that decide outside of this process how to join them."""
     parsed = _parsed(content, media_type, options)
-    found = list(units_of(parsed, options.chunking, resources.tokenizer))
+    found = list(units_of(parsed, options.processing.chunking, resources.tokenizer))
     return replace(parsed, metadata=dict(parsed.metadata), headings=()), found
 
 
-def _parsed(content: bytes | str, media_type: str, options: ProcessingOptions) -> ParsedDocument:
-    parser = parser_of(media_type, options.charset)
+def _parsed(content: bytes | str, media_type: str, options: ReadingOptions) -> ParsedDocument:
+    recogniser = NoRecogniser(options.ocr) if isinstance(options.ocr, str) else Tesseract(options.ocr)
+    parser = parser_of(media_type, options.processing.charset, recogniser)
     parsed = parser.restore(content) if isinstance(content, str) else parser.parse(content)
     return replace(parsed, language=FORMATS[media_type].language)
 

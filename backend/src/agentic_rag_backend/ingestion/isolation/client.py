@@ -24,7 +24,7 @@ from agentic_rag_backend.fairness import FairSlots
 from agentic_rag_backend.ingestion.isolation.calls import media_type_of
 from agentic_rag_backend.ingestion.isolation.fork_client import ForkedWorker, ServerGone, WorkerServer
 from agentic_rag_backend.ingestion.isolation.frames import HEADER, Reply, packed, unpacked
-from agentic_rag_backend.ingestion.isolation.limits import CallLimits
+from agentic_rag_backend.ingestion.isolation.limits import CallLimits, OcrTime
 from agentic_rag_backend.telemetry.logs import get_logger
 
 MAX_AT_ONCE = 16
@@ -85,12 +85,15 @@ class Isolation:
         self._requests = FairSlots(MAX_AT_ONCE, of_tenant=MAX_PER_TENANT)
         self._closed = False
 
-    async def call(self, name: str, *arguments: Any, size_bytes: int, tenant: TenantId | None = None) -> Any:
+    async def call(
+        self, name: str, *arguments: Any, size_bytes: int, tenant: TenantId | None = None, ocr: OcrTime | None = None
+    ) -> Any:
         """Return the result of the call.
 
         Args:
             size_bytes: size of the document; larger ones get more time.
             tenant: tenant of the waiting request; None: a job.
+            ocr: time in addition, for the recognition of text in pictures.
 
         Raises:
             ResourceLimit: it took too much time or memory, or its process died.
@@ -99,7 +102,7 @@ class Isolation:
             WorkerFault: the code has an error.
         """
         async with (self._jobs if tenant is None else self._requests).taken(tenant):
-            limits = self.limits.of(size_bytes)
+            limits = self.limits.of(size_bytes, ocr)
             payload = packed((name, limits, arguments))
             return await self._tried(
                 _Request(payload=payload, limits=limits, size_bytes=size_bytes, media_type=media_type_of(name, arguments))

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.ingestion.isolation import worker
-from agentic_rag_backend.ingestion.isolation.calls import WorkerResources, extract, read
+from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions, WorkerResources, extract, read
 from agentic_rag_backend.ingestion.parsing import registry
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.priority import BACKGROUND, LONG_RUNNING, lower_process
@@ -100,13 +100,16 @@ class Server:
     def _reap(self) -> None:
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 return
-            if not pid:
+            if ended is None:
                 return
-            self._alive.discard(pid)
-            self._report(ENDED, pid, os.waitstatus_to_exitcode(status))
+            # Programs that a worker started end with it. Its number is not reused before it is reaped.
+            _kill(ended.si_pid)
+            _, status = os.waitpid(ended.si_pid, 0)
+            self._alive.discard(ended.si_pid)
+            self._report(ENDED, ended.si_pid, os.waitstatus_to_exitcode(status))
 
     def _report(self, event: bytes, pid: int, status: int) -> None:
         with contextlib.suppress(OSError):
@@ -123,9 +126,8 @@ def _kill(pid: int) -> None:
 def _warm(resources: WorkerResources) -> None:
     """Run each call once, so that modules and data are loaded here and shared by every worker."""
     owner = ("t_" + "0" * 32, "warm", 1)
-    _, chunks = read(
-        resources, b"# Warm\n\nThe first call of Ada Lovelace in London.\n", "text/markdown", owner, ProcessingOptions()
-    )
+    options = ReadingOptions(ProcessingOptions())
+    _, chunks = read(resources, b"# Warm\n\nThe first call of Ada Lovelace in London.\n", "text/markdown", owner, options)
     extract(resources, "Warm", chunks)
 
 

@@ -10,6 +10,14 @@ STEP_BYTES = 10 * 1024 * 1024
 """The time limits apply per 10 MiB of a document, or part of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class OcrTime:
+    """Time for the recognition of text in one document's pictures."""
+
+    cpu_s: float
+    timeout_s: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallLimits:
     """Resource limits of one call in a child process; see the settings of the same names."""
@@ -17,19 +25,27 @@ class CallLimits:
     cpu_s: float = 20.0
     timeout_s: float = 60.0
     memory_mb: int = 1024
+    ocr: OcrTime | None = None
 
-    def of(self, size_bytes: int) -> CallLimits:
-        """Return the limits for a document of this size."""
-        steps = max(1, -(-size_bytes // STEP_BYTES))
-        return CallLimits(cpu_s=self.cpu_s * steps, timeout_s=self.timeout_s * steps, memory_mb=self.memory_mb)
+    def of(self, size_bytes: int, ocr: OcrTime | None = None) -> CallLimits:
+        """Return the limits for a document of this size, with the time ``ocr`` in addition."""
+        steps = steps_of(size_bytes)
+        return CallLimits(
+            cpu_s=self.cpu_s * steps + (ocr.cpu_s if ocr is not None else 0),
+            timeout_s=self.timeout_s * steps + (ocr.timeout_s if ocr is not None else 0),
+            memory_mb=self.memory_mb,
+            ocr=ocr,
+        )
 
     def out_of_cpu(self) -> ResourceLimit:
         """Return the error of a call that exceeded its processor time."""
-        return ResourceLimit(f"processing the document took more than {self.cpu_s:g} seconds of processor time (PARSE_CPU_S)")
+        return ResourceLimit(
+            f"processing the document took more than {self.cpu_s:g} seconds of processor time ({self._named('CPU_S')})"
+        )
 
     def out_of_time(self) -> ResourceLimit:
         """Return the error of a call that exceeded its time limit."""
-        return ResourceLimit(f"processing the document took more than {self.timeout_s:g} seconds (PARSE_TIMEOUT_S)")
+        return ResourceLimit(f"processing the document took more than {self.timeout_s:g} seconds ({self._named('TIMEOUT_S')})")
 
     def out_of_memory(self) -> ResourceLimit:
         """Return the error of a call that exceeded its memory limit."""
@@ -39,5 +55,13 @@ class CallLimits:
         """Return the error of a call whose process died. The usual cause is refused memory."""
         return ResourceLimit(
             f"the process that processed the document ended by {signal_name}; its limits are {self.memory_mb} MiB of memory "
-            f"(PARSE_MEMORY_MB) and {self.cpu_s:g} seconds of processor time (PARSE_CPU_S)"
+            f"(PARSE_MEMORY_MB) and {self.cpu_s:g} seconds of processor time ({self._named('CPU_S')})"
         )
+
+    def _named(self, setting: str) -> str:
+        return f"PARSE_{setting} and OCR_{setting}" if self.ocr is not None else f"PARSE_{setting}"
+
+
+def steps_of(size_bytes: int) -> int:
+    """Return how many times the time limits apply to a document of this size."""
+    return max(1, -(-size_bytes // STEP_BYTES))

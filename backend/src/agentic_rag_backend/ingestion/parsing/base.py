@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from agentic_rag_backend.domain.document import Failure
 from agentic_rag_backend.domain.location import Box, Region
+from agentic_rag_backend.ingestion.recognition.base import Recogniser
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class ParsedDocument:
     ``title`` is the one the file gives itself, or None. ``metadata`` holds JSON scalars and lists of them. ``regions`` are the
     places of the text in the file, in order and without overlap; empty if the file has no pages, sheets or boxes. ``language`` is
     the programming language of source code, as `domain.media_types.Format` names it, otherwise None. ``warnings`` tell the owner
-    how the text may differ from the file.
+    how the text may differ from the file. With ``failures``, parts of the file could not be read, and the document is partial.
     """
 
     text: str
@@ -35,6 +37,7 @@ class ParsedDocument:
     regions: tuple[Region, ...] = ()
     language: str | None = None
     warnings: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,13 @@ class Parser(Protocol):
 
     def restore(self, text: str) -> ParsedDocument:
         """Return the parsed document whose stored text is ``text``, without title and metadata, for files that were not kept."""
+
+
+class PictureParser(Parser, Protocol):
+    """`Parser` of files that may contain pictures of text."""
+
+    def recognising(self, recogniser: Recogniser) -> Parser:
+        """Return a parser of one file that reads pictures with ``recogniser``."""
 
 
 class TextParser(Protocol):

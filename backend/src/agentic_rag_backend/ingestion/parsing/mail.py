@@ -10,10 +10,12 @@ from email.message import EmailMessage, MIMEPart
 from pathlib import PurePath
 from typing import Any, cast
 
+from agentic_rag_backend.domain.document import Failure
 from agentic_rag_backend.domain.media_types import EML, HTML, TEXT, media_type_of
 from agentic_rag_backend.errors import AgenticRagError, ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+from agentic_rag_backend.ingestion.recognition.base import Recogniser
 
 MAX_PARTS = 1_000
 MAX_ATTACHMENTS = 50
@@ -31,17 +33,26 @@ _BODIES = ("plain", "html")
 
 @dataclass(slots=True)
 class _Limits:
-    """What may still be read, and warnings about what was read."""
+    """What may still be read, and warnings about what was read. ``recogniser`` has limits for all attachments together."""
 
+    recogniser: Recogniser | None = None
     attachments: int = MAX_ATTACHMENTS
     attached_bytes: int = MAX_ATTACHED_BYTES
     parts: int = field(default_factory=lambda: MAX_PARTS)
     warnings: list[str] = field(default_factory=list)
     """Warnings about the parts that were read."""
+    failures: list[Failure] = field(default_factory=list)
 
 
 class MailParser:
-    """Parser of messages (RFC 5322, MIME)."""
+    """Parser of messages (RFC 5322, MIME). ``recogniser`` reads pictures of text in attachments."""
+
+    def __init__(self, recogniser: Recogniser | None = None) -> None:
+        self._recogniser = recogniser
+
+    def recognising(self, recogniser: Recogniser) -> MailParser:
+        """Return a parser that reads pictures with ``recogniser``."""
+        return MailParser(recogniser)
 
     def check(self, head: bytes, *, whole: bool) -> Preview:
         """Read the headers."""
@@ -52,10 +63,11 @@ class MailParser:
     def parse(self, content: bytes) -> ParsedDocument:
         """Return headers, text and attachments."""
         message = _message(content)
-        builder, limits = TextBuilder(), _Limits()
+        builder, limits = TextBuilder(), _Limits(recogniser=self._recogniser)
         _write(builder, message, limits, depth=0)
         found = {name.lower(): value for name, value in _headers(message).items()}
-        return replace(builder.build(title=_subject(message), metadata=found), warnings=tuple(limits.warnings))
+        parsed = builder.build(title=_subject(message), metadata=found)
+        return replace(parsed, warnings=tuple(limits.warnings), failures=tuple(limits.failures))
 
     def restore(self, text: str) -> ParsedDocument:
         """Return ``text``; headers are part of it."""
@@ -171,9 +183,10 @@ def _include(builder: TextBuilder, part: MIMEPart, name: str | None, content: by
         media_type = media_type_of(part.get_content_type(), name, content[: 1024 * 1024])
         if name is None:
             media_type = HTML if media_type == HTML else TEXT
-        parsed = parser_of(media_type, _charset(part)).parse(content)
+        parsed = parser_of(media_type, _charset(part), limits.recogniser).parse(content)
         builder.document(parsed, level=1 if name is None else 2)
         limits.warnings += [each if name is None else f"attachment {name}: {each}" for each in parsed.warnings]
+        limits.failures += [replace(each, message=f"attachment {name}: {each.message}") for each in parsed.failures]
     except AgenticRagError as error:
         if name is not None:
             _omit(builder, name, error.message, limits)

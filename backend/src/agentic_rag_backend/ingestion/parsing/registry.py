@@ -28,8 +28,9 @@ from agentic_rag_backend.domain.media_types import (
     unsupported,
 )
 from agentic_rag_backend.errors import UnsupportedMediaType
-from agentic_rag_backend.ingestion.parsing.base import Parser, Preview, Renderer, TextParser
+from agentic_rag_backend.ingestion.parsing.base import Parser, PictureParser, Preview, Renderer, TextParser
 from agentic_rag_backend.ingestion.parsing.encodings.parser import DecodingParser
+from agentic_rag_backend.ingestion.recognition.base import Recogniser
 
 PARSERS: Mapping[str, str] = {
     TEXT: "text:PlainTextParser",
@@ -51,6 +52,8 @@ PARSERS: Mapping[str, str] = {
 """The module, class and arguments of each parser. The first document of a type imports it: some libraries are large."""
 _TEXTS = frozenset({TEXT, MARKDOWN, HTML, CSV, JSON, JSONL, *SOURCE_CODE})
 """Formats that are text. Their parsers are `TextParser`s."""
+WITH_PICTURES = frozenset({EML, PDF})
+"""Formats that may contain pictures of text. Their parsers are `PictureParser`s."""
 RENDERERS: Mapping[str, str] = {PDF: "pdf.rendering:PdfRenderer"}
 """The module and class of each renderer."""
 _NUMBERS: Mapping[str, int] = {media_type: number for number, media_type in enumerate(PARSERS)}
@@ -59,10 +62,12 @@ _UNTITLED = "Untitled document"
 _LINE_AS_TITLE_CHARACTERS = 80
 
 
-def parser_of(media_type: str, charset: str | None = None) -> Parser:
+def parser_of(media_type: str, charset: str | None = None, recogniser: Recogniser | None = None) -> Parser:
     """Return the parser of ``media_type``, a key of `domain.media_types.FORMATS`.
 
-    ``charset`` is the one that the upload declares; it applies to formats that are text.
+    Args:
+        charset: the one that the upload declares; it applies to formats that are text.
+        recogniser: recognises text in pictures of one document. None: the text of pictures is not read.
 
     Raises:
         UnsupportedMediaType: there is none.
@@ -70,6 +75,8 @@ def parser_of(media_type: str, charset: str | None = None) -> Parser:
     if media_type not in PARSERS:
         raise unsupported(media_type)
     parser = _loaded(PARSERS[media_type])
+    if recogniser is not None and media_type in WITH_PICTURES:
+        return cast(PictureParser, parser).recognising(recogniser)
     return DecodingParser(cast(TextParser, parser), media_type, charset) if media_type in _TEXTS else cast(Parser, parser)
 
 

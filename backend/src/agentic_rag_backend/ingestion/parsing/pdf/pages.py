@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pypdfium2
@@ -10,7 +10,7 @@ import pypdfium2
 from agentic_rag_backend.ingestion.parsing.pdf.columns import columns_of
 from agentic_rag_backend.ingestion.parsing.pdf.lines import Line, Segment, line_of, rows_of, segments_of
 from agentic_rag_backend.ingestion.parsing.pdf.tables import Table, tables_of
-from agentic_rag_backend.ingestion.parsing.pdf.words import DIAGONAL, Word, words_of
+from agentic_rag_backend.ingestion.parsing.pdf.words import DIAGONAL, Word
 
 Column = list[Line] | Table
 """Lines that are read one after the other, or a table between such lines."""
@@ -30,18 +30,21 @@ class PageLayout:
         return [line for column in self.columns if not isinstance(column, Table) for line in column]
 
 
-def layout_of(page: pypdfium2.PdfPage, number: int, label: str | None) -> PageLayout:
-    """Return the layout of ``page``. Text in its main direction comes first, text across the page last."""
+def layout_of(words: Iterable[Word], number: int, label: str | None, page: pypdfium2.PdfPage | None = None) -> PageLayout:
+    """Return the layout of page ``number`` with these words. Text in its main direction comes first, text across it last.
+
+    ``page`` has the ruled lines of tables. None: there are none.
+    """
     by_turn: dict[int, list[Word]] = {}
-    for word in words_of(page):
+    for word in words:
         by_turn.setdefault(word.turn, []).append(word)
     layout = PageLayout(number, label)
     for turn in sorted(by_turn, key=lambda each: (each == DIAGONAL, -len(by_turn[each]))):
-        words = by_turn[turn]
+        upright = by_turn[turn]
         tables: list[Table] = []
-        if turn == 0:
-            tables, words = tables_of(page, words, number)
-        layout.columns += _columns([*segments_of(words), *tables], turn, number)
+        if turn == 0 and page is not None:
+            tables, upright = tables_of(page, upright, number)
+        layout.columns += _columns([*segments_of(upright), *tables], turn, number)
     return layout
 
 

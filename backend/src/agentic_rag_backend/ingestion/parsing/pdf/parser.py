@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pypdfium2
-import pypdfium2.raw as pdfium
 
 from agentic_rag_backend.domain.media_types import PDF_BEGINNING
 from agentic_rag_backend.errors import UnreadableDocument
@@ -14,15 +15,24 @@ from agentic_rag_backend.ingestion.parsing.pdf.furniture import without_furnitur
 from agentic_rag_backend.ingestion.parsing.pdf.headings import outline_of
 from agentic_rag_backend.ingestion.parsing.pdf.opening import loaded, opened
 from agentic_rag_backend.ingestion.parsing.pdf.pages import PageLayout, layout_of
+from agentic_rag_backend.ingestion.parsing.pdf.scans import FEW_CHARACTERS, Scans
 from agentic_rag_backend.ingestion.parsing.pdf.tables import Table
+from agentic_rag_backend.ingestion.parsing.pdf.words import words_of
+from agentic_rag_backend.ingestion.recognition.base import NoRecogniser, Recogniser
 
 FEWEST_CHARACTERS = 10
 """A document with fewer characters and with pictures of pages is image only."""
-_PICTURE_SHARE = 0.5
 
 
 class PdfParser:
-    """Parser of PDF. The title is that of the metadata."""
+    """Parser of PDF. The title is that of the metadata. ``recogniser`` reads pages that are pictures."""
+
+    def __init__(self, recogniser: Recogniser | None = None) -> None:
+        self._recogniser = recogniser or NoRecogniser()
+
+    def recognising(self, recogniser: Recogniser) -> PdfParser:
+        """Return a parser that reads pictures with ``recogniser``."""
+        return PdfParser(recogniser)
 
     def check(self, head: bytes, *, whole: bool) -> Preview:
         """Check the signature; open the file if all of it is there."""
@@ -35,24 +45,26 @@ class PdfParser:
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the text of the pages, a region for each line."""
+        scans = Scans(self._recogniser)
         with opened(content) as document:
-            pages = _layouts(document)
+            pages = _layouts(document, scans)
             without_furniture(pages)
             builder = assembled(pages, outline_of(document))
-            return builder.build(title=title_of(document), metadata=metadata_of(document))
+            parsed = builder.build(title=title_of(document), metadata=metadata_of(document) | scans.metadata)
+        return replace(parsed, warnings=scans.warnings, failures=scans.failures)
 
     def restore(self, text: str) -> ParsedDocument:
         """Return ``text``; its structure was in the file."""
         return ParsedDocument(text=text)
 
 
-def _layouts(document: pypdfium2.PdfDocument) -> list[PageLayout]:
+def _layouts(document: pypdfium2.PdfDocument, scans: Scans) -> list[PageLayout]:
     """Return the layout of every page that is not damaged.
 
     Raises:
-        UnreadableDocument: every page is damaged, or the pages are pictures.
+        UnreadableDocument: every page is damaged, or the pages are pictures whose text is not recognised.
     """
-    layouts, pictures, damaged = [], 0, 0
+    layouts, damaged = [], 0
     labelled = any(label_of(document, index) not in {None, str(index + 1)} for index in range(len(document)))
     for index in range(len(document)):
         page = loaded(document, index)
@@ -60,32 +72,19 @@ def _layouts(document: pypdfium2.PdfDocument) -> list[PageLayout]:
             damaged += 1
             continue
         try:
-            layout = layout_of(page, index + 1, label_of(document, index) if labelled else None)
-            pictures += not layout.columns and _is_picture(page)
+            words = words_of(page)
+            if sum(len(word.text) for word in words) < FEW_CHARACTERS:
+                scans.read(page, index + 1, words)
+            layouts.append(layout_of(words, index + 1, label_of(document, index) if labelled else None, page))
         except pypdfium2.PdfiumError:
             damaged += 1
             continue
-        layouts.append(layout)
         page.close()
     if damaged == len(document):
         raise UnreadableDocument("the PDF file is damaged: none of its pages can be read")
+    layouts = scans.laid_out(layouts)
     tables = any(isinstance(column, Table) for layout in layouts for column in layout.columns)
     characters = FEWEST_CHARACTERS if tables else sum(len(line.text) for layout in layouts for line in layout.lines)
-    if pictures and characters < FEWEST_CHARACTERS:
-        raise UnreadableDocument(
-            f"the PDF file contains only images: {pictures} of {len(document)} pages are pictures without text; "
-            "text in pictures is not recognised (no OCR)"
-        )
+    if scans.pages and characters < FEWEST_CHARACTERS:
+        raise scans.problem(len(document))
     return layouts
-
-
-def _is_picture(page: pypdfium2.PdfPage) -> bool:
-    """Whether an image covers more than half of the page."""
-    left, bottom, right, top = page.get_bbox()
-    area = max((right - left) * (top - bottom), 1.0)
-    for image in page.get_objects([pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=3):
-        x0, y0, x1, y1 = image.get_bounds()
-        width, height = min(x1, right) - max(x0, left), min(y1, top) - max(y0, bottom)
-        if width > 0 and height > 0 and width * height >= _PICTURE_SHARE * area:
-            return True
-    return False
