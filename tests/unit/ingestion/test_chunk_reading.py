@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from direct_reader import DirectReader
-from scripted_models import COST, Reply, ScriptedModel
+from scripted_models import COST, Record, Reply, ScriptedModel
 
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentVersion, ProcessingOptions
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelInputRefused, ModelUnavailable
 from agentic_rag_backend.generation.claims.statements import is_stated
 from agentic_rag_backend.ingestion import chunk_reading
 from agentic_rag_backend.ingestion.chunk_reading import ChunkedDocument, ChunkReader
-from agentic_rag_backend.knowledge.model_calls import DocumentModel, Unrecorded
+from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.models.embedding.base import Vectors
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
@@ -44,22 +42,6 @@ class Encoder:
 
     async def embed_query(self, text: str) -> Vectors:
         return np.full(4, 0.5, dtype=np.float32)
-
-
-class Record(Unrecorded):
-    """Keeps values in memory."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.values: dict[str, Any] = {}
-
-    async def known(self, recipes: Sequence[str]) -> Mapping[str, Any]:
-        return {recipe: self.values[recipe] for recipe in recipes if recipe in self.values}
-
-    async def keep(self, recipe: str, value: Any | None, usage: Usage) -> None:
-        await super().keep(recipe, value, usage)
-        if value is not None:
-            self.values[recipe] = value
 
 
 async def read(

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scripted_models import COST, Reply, ScriptedModel
+from scripted_models import COST, Record, Reply, ScriptedModel
 
-from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelInputRefused, ModelRateLimited, ModelReplyInvalid, ModelUnavailable
-from agentic_rag_backend.knowledge.model_calls import DocumentModel, Inquiry, Unrecorded
+from agentic_rag_backend.knowledge.model_calls import DocumentModel, Inquiry
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.prompts import parse
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-
-
-class Record(Unrecorded):
-    """Keeps values in memory."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.values: dict[str, Any] = {}
-
-    async def known(self, recipes: Sequence[str]) -> Mapping[str, Any]:
-        return {recipe: self.values[recipe] for recipe in recipes if recipe in self.values}
-
-    async def keep(self, recipe: str, value: Any | None, usage: Usage) -> None:
-        await super().keep(recipe, value, usage)
-        if value is not None:
-            self.values[recipe] = value
 
 
 def inquiries(*texts: str) -> list[Inquiry]:

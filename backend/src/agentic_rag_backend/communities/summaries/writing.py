@@ -20,6 +20,7 @@ from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, S
 from agentic_rag_backend.domain.text.tokens import estimate_tokens, text_tokens
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelReply, ModelRequest
+from agentic_rag_backend.models.llm.schemas import INTEGER, NUMBER, TEXT, list_of, object_of
 from agentic_rag_backend.prompts import Prompt, built_in, fence
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -29,29 +30,15 @@ _NUMBER_TOKENS = 2
 """Tokens of a fact's number in the prompt."""
 _REPLY_TOKENS = 700
 _PART_CHARACTERS = 600
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "title": {"type": "string"},
-        "summary": {"type": "string"},
-        "keywords": {"type": "array", "items": {"type": "string"}},
-        "findings": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "statement": {"type": "string"},
-                    "sources": {"type": "array", "items": {"type": "integer"}},
-                },
-                "required": ["statement", "sources"],
-                "additionalProperties": False,
-            },
-        },
-        "rating": {"type": "number"},
-    },
-    "required": ["title", "summary", "keywords", "findings", "rating"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_of(
+    {
+        "title": TEXT,
+        "summary": TEXT,
+        "keywords": list_of(TEXT),
+        "findings": list_of(object_of({"statement": TEXT, "sources": list_of(INTEGER)})),
+        "rating": NUMBER,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

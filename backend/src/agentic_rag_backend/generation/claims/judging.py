@@ -7,38 +7,27 @@ sentence pass that words show to be false.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import get_args
 
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.claims.base import ClaimVerifier, Reason, Verdict
 from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.models.llm.schemas import INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, number_in, objects_in
 
 MAX_JUDGED = 30
 """Claims of one answer that the model judges. The other checks decide about more."""
 _REASONS: tuple[Reason, ...] = get_args(Reason)
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "not_stated": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "number": {"type": "integer"},
-                    "reason": {"type": "string", "enum": [reason for reason in _REASONS if reason != "quote"]},
-                },
-                "required": ["number", "reason"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["not_stated"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_of(
+    {
+        "not_stated": list_of(
+            object_of({"number": INTEGER, "reason": {**TEXT, "enum": [reason for reason in _REASONS if reason != "quote"]}})
+        )
+    }
+)
 
 
 class ModelVerifier:

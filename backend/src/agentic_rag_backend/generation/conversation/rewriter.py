@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from agentic_rag_backend.domain.text.words import comparable, content_forms, names_and_numbers
 from agentic_rag_backend.domain.usage import Usage
@@ -14,6 +14,7 @@ from agentic_rag_backend.generation.conversation.leaning import MAX_CHARACTERS
 from agentic_rag_backend.generation.conversation.rules import focus_of, leans, rewrite
 from agentic_rag_backend.generation.conversation.turns import fenced_turns
 from agentic_rag_backend.models.llm.base import Message
+from agentic_rag_backend.models.llm.schemas import TEXT, object_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, line_in
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -25,12 +26,7 @@ MAX_TURN_TOKENS = 1500
 REPLY_TOKENS = 200
 _OPENINGS = frozenset(comparable(word) for word in IMPERATIVES | PREPOSITIONS | AUXILIARIES)
 """Words that begin a question with a capital and are no name."""
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"question": {"type": "string"}},
-    "required": ["question"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_of({"question": TEXT})
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import MAX_MARKERS, Claim, read_claims
 from agentic_rag_backend.generation.context import Passage, theme_passages
+from agentic_rag_backend.models.llm.schemas import INTEGER, NUMBER, TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import (
     Spending,
@@ -34,26 +35,7 @@ MAX_FINDINGS = 8
 MAX_POINTS = 6
 BEST_SCORE = 100.0
 _LONGEST_STATEMENT = 600
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "points": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "statement": {"type": "string"},
-                    "sources": {"type": "array", "items": {"type": "integer"}},
-                    "score": {"type": "number"},
-                },
-                "required": ["statement", "sources", "score"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["points"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_of({"points": list_of(object_of({"statement": TEXT, "sources": list_of(INTEGER), "score": NUMBER}))})
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ first answer, one for the questions, one for each question, one for the revision
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agentic_rag_backend.domain.answer import CheckedQuestion, Verification
 from agentic_rag_backend.domain.usage import Usage, UsageAccount
@@ -24,6 +23,7 @@ from agentic_rag_backend.generation.generators.sentences import SentenceGenerato
 from agentic_rag_backend.generation.rendering import fenced_passages, with_history
 from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers, Writing
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelRequest
+from agentic_rag_backend.models.llm.schemas import TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -31,12 +31,7 @@ from agentic_rag_backend.telemetry.logs import get_logger
 _log = get_logger(__name__)
 
 MAX_QUESTION_CHARACTERS = 300
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"questions": {"type": "array", "items": {"type": "string"}}},
-    "required": ["questions"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_of({"questions": list_of(TEXT)})
 
 
 class _VerificationFailed(Exception):

@@ -15,16 +15,12 @@ from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.joining import fits, fitted, pieces_of
 from agentic_rag_backend.ingestion.chunking.numbering import WINDOW_UNITS, Window, gaps_of, numbered
 from agentic_rag_backend.knowledge.model_calls import Inquiry
+from agentic_rag_backend.models.llm.schemas import INTEGER, list_of, object_of
 from agentic_rag_backend.prompts import built_in
 
 _STARTS = "starts"
 _REPLY_TOKENS = 4 * WINDOW_UNITS
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {_STARTS: {"type": "array", "items": {"type": "integer"}}},
-    "required": [_STARTS],
-    "additionalProperties": False,
-}
+_SCHEMA = object_of({_STARTS: list_of(INTEGER)})
 
 
 def inquiry(text: str, units: Sequence[Piece], window: Window) -> Inquiry:

@@ -18,6 +18,7 @@ from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.joining import fits, fitted, pieces_of
 from agentic_rag_backend.ingestion.chunking.numbering import Window, gaps_of, numbered
 from agentic_rag_backend.knowledge.model_calls import Inquiry
+from agentic_rag_backend.models.llm.schemas import INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
 
 MAX_STATEMENTS = 5
@@ -28,22 +29,7 @@ WINDOW_TOKENS = 600
 _MAX_SOURCES = 6
 _REPLY_TOKENS = 1500
 _STATEMENTS, _STATEMENT, _SENTENCES = "statements", "statement", "sentences"
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        _STATEMENTS: {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {_STATEMENT: {"type": "string"}, _SENTENCES: {"type": "array", "items": {"type": "integer"}}},
-                "required": [_STATEMENT, _SENTENCES],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": [_STATEMENTS],
-    "additionalProperties": False,
-}
+_SCHEMA = object_of({_STATEMENTS: list_of(object_of({_STATEMENT: TEXT, _SENTENCES: list_of(INTEGER)}))})
 
 IsStated = Callable[[str, str, str], bool]
 """Returns whether a statement is said by a source text, in a document with a title."""

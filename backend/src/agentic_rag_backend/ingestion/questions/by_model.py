@@ -11,6 +11,7 @@ from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.ingestion.questions.base import QuestionWriter, WrittenQuestions
 from agentic_rag_backend.knowledge.model_calls import BUDGET_SPENT, INVALID, NO_MODEL, DocumentModel, Inquiry, ResultRecord
+from agentic_rag_backend.models.llm.schemas import INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
 
 MODEL = "model"
@@ -22,22 +23,7 @@ LENGTHS = range(8, 301)
 _PROMPT = "chunk_questions"
 _REPLY_TOKENS = 1_200
 _QUESTIONS, _PASSAGE, _QUESTION = "questions", "passage", "question"
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        _QUESTIONS: {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {_PASSAGE: {"type": "integer"}, _QUESTION: {"type": "string"}},
-                "required": [_PASSAGE, _QUESTION],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": [_QUESTIONS],
-    "additionalProperties": False,
-}
+_SCHEMA = object_of({_QUESTIONS: list_of(object_of({_PASSAGE: INTEGER, _QUESTION: TEXT}))})
 _REASONS = {
     NO_MODEL: "no language model is configured",
     BUDGET_SPENT: "the budget of INGESTION_MODEL_MAX_TOKENS is spent",

@@ -33,6 +33,7 @@ from agentic_rag_backend.knowledge.model_calls import (
     Inquiry,
     ResultRecord,
 )
+from agentic_rag_backend.models.llm.schemas import BOOLEAN, TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
 
 LLM, RULES_AND_LLM = "llm", "rules+llm"
@@ -48,7 +49,6 @@ _MAX_ALIASES = 5
 _PROMPT = "extraction"
 _TOKENS_PER_ENTITY, _TOKENS_PER_RELATIONSHIP = 40, 70
 _ANY_RELATION = 'a verb phrase in lower case of at most four words, such as "works for", "located in", "acquired"'
-_TEXT: Mapping[str, Any] = {"type": "string"}
 _REASONS = {
     NO_MODEL: "no language model is configured",
     BUDGET_SPENT: "the budget of INGESTION_MODEL_MAX_TOKENS is spent",
@@ -56,25 +56,14 @@ _REASONS = {
 }
 
 
-def _objects(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    items = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
-    return {"type": "array", "items": items}
-
-
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "entities": _objects({"name": _TEXT, "type": _TEXT, "aliases": {"type": "array", "items": _TEXT}}),
-        "relationships": _objects(
-            {
-                **dict.fromkeys(("source", "relation", "target", "valid_at", "invalid_at"), _TEXT),
-                "negated": {"type": "boolean"},
-            }
+_SCHEMA = object_of(
+    {
+        "entities": list_of(object_of({"name": TEXT, "type": TEXT, "aliases": list_of(TEXT)})),
+        "relationships": list_of(
+            object_of({**dict.fromkeys(("source", "relation", "target", "valid_at", "invalid_at"), TEXT), "negated": BOOLEAN})
         ),
-    },
-    "required": ["entities", "relationships"],
-    "additionalProperties": False,
-}
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.models.llm.schemas import TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.strategies.community import theme_search
@@ -37,23 +37,7 @@ COUNTED = 20
 """Top passages of each search that are counted for the number of searches that found a passage."""
 MAX_CHARACTERS = 400
 """Maximum length of a follow-up question and of the sketched answer."""
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "answer": {"type": "string"},
-        "follow_ups": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"question": {"type": "string"}},
-                "required": ["question"],
-                "additionalProperties": False,
-            },
-        },
-    },
-    "required": ["answer", "follow_ups"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_of({"answer": TEXT, "follow_ups": list_of(object_of({"question": TEXT}))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

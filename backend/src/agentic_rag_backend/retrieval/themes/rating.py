@@ -10,8 +10,8 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from agentic_rag_backend.models.llm.schemas import INTEGER, NUMBER, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import (
     Spending,
@@ -30,22 +30,7 @@ OWN_SHARE = 0.3
 UNRATED_SHARE = 0.5
 """Score factor of themes that no call was left for, so that rated themes come first."""
 _SUMMARY_CHARACTERS = 400
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "ratings": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"theme": {"type": "integer"}, "relevance": {"type": "number"}},
-                "required": ["theme", "relevance"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["ratings"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_of({"ratings": list_of(object_of({"theme": INTEGER, "relevance": NUMBER}))})
 
 
 @dataclass(frozen=True, slots=True)
