@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from agentic_rag_backend.cli.session.in_process import InProcessTransport
+from agentic_rag_backend.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from tests.e2e.api.conftest import Client, World
@@ -136,3 +137,15 @@ async def test_a_client_that_disconnects_ends_the_export(world: World, monkeypat
     before = len(read)
     await asyncio.sleep(0.3)
     assert len(read) <= before + 1
+
+
+async def test_a_chunk_is_read_without_the_graph_store(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*_: Any) -> Any:
+        raise StoreUnavailable("the graph store does not answer")
+
+    (chunk, *_) = await world.alpha.data("GET", f"/documents/{world.documents['alpha']['tide']['id']}/chunks")
+    monkeypatch.setattr(world.container.graph, "relationships_of", away)
+    body = (await world.alpha.get(f"/chunks/{chunk['id']}")).json()
+    assert body["data"]["content"] == chunk["content"]
+    assert (body["data"]["entities"], body["data"]["relationships"]) == ([], [])
+    assert body["meta"]["warnings"] == ["entities and relationships are left out: store_unavailable"]

@@ -121,6 +121,11 @@ async def test_a_hub_among_the_ends_is_not_expanded(store: Neo4jGraphStore, monk
             summary = await result.consume()
         hits.append(_hits(summary.profile or {}))
     assert hits[0] < 500 < hits[1]
+    hub = {"tenant": samples.A.value, "uuids": neo4j._uuids(samples.A, ends[:1]), "limit": 3, "relations": None}
+    for side in ("edges_from", "edges_to"):
+        async with store._connections._session(60) as session:
+            summary = await (await session.run("PROFILE " + neo4j_writes.CYPHER[side], hub)).consume()
+        assert _hits(summary.profile or {}) < 100, side
 
 
 async def test_a_stream_holds_no_transaction_between_batches(

@@ -8,6 +8,7 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.knowledge.paths.base import Connection, PathOptions
+from agentic_rag_backend.knowledge.paths.neighbourhood import NeighbourhoodOptions
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
 from agentic_rag_backend.retrieval.ranking import RankedRetriever
@@ -215,3 +218,29 @@ async def test_the_dual_level_hands_on_that_the_leg_failed(profiles: dict[str, C
     found = await both.retrieve(Query(tenant=tenant, text=QUESTIONS[0], limit=LIMIT, dual_level=True))
 
     assert "the graph leg 'graphiti' failed: store_unavailable" in (found.trace.fallback_reason or "")
+
+
+def step(connection: Connection) -> tuple[Any, ...]:
+    """Return a connection without ids, which differ in every profile, and by which one of equal sentences is chosen."""
+    ends = sorted((connection.source.name, connection.target.name))
+    return (*ends, connection.weight, "" if connection.fact is None else connection.fact.relation)
+
+
+async def test_both_graph_stores_give_the_same_entities_and_paths(profiles: dict[str, Container]) -> None:
+    async def read(container: Container) -> dict[str, Any]:
+        tenant = (await container.authenticator.local(TENANT)).tenant
+        listed = (await container.entities.page(tenant, limit=1_000)).items
+        found: dict[str, Any] = {"": sorted((each.mention_count, each.entity.name, each.entity.type) for each in listed)}
+        best = sorted(listed, key=lambda each: (-each.mention_count, each.entity.name, each.entity.type))[:8]
+        for each in best:
+            entity = await container.entities.entity(tenant, each.entity.id, limit=100)
+            around = await container.neighbourhoods.around(tenant, each.entity.id, NeighbourhoodOptions(limit=200))
+            found[each.entity.name] = (entity.names, len(entity.relationships), sorted(map(step, around.edges)))
+        for one, other in pairwise(best):
+            among = await container.paths.between(tenant, [one.entity.id], [other.entity.id], PathOptions(max_hops=3, limit=50))
+            found[f"{one.entity.name} {other.entity.name}"] = [round(path.score, 9) for path in among.paths]
+        return found
+
+    expected = await read(profiles["sqlite"])
+    assert sum(len(found) for found in list(expected.values())[-7:]) > 50
+    assert await read(profiles["neo4j"]) == expected

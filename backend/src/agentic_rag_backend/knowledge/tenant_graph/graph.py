@@ -48,12 +48,12 @@ class Names(Mapping[str, tuple[int, ...]]):
 
     def matching(self, words: str) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Yield the names with a word that ``words`` begin at, with their entities. The cost is that of all names."""
-        wanted = f" {words}"
+        inside = f" {words}"
         for name, entities in self._settled.items():
-            if wanted in f" {name}" and name not in self._changed:
+            if (name.startswith(words) or inside in name) and name not in self._changed:
                 yield name, entities
         for name, entities in self._changed.items():
-            if wanted in f" {name}" and entities:
+            if (name.startswith(words) or inside in name) and entities:
                 yield name, entities
 
 

@@ -195,7 +195,9 @@ def _page(
         texts = graph.entity_texts
         wanted = [place for place, text in enumerate(texts.types) if text.casefold() == type.strip().casefold()]
         numbers = numbers[np.isin(texts.type_of[numbers], wanted)]
-    ranks = np.fromiter((matches.get(each, NameMatch.WHOLE) for each in numbers.tolist()), dtype=np.int64, count=len(numbers))
+    ranks = (
+        np.fromiter((matches[each] for each in numbers.tolist()), dtype=np.int64) if matches else np.zeros(len(numbers), np.int64)
+    )
     mentions, keys = graph.document_frequency[numbers], graph.entity_keys[numbers]
     if after is not None:
         rank, count, key = after
