@@ -80,6 +80,9 @@ class Tesseract:
             return RecognitionLimit(
                 f"text is recognised on at most {self._options.max_pages} pages of a document (OCR_MAX_PAGES)"
             )
+        return self._out_of_time()
+
+    def _out_of_time(self) -> RecognitionLimit | None:
         if self._left_s() <= 0:
             return self._late()
         if self._used_s >= self._options.cpu_s:
@@ -106,7 +109,7 @@ class Tesseract:
 
     def _words(self, picture: Picture) -> Sequence[RecognisedWord]:
         words = words_of(self._output(picture, _UPRIGHT))
-        if not self._options.turns or not words or confidence_of(words) >= SURE or self.stopped is not None:
+        if not self._options.turns or not words or confidence_of(words) >= SURE or self._out_of_time():
             return words
         turned = words_of(self._output(picture, _ANY_ORIENTATION))
         return turned if turned and confidence_of(turned) > confidence_of(words) else words
