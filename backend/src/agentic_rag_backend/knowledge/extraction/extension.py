@@ -127,6 +127,8 @@ class Extension:
 
     def _connector_step(self, first: int, last: int, limit: int) -> int:
         word = self._words[last]
+        if word in ("plc", "gmbh") and self._shapes[last - 1] in NAME_SHAPES:
+            return 1
         if word in ("of", "for", "in", "on", "to", "at"):
             return self._preposition_step(first, last, limit)
         if word == "and":

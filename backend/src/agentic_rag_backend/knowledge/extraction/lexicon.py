@@ -66,7 +66,8 @@ PERSON_TITLES = word_set(
     chairman chairwoman chancellor senator sen representative rep congressman congresswoman governor gov mayor minister
     secretary ambassador judge justice attorney king queen prince princess duke duchess earl count countess baron baroness
     emperor empress tsar pope cardinal bishop archbishop rabbi imam sheikh sultan saint st coach director ceo author poet
-    actor actress singer engineer architect dean provost hon
+    actor actress singer engineer architect dean provost hon nurse manager inspector detective constable superintendent commissioner
+    treasurer headteacher matron midwife
     """
 )
 STRIPPED_TITLES = word_set(
@@ -74,10 +75,14 @@ STRIPPED_TITLES = word_set(
     leader mr mrs ms miss mx dr prof professor sir madam rev reverend capt captain col colonel lt lieutenant gen general maj
     major sgt sergeant cpl corporal pvt adm admiral cmdr commander president chairman chairwoman chancellor senator sen
     representative rep congressman congresswoman governor gov mayor minister secretary ambassador judge justice coach
-    director ceo author poet actor actress singer engineer architect dean provost hon dame premier
+    director ceo author poet actor actress singer engineer architect dean provost hon dame premier nurse manager inspector detective constable superintendent
+    commissioner treasurer headteacher matron midwife
     """
 )
 """Titles that are left out of the name: "Dr. Keller" is the name "Keller"."""
+
+FORMS_OF_ADDRESS = word_set("mr mrs ms miss mx dr prof professor sir madam rev reverend capt lt sgt cpl nurse")
+"""Titles that no organisation, place or work opens with."""
 
 ROLE_NOUNS = word_set(
     """
@@ -105,7 +110,10 @@ ORGANISATION_HEADS = word_set(
     publishers times post herald tribune gazette network television radio broadcasting airlines airways railways motors
     technologies systems software solutions services consortium alliance coalition organization organisation movement front
     conservatory seminary faculty centre center legion railroad railway ensemble fc afc cf sc united rovers wanderers
-    athletic insurance pharmaceuticals electric works mission
+    athletic insurance pharmaceuticals electric works mission machines exchange fund practice infirmary surgery pharmacy
+    bakery brewery dairy distillery networks logistics instruments optics estates forum charity cooperative co-operative
+    syndicate associates communications consulting consultants chemicals foods stores healthcare petroleum shipping
+    conservatoire committees trustees constabulary municipality
     """
 )
 PLACE_HEADS = word_set(
@@ -157,7 +165,8 @@ DIVISIONS = word_set(
 
 COMPANY_SUFFIXES = word_set(
     """
-    inc inc. ltd ltd. llc llc. plc corp corp. co co. gmbh jr jr. sr sr. l.p. n.v. s.a. b.v.
+    inc inc. ltd ltd. llc llc. llp plc corp corp. co co. gmbh ag kg bv nv spa srl sarl oyj pty pte jr jr. sr sr. l.p. n.v. s.a.
+    b.v. s.p.a.
     """
 )
 UNDERTAKINGS = word_set("project operation programme program plan initiative mission task")
@@ -261,6 +270,18 @@ INNER_TITLES = word_set(
 """Titles that open a new name wherever a capitalised name follows."""
 
 RANK_OPENERS = word_set("supreme vice rear prime deputy chief brigadier major lieutenant assistant co-chief executive")
+
+LABELS = word_set(
+    """
+    name names surname forename phone telephone tel mobile fax email e-mail mail address street postcode website web url date
+    time day year month department unit title role position location room office status id no nr number code type category
+    item quantity amount price total sum page figure fig table chart diagram listing chapter section part appendix annex
+    contents index notes note remarks comment comments description details subject from to cc bcc sent attachment reference
+    ref version revision author owner contact extension signature signed approved present apologies agenda minutes patient
+    diagnosis yes no n/a tbd regards sincerely best dear hi hello thanks thank step warning caution question answer
+    """
+)
+"""Labels of columns, fields, figures and letters: a name made of these words and numbers alone names nothing."""
 
 GENERIC_HEADINGS = word_set(
     """

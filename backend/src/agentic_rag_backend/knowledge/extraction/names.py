@@ -17,6 +17,7 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
     EVENT_HEADS,
     FUNCTION_WORDS,
     GENERIC_ALONE,
+    LABELS,
     MONTHS,
     RANK_OPENERS,
     ROLE_WORDS,
@@ -126,9 +127,15 @@ class _Sentence:
             first += 1
         if first >= last or (last == first + 1 and not self._stands_alone(first)):
             return None
-        if all(word.lower() in ROLE_WORDS for word in self._words[first:last]):
+        if all(word.lower() in ROLE_WORDS for word in self._words[first:last]) or self._is_label(first, last):
             return None
         return Span(first, last)
+
+    def _is_label(self, first: int, last: int) -> bool:
+        """Return whether the words label a column, a field or a figure: "Phone", "Figure 3", "Table of Contents"."""
+        return self._words[first].lower() in LABELS and all(
+            word.lower() in LABELS or word in ("of", "and") or not word[0].isalpha() for word in self._words[first:last]
+        )
 
     def _is_shouting(self) -> bool:
         words = [index for index in range(self._begin, self._end) if self._shapes[index] not in (Shape.PUNCTUATION, Shape.NUMBER)]

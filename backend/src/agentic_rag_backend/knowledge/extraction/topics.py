@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.knowledge.extraction.entity_types import OTHER, type_from_disambiguator
-from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, GENERIC_HEADINGS
+from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, GENERIC_HEADINGS, LABELS
 
 MAX_TOPIC_CHARACTERS = 160
 _MAX_WORDS = 16
@@ -18,6 +18,7 @@ _WORD = re.compile(r"\w+")
 _NUMBERING = re.compile(
     r"^(?:(?:chapter|section|part|appendix)\s+)?(?:\d{1,2}(?:\.\d{1,2})*[.):]?|(?:[ivxlc]+|[a-z])[.):])\s+", re.IGNORECASE
 )
+_NAMELESS = GENERIC_HEADINGS | LABELS | FUNCTION_WORDS
 _FILE_ENDING = re.compile(r"\.(?:md|txt|rst|html?|pdf|docx?)$", re.IGNORECASE)
 
 
@@ -76,7 +77,7 @@ def topic(text: str, *, from_title: bool) -> TopicName | None:
     if not name or len(name) > MAX_TOPIC_CHARACTERS or not normalise_name(name):
         return None
     words = normalise_name(name).split()
-    if all(word in GENERIC_HEADINGS or word in FUNCTION_WORDS or word.isdigit() for word in words) and not from_title:
+    if all(word in _NAMELESS or word.isdigit() for word in words) and not from_title:
         return None
     bare, type_ = name, OTHER
     if name.endswith(")"):
