@@ -62,13 +62,40 @@ async def test_a_long_document_gives_the_same_as_its_parts_read_at_once(chunks: 
         ('She read "The Long Winter" twice.', "The Long Winter", "work"),
         ("He fought in World War II.", "World War II", "other"),
         ("They began Project Lighthouse.", "Project Lighthouse", "other"),
-        ("He is Norwegian.", "Norwegian", "other"),
+        ("He is Norwegian.", "Norwegian", "group"),
+        ("International Business Machines grew.", "International Business Machines", "organisation"),
+        ("We wrote to Hartwell & Co about it.", "Hartwell & Co", "organisation"),
+        ("It bought Halden Instruments plc in May.", "Halden Instruments plc", "organisation"),
+        ("When did Delphine Aster start, and where did she work?", "Delphine Aster", "person"),
+        ("Nurse Ines Caldeira came.", "Ines Caldeira", "person"),
+        ("We wrote to Prof. Hamid Nazari.", "Hamid Nazari", "person"),
+        ("The shares are traded on the Vestby Stock Exchange.", "Vestby Stock Exchange", "organisation"),
         ("It began on 3 May 1999.", "3 May 1999", "date"),
         ("It calls load_index() then.", "load_index()", "code"),
     ],
 )
 def test_types(chunks: MakeChunks, text: str, name: str, type_: str) -> None:
     assert types(EXTRACTOR.extract_document("", chunks(text))[0])[name] == type_
+
+
+def test_titles_name_persons_with_their_form_of_address(chunks: MakeChunks) -> None:
+    assert types(EXTRACTOR.extract_document("Dr Rowan Teller", chunks("The nurse came."))[0]) == {"Dr Rowan Teller": "person"}
+
+
+def test_labels_of_columns_figures_and_letters_name_nothing(chunks: MakeChunks) -> None:
+    text = (
+        "| Name | Phone | Department |\n|---|---|---|\n| Dr Rowan Teller | 4471 | Finance |\n\n"
+        "Figure 3 shows the ports.\n\nTable of Contents\n\nBest regards,\nIngrid Vassall"
+    )
+    found = types(EXTRACTOR.extract_document("", chunks(text))[0])
+    assert found.keys() & {"Name", "Phone", "Department", "Figure 3", "Figure", "Table of Contents", "Best"} == set()
+    assert {"Rowan Teller", "Ingrid Vassall"} <= found.keys()
+    assert topic("Name and Phone", from_title=False) is None
+
+
+def test_the_names_of_a_list_share_a_type(chunks: MakeChunks) -> None:
+    found = types(EXTRACTOR.extract_document("", chunks("He lived in Oslo, Zwolk and Bergen."))[0])
+    assert set(found.values()) == {"place"}
 
 
 def test_a_type_is_decided_over_the_whole_document(chunks: MakeChunks) -> None:

@@ -8,6 +8,7 @@ from agentic_rag_backend.knowledge.extraction.geography import REGIONS
 from agentic_rag_backend.knowledge.extraction.lexicon import (
     COMPANY_SUFFIXES,
     EVENT_HEADS,
+    FORMS_OF_ADDRESS,
     GENERATIONS,
     IMPERSONAL,
     NAME_PARTICLES,
@@ -26,9 +27,11 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
 from agentic_rag_backend.knowledge.extraction.names import Span
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
 
-PERSON, ORGANISATION, PLACE, WORK, DATE, CODE, OTHER = "person", "organisation", "place", "work", "date", "code", "other"
+PERSON, ORGANISATION, PLACE, WORK, GROUP = "person", "organisation", "place", "work", "group"
+DATE, CODE, OTHER = "date", "code", "other"
 
 Votes = dict[str, float]
+_PRONOUN_WITHIN = 12
 
 
 def type_from_words(words: list[str]) -> tuple[str, float] | None:
@@ -38,6 +41,8 @@ def type_from_words(words: list[str]) -> tuple[str, float] | None:
         return ORGANISATION, 3.0
     if len(words) == 1:
         return (ORGANISATION, 0.3) if words[0].isupper() and 3 <= len(words[0]) <= 6 else None
+    if lowered[0].rstrip(".") in FORMS_OF_ADDRESS:
+        return PERSON, 3.0
     if lowered[0] in UNDERTAKINGS:
         return OTHER, 3.0
     if "war" not in lowered and lowered[-1] in GENERATIONS:
@@ -48,9 +53,16 @@ def type_from_words(words: list[str]) -> tuple[str, float] | None:
     for heads, name in ((EVENT_HEADS, OTHER), (WORK_HEADS, WORK), (ORGANISATION_HEADS, ORGANISATION), (PLACE_HEADS, PLACE)):
         if head in heads or head.removesuffix("s") in heads:
             return name, 3.0
+    return _type_from_form(words)
+
+
+def _type_from_form(words: list[str]) -> tuple[str, float] | None:
+    """Read marks, initials, openers and particles of a name of several words."""
+    if "&" in words:
+        return ORGANISATION, 1.5
     if any(len(word) == 1 or (len(word) == 2 and word[1] == ".") for word in words[:-1]) and words[0][0].isalpha():
         return PERSON, 2.0
-    if lowered[0] in PLACE_OPENERS:
+    if words[0].lower() in PLACE_OPENERS:
         return PLACE, 1.0
     if any(word in NAME_PARTICLES for word in words[1:-1]):
         return PERSON, 0.7
@@ -89,11 +101,23 @@ def type_from_context(tokens: Tokens, span: Span, sentence: tuple[int, int]) -> 
     if previous == "the":
         votes.extend([(ORGANISATION, 0.3), (PERSON, -1.2)])
     votes.extend(_following_votes(after))
+    if _is_taken_up(tokens, span.last, end):
+        votes.append((PERSON, 1.0))
     if previous in PLACE_PREPOSITIONS and span.last < end and words[span.last] == "," and _follows_place(tokens, span.last, end):
         votes.append((PLACE, 1.0))
     if previous == "," and _closes_place(tokens, span.first - 1, begin):
         votes.append((PLACE, 1.0))
     return votes
+
+
+def _is_taken_up(tokens: Tokens, last: int, end: int) -> bool:
+    """Return whether "he" or "she" follows in the sentence, with no other capitalised word between."""
+    for index in range(last, min(end, last + _PRONOUN_WITHIN)):
+        if tokens.words[index] in ("he", "she"):
+            return True
+        if tokens.shapes[index] in (Shape.CAPITAL, Shape.UPPER):
+            return False
+    return False
 
 
 def _follows_place(tokens: Tokens, comma: int, end: int) -> bool:
@@ -148,15 +172,19 @@ def _predicate_votes(after: list[str]) -> list[tuple[str, float]]:
 
 
 def decide(words: list[str], votes: Votes) -> str:
-    """Return the type with most votes. Without votes, two or three plain capitalised words count as a person's name."""
+    """Return the type with most votes of the rules alone, without scores of words; see `ballots.types_of` for documents.
+
+    For short texts such as questions, in which nearly every name is new. Without votes, two or three plain capitalised words
+    count as a person's name.
+    """
     own = type_from_words(words)
     if own is not None:
         votes = {**votes, own[0]: votes.get(own[0], 0.0) + own[1]}
     if normalise_name(" ".join(words)) in REGIONS:
         return PLACE
     if len(words) == 1 and is_adjectival(words[0]):
-        return OTHER
-    if 2 <= len(words) <= 3 and own is None and all(_may_be_personal(word) for word in words):
+        return GROUP
+    if 2 <= len(words) <= 3 and own is None and all(may_be_personal(word) for word in words):
         votes = {**votes, PERSON: votes.get(PERSON, 0.0) + 0.9}
     if not votes:
         return OTHER
@@ -164,7 +192,7 @@ def decide(words: list[str], votes: Votes) -> str:
     return best if votes[best] >= 0.6 else OTHER
 
 
-def _may_be_personal(word: str) -> bool:
+def may_be_personal(word: str) -> bool:
     """Return whether a word of a name may be a given name or a surname, judged by its letters."""
     lower = word.lower()
     if not word[0].isupper() or word.isupper() or not word[-1].isalpha() or lower in IMPERSONAL or is_adjectival(word):

@@ -66,8 +66,8 @@ PERSON_TITLES = word_set(
     chairman chairwoman chancellor senator sen representative rep congressman congresswoman governor gov mayor minister
     secretary ambassador judge justice attorney king queen prince princess duke duchess earl count countess baron baroness
     emperor empress tsar pope cardinal bishop archbishop rabbi imam sheikh sultan saint st coach director ceo author poet
-    actor actress singer engineer architect dean provost hon nurse manager inspector detective constable superintendent commissioner
-    treasurer headteacher matron midwife
+    actor actress singer engineer architect dean provost hon nurse manager inspector detective constable superintendent
+    commissioner treasurer headteacher matron midwife
     """
 )
 STRIPPED_TITLES = word_set(
@@ -75,7 +75,8 @@ STRIPPED_TITLES = word_set(
     leader mr mrs ms miss mx dr prof professor sir madam rev reverend capt captain col colonel lt lieutenant gen general maj
     major sgt sergeant cpl corporal pvt adm admiral cmdr commander president chairman chairwoman chancellor senator sen
     representative rep congressman congresswoman governor gov mayor minister secretary ambassador judge justice coach
-    director ceo author poet actor actress singer engineer architect dean provost hon dame premier nurse manager inspector detective constable superintendent
+    director ceo author poet actor actress singer engineer architect dean provost hon dame premier nurse manager inspector
+    detective constable superintendent
     commissioner treasurer headteacher matron midwife
     """
 )

@@ -6,29 +6,31 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, normalise_name
 from agentic_rag_backend.knowledge.extraction.aliases import alias_pairs, short_forms
+from agentic_rag_backend.knowledge.extraction.ballots import Ballot, types_of
 from agentic_rag_backend.knowledge.extraction.entity_types import (
     CODE,
     DATE,
     OTHER,
     PERSON,
-    WORK,
-    Votes,
-    decide,
-    type_from_context,
 )
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.extraction.names import DocumentSpellings, Span, find_spans
 from agentic_rag_backend.knowledge.extraction.relations import MAX_FACT_CHARACTERS, Node, Pair, relate
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, tokenise
 from agentic_rag_backend.knowledge.extraction.topics import TopicName, find_form, topic
+from agentic_rag_backend.knowledge.extraction.word_scores import WordScores, fitted
 
 _IN_LOOP_CHARACTERS = 20_000
 _MAX_NAME_CHARACTERS = 160
 _PLAIN_HEADING_WORDS = 2
+_SPELLED = (DATE, CODE)
+_LIST_MARKS = frozenset({",", "and", "or", "&", ";"})
+_LONGEST_LIST_MARK = 2
 _PERSONAL = frozenset({"he", "she", "his", "her"})
 _NEUTRAL = frozenset({"it", "its"})
 
@@ -61,10 +63,13 @@ class _Passage:
 class RuleExtractor:
     """Finds names and relationships by grammar, spelling and layout; pure, deterministic, linear in the text's length."""
 
+    def __init__(self) -> None:
+        self._scores = fitted()
+
     @property
     def version(self) -> str:
         """Name of the method and its version, under which results are cached."""
-        return "rules-2"
+        return "rules-3"
 
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Extract from the chunks of one document, whose title is ``title``; a long document is read in a thread."""
@@ -74,13 +79,14 @@ class RuleExtractor:
 
     def extract_document(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Extract, synchronously; see `extract`."""
-        return _Document(title, chunks).extractions()
+        return RuledDocument(title, chunks, self._scores).extractions()
 
 
-class _Document:
+class RuledDocument:
     """The rules' working state over one document."""
 
-    def __init__(self, title: str, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, title: str, chunks: Sequence[Chunk], scores: WordScores) -> None:
+        self._scores = scores
         self._title = topic(title, from_title=True)
         vocabulary = DocumentSpellings()
         self._passages: list[_Passage] = []
@@ -91,9 +97,10 @@ class _Document:
         for passage in self._passages:
             passage.topics = [one for one in passage.topics if one is self._title or not _is_plain_heading(one, vocabulary)]
             _find_names(passage, vocabulary)
-        self._types, self._words = self._decide_types()
+        self.ballots = self._collect_ballots()
+        self._types = self._decide_types()
         self._pairs = [self._alias_pairs(passage) for passage in self._passages]
-        self._short = short_forms(self._types, self._words)
+        self._short = short_forms(self._types, {key: ballot.words for key, ballot in self.ballots.items()})
         for short, long in self._short.items():
             self._types[short] = self._types[long]
         self._display = {name.key: name.text for passage in self._passages for name in passage.names}
@@ -109,39 +116,48 @@ class _Document:
                 found.append(one)
         return found
 
-    def _decide_types(self) -> tuple[dict[str, str], dict[str, list[str]]]:
-        votes: dict[str, Votes] = {}
-        words: dict[str, list[str]] = {}
-        fixed: dict[str, str] = {}
+    def _collect_ballots(self) -> dict[str, Ballot]:
+        """Return the ballot of every name, topics included. Names whose spelling decides (dates, code) have none."""
+        ballots: dict[str, Ballot] = {}
         for passage in self._passages:
+            tokens = passage.tokens
             for one in passage.topics:
                 for form in one.forms:
                     key = normalise_name(form)
-                    words.setdefault(key, form.split())
-                    _vote(votes.setdefault(key, {}), one.type, 4.0)
-            for sentence, names in zip(passage.tokens.sentences, passage.by_sentence, strict=True):
+                    ballots.setdefault(key, Ballot(key, form.split())).vote(one.type, 4.0)
+            for sentence, names in zip(tokens.sentences, passage.by_sentence, strict=True):
                 for name in names:
-                    if name.span.kind in (DATE, CODE):
-                        fixed[name.key] = name.span.kind
+                    if name.span.kind in _SPELLED:
                         continue
-                    words.setdefault(name.key, passage.tokens.words[name.span.first : name.span.last])
-                    ballot = votes.setdefault(name.key, {})
-                    if name.span.kind == "quoted":
-                        _vote(ballot, WORK, 3.5)
-                    for type_, weight in type_from_context(passage.tokens, name.span, sentence):
-                        _vote(ballot, type_, weight)
-        types = {key: decide(words[key], ballot) for key, ballot in votes.items()}
+                    words = tokens.words[name.span.first : name.span.last]
+                    ballot = ballots.setdefault(name.key, Ballot(name.key, words))
+                    ballot.add_use(tokens, name.span, sentence)
+        return ballots
+
+    def listed(self) -> list[tuple[str, str]]:
+        """Return the pairs of names with nothing but a comma, "and" or "or" between them."""
+        return [
+            (left.key, right.key)
+            for passage in self._passages
+            for names in passage.by_sentence
+            for left, right in pairwise(names)
+            if 0 < right.span.first - left.span.last <= _LONGEST_LIST_MARK
+            and _LIST_MARKS.issuperset(passage.tokens.words[left.span.last : right.span.first])
+        ]
+
+    def _decide_types(self) -> dict[str, str]:
+        types = types_of(self.ballots, self.listed(), self._scores)
         if self._title is not None:
             # The text uses the short form ("Halden" of "Halden, Norway"), so its type is more reliable.
             short = types[normalise_name(self._title.forms[-1])]
             types[normalise_name(self._title.name)] = short if self._title.type == OTHER else self._title.type
-        words.update({key: key.split() for key in fixed})
-        return {**types, **fixed}, words
+        spelled = {name.key: name.span.kind for passage in self._passages for name in passage.names if name.span.kind in _SPELLED}
+        return {**types, **spelled}
 
     def _alias_pairs(self, passage: _Passage) -> list[Alias]:
         found: list[Alias] = []
         for sentence, names in zip(passage.tokens.sentences, passage.by_sentence, strict=True):
-            by_span = {name.span: name for name in names if name.span.kind not in (DATE, CODE)}
+            by_span = {name.span: name for name in names if name.span.kind not in _SPELLED}
             for canonical, alias in alias_pairs(passage.tokens, list(by_span), sentence):
                 long, short = by_span[canonical], by_span[alias]
                 if long.key == short.key:
@@ -222,11 +238,6 @@ def _is_plain_heading(one: TopicName, vocabulary: DocumentSpellings) -> bool:
         return False
     common = all(vocabulary.is_common(word) for word in words)
     return common or (len(words) == 1 and words[0] not in vocabulary.capitalised)
-
-
-def _vote(ballot: Votes, type_: str, weight: float) -> None:
-    if type_ != OTHER:
-        ballot[type_] = ballot.get(type_, 0.0) + weight
 
 
 def _relationship(pair: Pair, text: str, start: int, end: int) -> ExtractedRelationship:
