@@ -26,7 +26,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval
 from agentic_rag_backend.ingestion.chunking.registry import options_of
-from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.settings import Settings
 
 STRATEGIES = ("recursive", "fixed", "structure", "semantic", "parent_child")

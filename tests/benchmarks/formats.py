@@ -25,7 +25,7 @@ from report import ROOT, finish, quiet
 
 from agentic_rag_backend.container import open_container
 from agentic_rag_backend.domain.media_types import BY_SUFFIX
-from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.settings import Settings
 
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))

@@ -27,9 +27,9 @@ from agentic_rag_backend.domain.media_types import media_type_of
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.isolation.client import Isolation, WorkerFault
+from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BYTES
 from agentic_rag_backend.ingestion.reading import IsolatedReader
 from agentic_rag_backend.ingestion.recognition.installation import Ocr
-from agentic_rag_backend.ingestion.service import CHECKED_BYTES, SNIFFED_BYTES
 
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
 

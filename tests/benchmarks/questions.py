@@ -25,7 +25,7 @@ from agentic_rag_backend.domain.document import QuestionOptions
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.evaluation.datasets import load_question_set
 from agentic_rag_backend.evaluation.metrics import percentile, recall_at
-from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.settings import Settings
 
 METHODS = ("off", "patterns")

@@ -23,7 +23,7 @@ from agentic_rag_backend.stores.catalogue import operations, rows
 from agentic_rag_backend.stores.catalogue.base import Enqueue, HandOn, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.documents import adapter as documents
-from agentic_rag_backend.stores.catalogue.documents import revisions, submissions, versions, visibility
+from agentic_rag_backend.stores.catalogue.documents import revisions, submissions, tombstones, versions, visibility
 from agentic_rag_backend.stores.catalogue.documents.adapter import SqlDocuments
 from agentic_rag_backend.stores.catalogue.documents.revisions import _labelled
 from agentic_rag_backend.stores.catalogue.documents.versions import _publish
@@ -111,6 +111,9 @@ STATEMENTS = [
     ("a_tombstone_hides_immediately", "UPDATE documents", "AND documents.deleted_at IS NULL", ""),
     ("publish_and_tombstone_exclude_each_other", "SELECT", "documents.deleted_at IS NULL", "1"),
     ("a_purge_removes_only_tombstoned_versions", "DELETE FROM document_versions", "document_versions.version <= ?", "? > 0"),
+    ("attachments_are_identified_by_their_place", "SELECT documents", "documents.place = ?", "? <> ''"),
+    ("attachments_are_identified_by_their_place", "SELECT documents", "documents.parent_id = ?", "? <> ''"),
+    ("a_tombstone_hides_attachments", "SELECT documents", "documents.parent_id IN", "'' IN"),
     ("superseded_versions_are_removed", "DELETE FROM chunk_texts", "NOT (EXISTS", "(1 OR EXISTS"),
     ("results_of_a_stopped_version_are_reused", "DELETE FROM prepared_chunks", "prepared_chunks.version < ?", "? < 0"),
     ("a_model_result_stays_as_long_as_a_version_uses_it", "DELETE FROM model_results", "model_results.version < ?", "? < 0"),
@@ -273,14 +276,18 @@ def _credulous(patch: pytest.MonkeyPatch) -> None:
 
 FAULTS: dict[str, tuple[str, Fault]] = {
     "an uncounted publish": ("processing_steps_are_repeatable", _uncounted(versions)),
-    "an uncounted tombstone": ("a_tombstone_hides_immediately", _uncounted(versions)),
+    "an uncounted tombstone": ("a_tombstone_hides_immediately", _uncounted(tombstones)),
     "a tombstone that is not told": (
         "changes_are_returned_since_any_moment",
         lambda patch: patch.setattr(
-            versions,
+            tombstones,
             "record_change",
             lambda c, t, d, version: version and visibility.record_change(c, t, d, version),  # type: ignore[func-returns-value]
         ),
+    ),
+    "attachments of a deleted message": (
+        "attachments_and_a_tombstone_exclude_each_other",
+        lambda patch: patch.setattr(submissions, "require_parent", lambda *_: None),
     ),
     "an uncounted metadata update": ("changed_metadata_is_an_update", _uncounted(submissions)),
     "an uncounted change of metadata": ("metadata_is_merged_by_key", _uncounted(revisions)),

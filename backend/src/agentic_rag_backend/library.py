@@ -30,7 +30,7 @@ from agentic_rag_backend.errors import (
     error_class,
 )
 from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
-from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourhoodOptions
 from agentic_rag_backend.knowledge.visible.entities import ListedEntity, VisibleEntity
@@ -109,8 +109,12 @@ class Embedded:
         key: str | None = None,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        attachments: str | None = None,
     ) -> list[Document]:
         """Ingest files, folders and patterns, or one ``text`` (Markdown). Return the documents when they can be searched.
+
+        Attachments of messages can be searched by then, too. Those that cannot be read are documents in the state
+        ``unreadable``, or named in the ``warnings`` of the message's metadata.
 
         The key of a file is its path below the given folder. The same key again is a new version. With dual-level
         retrieval, the communities are rebuilt before this returns.
@@ -119,6 +123,7 @@ class Embedded:
             key: of a single file or of ``text``.
             title: of ``text``; a file has its own title.
             metadata: of each document: JSON scalars and lists of them.
+            attachments: of messages: ``documents`` (default), ``sections`` or ``ignore``.
 
         Raises:
             InvalidRequest: paths and text are both given or neither is, or a path names nothing.
@@ -133,7 +138,8 @@ class Embedded:
             uploads = [Upload(content=content, media_type="text/markdown", key=key, title=title, metadata=metadata or {})]
             documents = [await self._take(upload) for upload in uploads]
         else:
-            documents = await self._take_files([fspath(path) for path in paths], key, metadata or {})
+            shared = Upload(content=b"", metadata=metadata or {}, attachments=attachments)
+            documents = await self._take_files([fspath(path) for path in paths], key, shared)
         pointer = await self.container.catalogue.communities.pointer(self.tenant_id)
         if self.container.settings.dual_level_retrieval_enabled and (pointer.stale or pointer.generation == 0):
             await self._ended(await self.container.communities.request_rebuild(self.tenant_id))
@@ -247,13 +253,13 @@ class Embedded:
         # Read at every call, so that a changed flag applies immediately.
         return await self.container.authenticator.local(self.tenant_id)
 
-    async def _take_files(self, paths: Sequence[str], key: str | None, metadata: Mapping[str, Any]) -> list[Document]:
+    async def _take_files(self, paths: Sequence[str], key: str | None, shared: Upload) -> list[Document]:
         slots = asyncio.Semaphore(IN_FLIGHT)
 
         async def take(path: Path, own_key: str) -> Document:
             async with slots:
                 content = await asyncio.to_thread(path.read_bytes)
-                return await self._take(Upload(content=content, file_name=path.name, key=own_key, metadata=metadata))
+                return await self._take(replace(shared, content=content, file_name=path.name, key=own_key))
 
         sources = find_sources(paths, key=key).sources
         tasks = [asyncio.create_task(take(source.path, source.key)) for source in sources]
@@ -267,17 +273,28 @@ class Embedded:
     async def _take(self, upload: Upload) -> Document:
         submitted = await self.container.ingestion.submit(self.tenant_id, upload)
         if submitted.job is not None:
-            await self._ended(submitted.job)
+            await self._attachments_ended(await self._ended(submitted.job))
         document = await self.container.catalogue.documents.document(self.tenant_id, submitted.document.id)
         if document.state is DocumentState.UNREADABLE:
             raise UnreadableDocument(document.failures[0].message if document.failures else f"{document.title!r} cannot be read")
         return document
 
+    async def _attachments_ended(self, job: Job) -> None:
+        """Wait for the jobs of a message's attachments, and of the attachments within them."""
+        for attachment in (job.result or {}).get("attachments", ()):
+            if attachment.get("job_id"):
+                await self._attachments_ended(await self._waited(attachment["job_id"]))
+
+    async def _waited(self, job_id: str) -> Job:
+        while True:
+            job = await self.container.catalogue.jobs.job(self.tenant_id, job_id)
+            if job.state.ended:
+                return job
+            await asyncio.sleep(_POLL_INTERVAL_S)
+
     async def _ended(self, job: Job) -> Job:
         """Wait for a job's end. If the job failed, raise its error."""
-        while not job.state.ended:
-            await asyncio.sleep(_POLL_INTERVAL_S)
-            job = await self.container.catalogue.jobs.job(self.tenant_id, job.id)
+        job = job if job.state.ended else await self._waited(job.id)
         if job.state in (JobState.FAILED, JobState.CANCELLED):
             error = dict(job.error or {})
             message = str(error.get("message") or f"the {job.kind.value} job was {job.state.value}")

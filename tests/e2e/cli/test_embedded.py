@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from mail_messages import message_of
 
 from agentic_rag_backend import open_embedded
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.errors import InvalidRequest, NotFound, StoreLocked, UnreadableDocument
-from agentic_rag_backend.ingestion.service import CHECKED_BYTES
+from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES
 from agentic_rag_backend.library import Embedded
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "embedded.py"
@@ -43,6 +44,18 @@ def test_a_program_that_configures_no_logging_sees_no_events() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+async def attachments_can_be_searched(rag: Embedded, folder: Path) -> None:
+    """They are ready when `ingest` returns, also those of an attached message."""
+    inner = message_of("Rents", "See the file.", {"rent.txt": "The rent of the Lowmere mill is nine crowns."})
+    letter = folder / "letter.eml"
+    letter.write_bytes(message_of("Letter", "Two things.", {"": inner}).as_bytes())
+    (first,) = await rag.ingest(letter)
+    (rent, *_) = (await rag.search("What is the rent of the Lowmere mill?", strategy="hybrid")).hits
+    assert rent.visible.document_key == "letter.eml#1/Rents.eml#1/rent.txt"
+    (again,) = await rag.ingest(letter, attachments="ignore")
+    assert (again.id, again.current_version) == (first.id, 2)
+
+
 async def test_documents_in_answers_out_as_domain_values(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "bank.md").write_text(BANK)
@@ -53,6 +66,8 @@ async def test_documents_in_answers_out_as_domain_values(tmp_path: Path) -> None
         assert (second.key, second.title) == ("harbour", "Harbour")
         (again,) = await rag.ingest(tmp_path / "notes", metadata={"category": "history"})
         assert (again.id, again.current_version) == (first.id, 1)
+
+        await attachments_can_be_searched(rag, tmp_path)
 
         found = await rag.search("Who founded the Kettle Bank?", strategy="hybrid", filters={"category": "history"})
         assert [hit.visible.document_key for hit in found.hits] == ["bank.md"]

@@ -30,7 +30,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import ChunkingOptions, Document, ProcessingOptions
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.raptor.options import BuildOptions
 from agentic_rag_backend.settings import Settings
@@ -189,7 +189,7 @@ async def take(container: Container, step: Mapping[str, Any]) -> None:
             await container.ingestion.update(TENANT, held[key].id, fields=metadata)
     options = ProcessingOptions(chunking=cut(step["chunk_size"])) if "chunk_size" in step else ProcessingOptions()
     for key, text in step.get("put", {}).items():
-        upload = Upload(content=text.encode(), file_name=f"{key}.md", key=key, options=options)
+        upload = Upload(content=text.encode(), file_name=key if "." in key else f"{key}.md", key=key, options=options)
         await container.ingestion.submit(TENANT, upload)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mail_messages import message_of
 
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
 
@@ -205,6 +206,23 @@ def test_deleting(
     if point[2] != "in transaction":
         assert visible_texts(folder, delete[0]["delete"][0]) == set()
     equal(folder.finished(delete), without_two)
+
+
+def test_a_message_whose_attachments_are_taken(folder: Folder) -> None:
+    """Killed between its publication and its attachments, and between the attachments: each becomes one document."""
+    inner = message_of("Inner", "The lamp of Sarn burns.", {"deep.txt": "The lamp was lit in 1911."})
+    content = message_of("Outer", "The pier of Sarn.", {"a.txt": "The pier opened in 1907.", "": inner, "b.txt": "It is long."})
+    steps = [{"put": {"mail.eml": content.as_string()}}]
+    folder.killed(steps, "documents.publish", 1, "after")
+    assert rows(folder, "SELECT key FROM documents WHERE current_version = 1") == [("mail.eml",)]
+    folder.killed(steps, "documents.submit", 3, "after")  # the message again, and two of its three attachments
+    waiting = rows(folder, "SELECT id, place FROM documents WHERE parent_id IS NOT NULL")
+    assert {place for _, place in waiting} == {"1/a.txt", "1/Inner.eml"}
+    held = folder.finished([{"put": {}}])
+    assert held["orphans"] == {}
+    found = rows(folder, "SELECT id, place FROM documents WHERE parent_id IS NOT NULL AND current_version = 1")
+    assert {place for _, place in found} == {"1/a.txt", "1/Inner.eml", "1/b.txt", "1/deep.txt"}
+    assert (len(found), set(waiting) <= set(found)) == (4, True)
 
 
 @pytest.fixture(scope="session")

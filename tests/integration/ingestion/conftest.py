@@ -13,7 +13,8 @@ from direct_reader import DirectReader
 
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService, Upload
+from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService
+from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.knowledge.extraction.base import Extractor
@@ -83,6 +84,7 @@ class Builder:
         work: bool = True,
         patience_s: float = PATIENCE_S,
         model: DocumentModel | None = None,
+        keep_originals: bool = True,
     ) -> World:
         bundled = BundledEmbedder()
         self.stack.push_async_callback(bundled.close)
@@ -110,7 +112,7 @@ class Builder:
             resolver=Resolver(graph),
             queue=queue,
             model=model,
-            options=IngestionOptions(max_upload_mb=2, group_size=4, patience_s=patience_s),
+            options=IngestionOptions(max_upload_mb=2, group_size=4, patience_s=patience_s, keep_originals=keep_originals),
         )
         for name, (queue_name, workflow) in ingestion.workflows().items():
             queue.register(name, queue_name, workflow)

@@ -173,3 +173,35 @@ async def test_jobs_that_take_long_do_not_keep_those_behind_them_from_being_seen
     async with asyncio.timeout(20):
         results = await Intake(Slow(foreign=IN_FLIGHT), Processing(), wait=True).take(_rows(40))
     assert results.counts == {"ready": 40}
+
+
+class Mail(Jobs):
+    """A server whose jobs of messages name attachments: one in a job, one unchanged, one refused, and one within the first."""
+
+    def _job(self, job_id: str) -> dict[str, Any]:
+        job = super()._job(job_id)
+        if job["state"] == "succeeded" and job_id in ("k0", "first"):
+            inner = "first" if job_id == "k0" else "within"
+            self.open[inner] = 0
+            taken: list[dict[str, Any]] = [
+                {"place": f"1/{inner}", "key": f"{job_id}#{inner}", "document_id": inner, "job_id": inner, "state": "pending"}
+            ]
+            if job_id == "k0":
+                taken.append({"place": "1/same", "key": "k0#same", "document_id": "same", "job_id": None, "state": "unchanged"})
+                taken.append({"place": "1/bad", "error": {"code": "payload_too_large", "message": "too large"}})
+            job["result"] = {"attachments": taken}
+        return job
+
+
+async def test_attachments_are_followed_and_counted() -> None:
+    results = await Intake(Mail(), Processing(), wait=True).take(_rows(1))
+    assert results.counts == {"ready": 3, "unchanged": 1, "refused": 1}
+    assert {item.key: item.state for item in results.first} == {
+        "k0": "ready",
+        "k0#first": "ready",
+        "first#within": "ready",
+        "k0#same": "unchanged",
+        "k0#1/bad": "refused",
+    }
+    (failure,) = results.failures
+    assert failure.error == {"code": "payload_too_large", "message": "too large"}

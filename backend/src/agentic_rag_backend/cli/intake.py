@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentic_rag_backend.cli.following import Job, JobFollower, failure_reason, succeeded
@@ -34,7 +35,10 @@ _AHEAD_BYTES = 1024 * 1024
 
 @dataclass(slots=True, kw_only=True)
 class Item:
-    """Result of one document. ``state``: ready, partial, unchanged, queued (not awaited), failed, refused."""
+    """Result of one document. ``state``: ready, partial, unchanged, queued (not awaited), failed, refused.
+
+    ``path`` of an attachment is the file of the message.
+    """
 
     path: str
     key: str
@@ -82,6 +86,8 @@ class Processing:
     chunking: dict[str, Any] | None = None
     extraction: str | None = None
     questions: dict[str, Any] | None = None
+    attachments: str | None = None
+    """Of files. Rows of tables have none."""
 
     def members(self) -> dict[str, Any]:
         """Return the members of a JSON body."""
@@ -90,7 +96,8 @@ class Processing:
 
     def fields(self) -> dict[str, str]:
         """Return the form fields."""
-        return {name: value if isinstance(value, str) else json.dumps(value) for name, value in self.members().items()}
+        given = self.members() | ({"attachments": self.attachments} if self.attachments is not None else {})
+        return {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
 
 
 class Intake:
@@ -135,7 +142,7 @@ class Intake:
                     results.begun(item)
                     if await self._hand_in(document, item):
                         document = _without_content(document)
-                        await self._follow(item, follower)
+                        await self._follow(item, follower, results)
                     results.ended(item)
                     self._on_ended(document, item)
 
@@ -167,13 +174,32 @@ class Intake:
             item.state = submitted["state"]
         return item.job_id is not None
 
-    async def _follow(self, item: Item, follower: JobFollower) -> None:
+    async def _follow(self, item: Item, follower: JobFollower, results: Results) -> None:
         if not self._wait or item.job_id is None:
             return
         job = await follower.ended(item.job_id)
         item.state = "ready" if succeeded(job) else str(job["state"])
         if not succeeded(job):
             item.error = {"code": (job.get("error") or {}).get("code", job["state"]), "message": failure_reason(job)}
+        for attachment in (job.get("result") or {}).get("attachments", ()):
+            await self._follow_attachment(item, attachment, follower, results)
+
+    async def _follow_attachment(
+        self, message: Item, attachment: Mapping[str, Any], follower: JobFollower, results: Results
+    ) -> None:
+        """Record the document of an attachment, and wait for its job."""
+        item = Item(
+            path=message.path,
+            key=attachment.get("key") or f"{message.key}#{attachment['place']}",
+            state=attachment.get("state", "refused"),
+            document_id=attachment.get("document_id"),
+            job_id=attachment.get("job_id"),
+            error=attachment.get("error"),
+        )
+        results.begun(item)
+        await self._follow(item, follower, results)
+        results.ended(item)
+        self._on_ended(SourceDocument(path=Path(item.path), key=item.key), item)
 
     async def _send(self, document: SourceDocument) -> Mapping[str, Any]:
         if document.row is not None:

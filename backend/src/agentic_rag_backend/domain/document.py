@@ -83,6 +83,10 @@ class Document:
     updated_at: datetime
     failures: tuple[Failure, ...] = ()
     job_id: str | None = None
+    parent_id: str | None = None
+    """Document of the message that the document is attached to. None: it was uploaded by itself."""
+    place: str | None = None
+    """Place of an attachment in its message; see `ingestion.parsing.base.Attachment`."""
 
     @property
     def revision(self) -> str:
@@ -132,6 +136,32 @@ class QuestionOptions:
         return self.method != "off"
 
 
+ATTACHMENT_MODES = ("documents", "sections", "ignore")
+"""Uses of a message's attachments: a document each, sections of the message's document, or their names only."""
+MAX_ATTACHMENTS = 50
+"""Attachments of a message and of the messages attached to it that are read."""
+MAX_ATTACHED_DEPTH = 5
+"""Messages attached to messages that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentOptions:
+    """Options of attachments. Files without attachments, and versions of earlier releases, have the defaults.
+
+    ``most`` is the number of attachments to read, 0 to 50, and ``depth`` the number of messages around this one, 0 to 5. They
+    are set for a message that is attached to another one, so that the limits apply to the outermost message.
+    """
+
+    mode: str = "sections"
+    most: int = MAX_ATTACHMENTS
+    depth: int = 0
+
+    @property
+    def apart(self) -> bool:
+        """Whether attachments become documents of their own."""
+        return self.mode == "documents"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessingOptions:
     """Options of the pipeline. A change of options makes a new version.
@@ -143,11 +173,12 @@ class ProcessingOptions:
     extraction: str = "rules"
     charset: str | None = None
     questions: QuestionOptions = field(default_factory=QuestionOptions)
+    attachments: AttachmentOptions = field(default_factory=AttachmentOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentVersion:
-    """One version's input and parsed text.
+    """One version's input and parsed text. ``submitted_metadata`` is the metadata without values that the file itself sets.
 
     All chunk offsets refer to ``text``, which is empty until parsed. ``blob_key`` names the original. It is empty if the
     original was not kept; the text is then present from the start.
@@ -161,6 +192,7 @@ class DocumentVersion:
     blob_key: str
     options: ProcessingOptions
     metadata: Mapping[str, Any]
+    submitted_metadata: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
 
 

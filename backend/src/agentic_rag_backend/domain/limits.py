@@ -9,6 +9,8 @@ from agentic_rag_backend.errors import InvalidRequest
 
 MAX_DOCUMENT_KEY_CHARACTERS = 512
 MAX_TITLE_CHARACTERS = 512
+MAX_PLACE_CHARACTERS = 256
+"""Maximum length of the place of an attachment."""
 MAX_NAME_CHARACTERS = 128
 """Maximum length of names of tenants and API keys."""
 

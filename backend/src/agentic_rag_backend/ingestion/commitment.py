@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.usage import calls_and_tokens
 from agentic_rag_backend.errors import AgenticRagError, NotFound
 from agentic_rag_backend.ingestion.chunk_points import PointFields
 from agentic_rag_backend.ingestion.fact_points import FactPoints
-from agentic_rag_backend.ingestion.preparation import fail_version, superseded
+from agentic_rag_backend.ingestion.preparation import ATTACHMENTS, fail_version, superseded
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock, current_fence
 from agentic_rag_backend.jobs.runner import START, Run, Stopped
 from agentic_rag_backend.knowledge.resolution import Resolver
@@ -46,6 +46,8 @@ class WrittenVersion:
     result: dict[str, Any] = field(default_factory=dict)
     published: bool = False
     """True if the version is already visible: the process ended before the job did."""
+    attaches: bool = False
+    """Whether attachments have to become documents, or documents of attachments have to go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class Commitment:
 
     Args:
         recorded: called when the outbox has a new entry to deliver.
+        enqueue_attach: enqueues the part of a job that follows the publication of a message with attachments. Idempotent.
     """
 
     documents: DocumentCatalogue
@@ -87,6 +90,7 @@ class Commitment:
     facts: FactPoints
     keep_originals: bool = True
     recorded: Callable[[], None] = lambda: None
+    enqueue_attach: Callable[[Run], Awaitable[None]]
 
     async def write(self, run: Run, order: Order) -> WrittenVersion:
         """Write the prepared version to the graph and the vector store."""
@@ -98,12 +102,16 @@ class Commitment:
             document = ready.document
             if document.latest_version != run.version:
                 raise superseded(run)
+            attaches = await self._attaches(run, ready.version)
             if document.current_version >= run.version:
-                return WrittenVersion(run, document.failures, {"chunks": document.chunk_count}, published=True)
+                result = {"chunks": document.chunk_count, "failures": len(document.failures)}
+                return WrittenVersion(run, document.failures, result, published=True, attaches=attaches)
             if again:
                 async with order.graph, order.facts:
                     await self._take_back(run.tenant, document, run.version)
-            return await self._write(run, ready, order)
+            written = await self._write(run, ready, order)
+            written.attaches = attaches
+            return written
         except NotFound:
             raise superseded(run) from None
 
@@ -111,8 +119,9 @@ class Commitment:
         """Make a version with flushed vectors visible, remove superseded versions, and finish the job."""
         run = written.run
         chunks = written.result["chunks"]
-        first = run.version == 1  # then there are no older versions to remove, and the job ends with the publication
-        if first and chunks <= FEW_CHUNKS:
+        # Without older versions to remove and attachments to take, the job ends with the publication.
+        first, at_once = run.version == 1, run.version == 1 and not written.attaches
+        if at_once and chunks <= FEW_CHUNKS:
             # The job ends before anybody could read its progress. `publish` records the end and checks for cancellation.
             run.stage = "publish"
         else:
@@ -130,19 +139,35 @@ class Commitment:
             run.version,
             failures=written.failures,
             fence=current_fence(),
-            ending=ending if first else None,
-            keep_original=self.keep_originals,
+            ending=ending if at_once else None,
+            keep_original=self.keep_originals or written.attaches,
         ):
             await run.check_cancelled()
             raise superseded(run)
         if not self.keep_originals:
             self.recorded()
-        ended, written.published = first and not written.published, True
+        ended, written.published = at_once and not written.published, True
         if not first:
             run.stage = "supersede"
             await self._forget_older(run.tenant, run.document_id, run.version)
-        if not ended:
+        if written.attaches:
+            await run.jobs.remember(run.tenant, run.job.id, _result_name(run), ending.result)
+            await self.enqueue_attach(run)
+        elif not ended:
             await run.jobs.finish(run.tenant, ending.job_id, ending.state, result=ending.result, progress=ending.progress)
+
+    async def _attaches(self, run: Run, version: DocumentVersion) -> bool:
+        """Return whether the version has attachments for documents, or an older one had.
+
+        The original of a version that is made from the text of an older one is gone. Its attachments stay as they are.
+        """
+        if not version.blob_key:
+            return False
+        if run.job.arguments.get(ATTACHMENTS):
+            return True
+        if run.version == 1:
+            return False
+        return bool((await self.documents.documents(run.tenant, limit=1, parent_id=run.document_id)).items)
 
     async def failed(self, run: Run, error: AgenticRagError | Stopped, order: Order | None = None) -> None:
         """Record the error with the document, and remove what was written for the version, which will not become visible.
@@ -236,6 +261,15 @@ class Commitment:
             cursor = page.next_cursor
             if cursor is None:
                 return found
+
+
+def committed_result(run: Run) -> dict[str, Any]:
+    """Return the result of a job's commit, which the job remembers until its attachments are taken."""
+    return dict(run.job.arguments[_result_name(run)])
+
+
+def _result_name(run: Run) -> str:
+    return f"committed_{run.job.attempt}"  # a retry commits another version
 
 
 def points_of(document: Document, version: DocumentVersion) -> PointFields:

@@ -58,6 +58,8 @@ class Deletion:
         if any(leftovers.values()):
             raise Unfinished(f"the deletion left data of document {document_id!r}: {dict(leftovers)}")
         receipt = {"document_id": document_id, "removed": removed, "leftovers": dict(leftovers)}
+        if run.job.arguments.get("attachments"):  # each has a receipt of its own
+            receipt["attachments"] = run.job.arguments["attachments"]
         await run.jobs.finish(tenant, run.job.id, JobState.SUCCEEDED, result=receipt)
 
     async def _inventory(self, run: Run) -> Mapping[str, Any]:

@@ -31,6 +31,8 @@ from agentic_rag_backend.stores.catalogue.base import (
 MAX_WARNINGS = 10
 """Warnings of a parser that are kept with the document. They leave most of the metadata's 8,192 bytes to its owner."""
 MAX_WARNING_CHARACTERS = 200
+ATTACHMENTS = "attachments"
+"""Argument of a job: the number of attachments that become documents, if there are any."""
 _PAGE_GROUPS = 8
 """Number of groups whose recorded results are looked up together."""
 
@@ -115,6 +117,8 @@ class Preparation:
             # The owner of a document uses null to remove a value that the file itself sets.
             metadata={name: value for name, value in {**_facts(parsed), **version.metadata}.items() if value is not None},
         )
+        if parsed.attachments:
+            await run.jobs.remember(run.tenant, run.job.id, ATTACHMENTS, parsed.attachments)
         await run.progress("chunk", 0, 0)
         computation = self.computation.of(version.options.extraction, await self.tenants.ontology(run.tenant), record)
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agentic_rag_backend.domain.document import ChunkingOptions, DocumentVersion, Failure, ProcessingOptions
+from agentic_rag_backend.domain.document import AttachmentOptions, ChunkingOptions, DocumentVersion, Failure, ProcessingOptions
 from agentic_rag_backend.domain.media_types import FORMATS, charset_of, media_type_of
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound, PayloadTooLarge
 from agentic_rag_backend.ingestion.chunk_reading import ChunkedDocument, ChunkReader
 from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.ingestion.originals import read_original
+from agentic_rag_backend.ingestion.parsing.registry import ATTACHMENT_READERS
+from agentic_rag_backend.ingestion.uploads import DEFAULT_ATTACHMENTS
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
@@ -48,7 +50,9 @@ class ChunkPreviews:
             InvalidRequest: the options are outside their limits.
         """
         found = media_type_of(media_type, file_name, content[:_SNIFFED_BYTES])
-        return await self._preview(tenant, content, found, ProcessingOptions(chunking=options, charset=charset_of(media_type)))
+        attachments = AttachmentOptions(DEFAULT_ATTACHMENTS) if found in ATTACHMENT_READERS else AttachmentOptions()
+        processing = ProcessingOptions(chunking=options, charset=charset_of(media_type), attachments=attachments)
+        return await self._preview(tenant, content, found, processing)
 
     async def of_document(self, tenant: TenantId, document_id: str, options: ChunkingOptions) -> Preview:
         """Return the chunks of a stored document: of its original, or of its text if the original was not kept.

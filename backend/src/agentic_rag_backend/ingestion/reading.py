@@ -13,7 +13,7 @@ from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions
 from agentic_rag_backend.ingestion.isolation.client import Isolation
 from agentic_rag_backend.ingestion.isolation.limits import OcrTime, steps_of
-from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+from agentic_rag_backend.ingestion.parsing.base import Attachment, ParsedDocument
 from agentic_rag_backend.ingestion.parsing.registry import WITH_PICTURES
 from agentic_rag_backend.ingestion.recognition.installation import Ocr, OcrSettings
 from agentic_rag_backend.ingestion.recognition.tesseract import TesseractOptions
@@ -51,6 +51,9 @@ class Reader(Protocol):
     ) -> tuple[ParsedDocument, list[Piece]]:
         """Return the text of a version with its regions, and its sentences and rows; see `chunking.units`."""
 
+    async def attachments(self, version: DocumentVersion, content: bytes) -> list[Attachment]:
+        """Return the files within the original of a version that become documents of their own. A job waits for it."""
+
 
 class IsolatedReader:
     """Reads in child processes. A document that exceeds the limits fails alone."""
@@ -79,6 +82,11 @@ class IsolatedReader:
         """Return the text of a version, and its sentences and rows."""
         found = await self._call("units", (tenant, version, content), waiting=waiting)
         return cast(tuple[ParsedDocument, list[Piece]], found)
+
+    async def attachments(self, version: DocumentVersion, content: bytes) -> list[Attachment]:
+        """Return the files within the original of a version."""
+        arguments = (content, version.media_type, version.options.attachments)
+        return cast(list[Attachment], await self._isolation.call("attachments", *arguments, size_bytes=len(content)))
 
     async def _call(
         self, name: str, asked: tuple[TenantId, DocumentVersion, bytes | str], *arguments: object, waiting: bool

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.communities.generations.scrubbing import CommunityScrubber
-from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, ProcessingOptions, QuestionOptions, content_hash
+from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, QuestionOptions
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.job import Job, JobKind
-from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, short_text
-from agentic_rag_backend.domain.media_types import charset_of, contradiction, media_type_of
+from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, short_text
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import (
     AgenticRagError,
     InvalidRequest,
     NotFound,
-    PayloadTooLarge,
     PreconditionFailed,
     ResourceLimit,
     StoreUnavailable,
 )
 from agentic_rag_backend.ingestion import metadata
+from agentic_rag_backend.ingestion.attaching import Attaching
 from agentic_rag_backend.ingestion.batches import Batches
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.chunking.proposition import IsStated
@@ -38,13 +36,13 @@ from agentic_rag_backend.ingestion.mirroring import mirror
 from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.preparation import Preparation
 from agentic_rag_backend.ingestion.questions.asking import Questioner, writers_with
-from agentic_rag_backend.ingestion.questions.base import check_options as check_question_options
-from agentic_rag_backend.ingestion.reading import Reader, Source
+from agentic_rag_backend.ingestion.reading import Reader
+from agentic_rag_backend.ingestion.uploads import Upload, UploadCheck, checked_questions
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
 from agentic_rag_backend.jobs.outbox import Handler, Relay
 from agentic_rag_backend.jobs.runner import Run, Runner, end
-from agentic_rag_backend.knowledge.extraction.methods import METHODS, RULES, ExtractionMethods
+from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -58,36 +56,12 @@ from agentic_rag_backend.stores.vector.base import VectorStore
 
 INGEST = "ingest_v1"
 COMMIT = "commit_v1"
+ATTACH = "attach_v1"
 DELETE = "delete_v1"
 
-SNIFFED_BYTES = 1024 * 1024
-"""Bytes at the beginning of a file that decide its type."""
-CHECKED_BYTES = 1024 * 1024
-"""Files up to this size are parsed completely before they are accepted. Of larger files, only the beginning is parsed."""
-HASHED_IN_LOOP_BYTES = 32_768
-"""Smaller files are hashed on the event loop, because a thread costs more than the work."""
 DELIVERED_WITHIN_S = 2.0
 """Seconds that a request waits until search has its change. The change may take longer during the tenant's commits."""
 MAX_DELETED_AT_ONCE = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upload:
-    """An uploaded document. Only the suffix and the title are taken from ``file_name``; it is never used as a path."""
-
-    content: bytes
-    media_type: str | None = None
-    file_name: str | None = None
-    title: str | None = None
-    key: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    options: ProcessingOptions = field(default_factory=ProcessingOptions)
-    extraction: str | None = None
-    """Method of extraction, in place of the one in ``options``. None: the deployment's default."""
-    questions: QuestionOptions | None = None
-    """Synthetic questions, in place of those in ``options``. None: the deployment's default."""
-    expected: Expected = None
-    """Expected revisions of the document that already has the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +71,7 @@ class Matching:
     filter: Filter | None = None
     state: DocumentState | None = None
     key: str | None = None
+    parent_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +128,13 @@ class IngestionService:
         self._vectors = vectors
         self._blobs = blobs
         self._queue = queue
-        self._reader = reader
-        self._extraction = extraction
+        self._check = UploadCheck(
+            reader,
+            self._options.max_upload_mb,
+            extraction=self._options.extraction,
+            has_model=extraction.has_model,
+            questions=self._options.questions,
+        )
         self._runner = Runner(catalogue.jobs, self._options.patience_s)
         facts = FactPoints(graph, vectors)
         documents = catalogue.documents
@@ -182,6 +162,16 @@ class IngestionService:
             facts=facts,
             keep_originals=self._options.keep_originals,
             recorded=self.relay.wake,
+            enqueue_attach=lambda run: queue.enqueue(ATTACH, run.tenant, run.job.id, run.job.attempt),
+        )
+        self._attaching = Attaching(
+            documents=documents,
+            blobs=blobs,
+            reader=reader,
+            accept=self._accept,
+            enqueue_delete=lambda: queue.enqueuer(DELETE),
+            keep_originals=self._options.keep_originals,
+            recorded=self.relay.wake,
         )
         self._batches = Batches(self._runner, commitment, together=self._options.commit_together)
         self._deletion = _deletion(catalogue, graph, blobs=blobs, facts=facts, embedder=embedder)
@@ -205,6 +195,7 @@ class IngestionService:
         return {
             INGEST: (QueueName.PREPARE, self.ingest_v1),
             COMMIT: (QueueName.COMMIT, self.commit_v1),
+            ATTACH: (QueueName.PREPARE, self.attach_v1),
             DELETE: (QueueName.COMMIT, self.delete_v1),
         }
 
@@ -217,12 +208,17 @@ class IngestionService:
             UnreadableDocument: it is not of that type, or contains no text.
             InvalidRequest: key, title, metadata or options are outside their limits.
             PreconditionFailed: the document that has the key has another revision, or does not exist.
+            Conflict: the key belongs to an attachment of a message.
         """
         require_tenant(tenant)
-        submission, warnings = await self._checked(tenant, upload)
+        submitted = await self._accept(tenant, upload)
+        return await self._delivered(tenant, submitted)
+
+    async def _accept(self, tenant: TenantId, upload: Upload) -> Submitted:
+        submission, warnings = await self._check.submission(tenant, upload)
         # If the caller disconnects, neither an original without its row nor a row without its original may remain.
         submitted = await asyncio.shield(self._record(tenant, submission, upload.content))
-        return replace(await self._delivered(tenant, submitted), warnings=warnings)
+        return replace(submitted, warnings=warnings)
 
     async def update(
         self,
@@ -269,7 +265,7 @@ class IngestionService:
             PreconditionFailed: the document has another revision.
         """
         check_options(chunking)
-        asked = None if questions is None else _checked_questions(questions)
+        asked = None if questions is None else checked_questions(questions)
         change = Change(chunking=chunking, questions=asked, expected=expected)
         return await self._revise(require_tenant(tenant), document_id, change)
 
@@ -306,7 +302,7 @@ class IngestionService:
         return await read_original(self._catalogue.documents, self._blobs, require_tenant(tenant), document_id)
 
     async def delete(self, tenant: TenantId, document_id: str, *, expected: Expected = None) -> Job:
-        """Hide a document and enqueue its removal. The job's result is the deletion receipt.
+        """Hide a document with its attachments, and enqueue their removal. The job's result is the deletion receipt.
 
         Raises:
             NotFound: the document does not exist.
@@ -324,12 +320,19 @@ class IngestionService:
             InvalidRequest: no field selects documents, or the selection is documents in deletion.
         """
         if matching == Matching():
-            raise InvalidRequest("select the documents to delete by a filter, metadata, a key or a state; none was given")
+            raise InvalidRequest(
+                "select the documents to delete by a filter, metadata, a key, a state or a parent_id; none was given"
+            )
         if matching.state is DocumentState.DELETING:
             raise InvalidRequest("documents in the state 'deleting' are already being deleted")
         documents, enqueue = self._catalogue.documents, self._queue.enqueuer(DELETE)
         page = await documents.documents(
-            require_tenant(tenant), limit=limit, state=matching.state, key=matching.key, filter=matching.filter
+            require_tenant(tenant),
+            limit=limit,
+            state=matching.state,
+            key=matching.key,
+            filter=matching.filter,
+            parent_id=matching.parent_id,
         )
         jobs: list[Job] = []
         changed = False
@@ -351,6 +354,12 @@ class IngestionService:
     async def commit_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: write a prepared version to graph and vectors, and make it visible."""
         await self._batches.commit(tenant, job_id, attempt)
+
+    async def attach_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
+        """Workflow: make documents of the attachments of a visible message."""
+        run = await self._runner.begin(tenant, job_id, attempt, started=True)
+        if run is not None:
+            await self._runner.run_step(run, self._attaching.run)
 
     async def delete_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: remove a tombstoned document from every store."""
@@ -377,57 +386,6 @@ class IngestionService:
 
     def _handed_on(self, run: Run) -> None:
         self._batches.add(run.tenant, run.job.id, run.job.attempt)
-
-    async def _checked(self, tenant: TenantId, upload: Upload) -> tuple[Submission, tuple[str, ...]]:
-        """Return the submission of an upload, and warnings about it."""
-        size, most = len(upload.content), self._options.max_upload_mb * 1024 * 1024
-        if size > most:
-            raise PayloadTooLarge(
-                f"the document has {size} bytes; the limit is {most} (MAX_UPLOAD_MB={self._options.max_upload_mb})"
-            )
-        key = short_text("key", upload.key, MAX_DOCUMENT_KEY_CHARACTERS)
-        title = short_text("title", upload.title, MAX_TITLE_CHARACTERS)
-        extraction = self._checked_extraction(upload.extraction or self._options.extraction)
-        check_options(upload.options.chunking)
-        questions = _checked_questions(upload.questions or self._options.questions)
-        plain = metadata.checked(upload.metadata)
-        sniffed = upload.content[:SNIFFED_BYTES]
-        media_type = media_type_of(upload.media_type, upload.file_name, sniffed)
-        source = Source(media_type, charset_of(upload.media_type), upload.file_name)
-        whole = size <= CHECKED_BYTES
-        head = upload.content if whole else upload.content[:CHECKED_BYTES]
-        own_title, warnings = await self._reader.check(tenant, head, source, whole=whole)
-        differs = contradiction(upload.media_type, upload.file_name, sniffed)
-        small = size <= HASHED_IN_LOOP_BYTES
-        digest = content_hash(upload.content) if small else await asyncio.to_thread(content_hash, upload.content)
-        document_id = str(uuid.uuid4())
-        submission = Submission(
-            document_id=document_id,
-            key=key or digest,
-            title=title or own_title,
-            content_hash=digest,
-            media_type=media_type,
-            size_bytes=size,
-            # Unique to this submission, so that removing it never removes another submission's original.
-            blob_key=f"{document_id}/original",
-            metadata=plain,
-            options=replace(upload.options, extraction=extraction, charset=source.charset, questions=questions),
-            expected=upload.expected,
-        )
-        return submission, ((differs, *warnings) if differs else warnings)
-
-    def _checked_extraction(self, method: str) -> str:
-        if method not in METHODS:
-            raise InvalidRequest(f"extraction {method[:80]!r} is not known; known are {', '.join(METHODS)}")
-        if method != RULES and not self._extraction.has_model:
-            raise InvalidRequest(f"extraction {method!r} needs a language model (LLM=openai); none is configured")
-        return method
-
-
-def _checked_questions(options: QuestionOptions) -> QuestionOptions:
-    """Return valid options. Without questions, their number has no effect, and makes no new version."""
-    check_question_options(options)
-    return options if options.on else QuestionOptions()
 
 
 def _deletion(catalogue: Catalogue, graph: GraphStore, *, blobs: BlobStore, facts: FactPoints, embedder: Embedder) -> Deletion:

@@ -367,6 +367,8 @@ class TenantImport:
             updated_at=line.updated_at,
             version_created_at=line.version_created_at,
             failures=tuple(replace(each, chunk_id=chunk_ids.get(each.chunk_id or "")) for each in line.failures),
+            parent_id=None if line.parent_id is None or line.place is None else self.identity.document(line.parent_id),
+            place=None if line.parent_id is None else line.place,
             prepared=tuple(prepared),
         )
 

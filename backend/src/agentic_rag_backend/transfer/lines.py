@@ -76,6 +76,8 @@ def record_lines(record: DocumentRecord, stored: Mapping[str, str], *, original:
             "updated_at": record.updated_at,
             "version_created_at": record.version_created_at,
             "failures": record.failures,
+            "parent_id": record.parent_id,
+            "place": record.place,
             "original": original,
         }
     )

@@ -34,6 +34,7 @@ from agentic_rag_backend.transfer.values import (
     Metadata,
     Name,
     Packed,
+    Place,
     Processing,
     QuestionRecipe,
     QuestionText,
@@ -138,6 +139,8 @@ class DocumentLine(Record):
     updated_at: Time
     version_created_at: Time
     failures: Annotated[tuple[Failed, ...], Field(max_length=MAX_ITEMS)]
+    parent_id: Uuid | None = None
+    place: Place | None = None
     original: bool
     """Whether the next member is its original. Deleted originals have no member."""
 

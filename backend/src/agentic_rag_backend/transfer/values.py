@@ -11,10 +11,18 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, AwareDatetime, Field, StrictBool, StrictFloat, StringConstraints, TypeAdapter
 from pydantic_core import PydanticCustomError
 
-from agentic_rag_backend.domain.document import QUESTION_METHODS, Failure, ProcessingOptions
+from agentic_rag_backend.domain.document import (
+    ATTACHMENT_MODES,
+    MAX_ATTACHED_DEPTH,
+    MAX_ATTACHMENTS,
+    QUESTION_METHODS,
+    Failure,
+    ProcessingOptions,
+)
 from agentic_rag_backend.domain.graph import CommunitySummary, Extraction, Support
 from agentic_rag_backend.domain.limits import (
     MAX_DOCUMENT_KEY_CHARACTERS,
+    MAX_PLACE_CHARACTERS,
     MAX_TITLE_CHARACTERS,
     printable_name,
     short_text,
@@ -45,6 +53,7 @@ _FIRST, _LAST = datetime(1, 1, 3, tzinfo=UTC), datetime(9999, 12, 29, tzinfo=UTC
 Uuid = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
+Place = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PLACE_CHARACTERS)]
 Word = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD_CHARACTERS)]
 Line = Annotated[str, StringConstraints(max_length=MAX_CHARACTERS)]
 QuestionRecipe = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}/[0-9a-f]{16}$")]
@@ -104,6 +113,12 @@ def _processing(value: ProcessingOptions) -> ProcessingOptions:
     if value.questions.method not in QUESTION_METHODS:
         raise _refuse(f"the method of questions is not known; known are {', '.join(QUESTION_METHODS)}")
     check_question_options(value.questions)
+    attachments = value.attachments
+    if attachments.mode not in ATTACHMENT_MODES:
+        raise _refuse(f"the use of attachments is not known; known are {', '.join(ATTACHMENT_MODES)}")
+    if not 0 <= attachments.most <= MAX_ATTACHMENTS or not 0 <= attachments.depth <= MAX_ATTACHED_DEPTH:
+        limits = f"0 to {MAX_ATTACHMENTS} attachments and a depth of 0 to {MAX_ATTACHED_DEPTH}"
+        raise _refuse(f"a message has {limits}; it has {attachments.most} and {attachments.depth}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Selection of documents by the query string: state, key, metadata and filter."""
+"""Selection of documents by the query string: state, key, message, metadata and filter."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ async def _matching(
     request: Request,
     state: DocumentState | None = None,
     key: Annotated[str | None, Query(max_length=512)] = None,
+    parent_id: Annotated[str | None, Query(max_length=64, description="only the attachments of this document")] = None,
     filter: Annotated[
         str | None, Query(max_length=MAX_FILTER_CHARACTERS, description="the filter grammar of searches, as JSON")
     ] = None,
 ) -> Matching:
     wanted = {name: _readings(value) for name, value in request.query_params.items() if name.startswith("metadata.")}
     parts = [part for part in (parse_filter(wanted or None), _filter(filter)) if part is not None]
-    return Matching(filter=And(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None, state=state, key=key)
+    chosen = And(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
+    return Matching(filter=chosen, state=state, key=key, parent_id=parent_id)
 
 
 MatchingQuery = Annotated[Matching, Depends(_matching)]

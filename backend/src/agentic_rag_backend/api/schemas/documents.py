@@ -252,9 +252,11 @@ class DocumentView(View):
     updated_at: datetime
     failures: list[FailureView]
     job_id: str | None
+    parent_id: str | None = Field(description="the message that the document is attached to; null: it was uploaded by itself")
+    place: str | None = Field(description="place in that message: `1/report.pdf` is its first attachment of this name")
 
     @classmethod
-    def of(cls, document: Document) -> DocumentView:
+    def of(cls, document: Document) -> Self:
         """Return the view of a document."""
         return cls(
             id=document.id,
@@ -272,7 +274,32 @@ class DocumentView(View):
             updated_at=document.updated_at,
             failures=[FailureView.of(failure) for failure in document.failures],
             job_id=document.job_id,
+            parent_id=document.parent_id,
+            place=document.place,
         )
+
+
+class AttachmentView(View):
+    """The document of an attachment."""
+
+    id: str
+    place: str | None
+    title: str
+    state: DocumentState
+
+
+class DocumentDetail(DocumentView):
+    """A document with the documents of its attachments."""
+
+    attachments: list[AttachmentView] = Field(
+        default=[], description="oldest first, at most 50; `GET /documents?parent_id=` lists all"
+    )
+
+    @classmethod
+    def with_attachments(cls, document: Document, attached: Sequence[Document]) -> Self:
+        """Return the view of a document. ``attached`` are its attachments, newest first."""
+        views = [AttachmentView(id=each.id, place=each.place, title=each.title, state=each.state) for each in reversed(attached)]
+        return cls.of(document).model_copy(update={"attachments": views})
 
 
 class Location(FilePlace):

@@ -50,9 +50,13 @@ async def list_documents(
     limit: Most = 50,
     state: Annotated[str | None, typer.Option("--state", help="Only documents in this state.")] = None,
     key: Annotated[str | None, typer.Option("--key", help="Only the document with this key.")] = None,
+    parent: Annotated[
+        str | None, typer.Option("--parent", metavar="DOCUMENT", help="Only the attachments of this message, by id or key.")
+    ] = None,
 ) -> None:
     """List documents, newest first."""
-    found = await session.client.every("/documents", limit=limit, state=state, key=key)
+    parent_id = None if parent is None else await id_of(session.client, parent)
+    found = await session.client.every("/documents", limit=limit, state=state, key=key, parent_id=parent_id)
     if session.output.as_json:
         session.output.result(found)
         return
@@ -128,7 +132,7 @@ async def chunk(
 
 
 async def delete(session: Session, document: DocumentName, watch_job: Watch = True) -> None:
-    """Delete a document and all data derived from it. The receipt counts the removed data."""
+    """Delete a document, its attachments and all data derived from them. The receipt counts the removed data."""
     document_id = await id_of(session.client, document)
     accepted = await session.client.delete(f"/documents/{document_id}")
     if not watch_job:

@@ -295,6 +295,9 @@ async def ingest(
     ] = None,
     questions: QuestionsOption = None,
     questions_per_chunk: QuestionsPerChunk = None,
+    attachments: Annotated[
+        str | None, typer.Option("--attachments", help="Attachments of messages: documents (default), sections or ignore.")
+    ] = None,
     text_column: TextColumn = None,
     key_column: KeyColumn = None,
     title_column: TitleColumn = None,
@@ -308,7 +311,7 @@ async def ingest(
     selection = select_sources(paths, {"key": key, "metadata_columns": metadata_columns, **tables})
     chosen = given(strategy=chunking, chunk_size=chunk_size, overlap=overlap, unit=unit, parent_size=parent_size)
     asked = questions_given(questions, questions_per_chunk)
-    processing = Processing(chunking=chosen, extraction=extraction, questions=asked)
+    processing = Processing(chunking=chosen, extraction=extraction, questions=asked, attachments=attachments)
     run = _Run(session=session, wait=watch_job, json_lines=json_lines)
     report = await run.submit(selection, processing, _finder() if report_duplicates else None)
     run.show(report)

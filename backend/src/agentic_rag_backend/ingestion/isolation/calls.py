@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentic_rag_backend.domain.document import Chunk, ProcessingOptions
+from agentic_rag_backend.domain.document import AttachmentOptions, Chunk, ProcessingOptions
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.domain.media_types import FORMATS
@@ -14,8 +14,8 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.chunking.units import units_of
-from agentic_rag_backend.ingestion.parsing.base import PageFrame, ParsedDocument
-from agentic_rag_backend.ingestion.parsing.registry import PARSERS, parser_of, renderer_of, title_of
+from agentic_rag_backend.ingestion.parsing.base import Attachment, PageFrame, ParsedDocument
+from agentic_rag_backend.ingestion.parsing.registry import PARSERS, attachments_of, parser_of, renderer_of, title_of
 from agentic_rag_backend.ingestion.recognition.base import NoRecogniser
 from agentic_rag_backend.ingestion.recognition.tesseract import Tesseract, TesseractOptions
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
@@ -70,9 +70,14 @@ def units(
 
 def _parsed(content: bytes | str, media_type: str, options: ReadingOptions) -> ParsedDocument:
     recogniser = NoRecogniser(options.ocr) if isinstance(options.ocr, str) else Tesseract(options.ocr)
-    parser = parser_of(media_type, options.processing.charset, recogniser)
+    parser = parser_of(media_type, options.processing.charset, recogniser, options.processing.attachments)
     parsed = parser.restore(content) if isinstance(content, str) else parser.parse(content)
     return replace(parsed, language=FORMATS[media_type].language)
+
+
+def attachments(_: WorkerResources, content: bytes, media_type: str, options: AttachmentOptions) -> list[Attachment]:
+    """Return the files within a file that become documents of their own."""
+    return attachments_of(media_type).read(content, options)
 
 
 def extract(resources: WorkerResources, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
@@ -94,11 +99,12 @@ CALLS: Mapping[str, Callable[..., Any]] = {
     "check": check,
     "read": read,
     "units": units,
+    "attachments": attachments,
     "extract": extract,
     "frame": frame,
     "picture": picture,
 }
-_OF_FILES = frozenset({"check", "read", "units", "frame", "picture"})
+_OF_FILES = frozenset({"check", "read", "units", "attachments", "frame", "picture"})
 """Calls whose first arguments are the content of a file and its media type."""
 
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
-from agentic_rag_backend.domain.document import Chunk, Failure
+from agentic_rag_backend.domain.document import AttachmentOptions, Chunk, Failure
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction
 from agentic_rag_backend.domain.location import Location, Region
 from agentic_rag_backend.ingestion.chunking.base import Piece
-from agentic_rag_backend.ingestion.parsing.base import Heading, PageFrame, ParsedDocument
+from agentic_rag_backend.ingestion.parsing.base import Attachment, Heading, PageFrame, ParsedDocument
 
 HEADER = struct.Struct("!BQ")
 PROTOCOL = pickle.HIGHEST_PROTOCOL
@@ -22,6 +22,8 @@ _READABLE: Mapping[tuple[str, str], type] = {
     (each.__module__, each.__qualname__): each
     for each in (
         Alias,
+        Attachment,
+        AttachmentOptions,
         Chunk,
         EntityMention,
         ExtractedRelationship,

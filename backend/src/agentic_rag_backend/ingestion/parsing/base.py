@@ -6,9 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agentic_rag_backend.domain.document import Failure
+from agentic_rag_backend.domain.document import AttachmentOptions, Failure
 from agentic_rag_backend.domain.location import Box, Region
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
+
+SNIFFED_BYTES = 1024 * 1024
+"""Bytes at the beginning of a file that decide its type."""
+CHECKED_BYTES = 1024 * 1024
+"""Files up to this size are checked completely before they are accepted. Of larger files, only the beginning is checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,7 @@ class ParsedDocument:
     places of the text in the file, in order and without overlap; empty if the file has no pages, sheets or boxes. ``language`` is
     the programming language of source code, as `domain.media_types.Format` names it, otherwise None. ``warnings`` tell the owner
     how the text may differ from the file. With ``failures``, parts of the file could not be read, and the document is partial.
+    ``attachments`` is the number of files in it that become documents of their own.
     """
 
     text: str
@@ -38,6 +44,23 @@ class ParsedDocument:
     language: str | None = None
     warnings: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
+    attachments: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A file within another one, such as a message.
+
+    ``place`` is unique there: ``1/report.pdf`` is the first attachment of the name ``report.pdf``, ``2/report.pdf`` the second.
+    It stays when other attachments come or go. ``name`` is chosen by the sender and has no folders. ``declared`` is the declared
+    media type, with the charset if there is one. ``options`` are those of the attachments within it.
+    """
+
+    place: str
+    name: str
+    declared: str
+    content: bytes
+    options: AttachmentOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +100,19 @@ class Renderer(Protocol):
         """
 
 
+class AttachmentReader(Protocol):
+    """Reads the files within one kind of file. Pure and blocking, as a `Parser`."""
+
+    def read(self, content: bytes, options: AttachmentOptions) -> list[Attachment]:
+        """Return the attachments that become documents of their own, in their order.
+
+        Their number is the one that `Parser.parse` counts for the same content and options.
+
+        Raises:
+            UnreadableDocument: the file is not of that kind.
+        """
+
+
 class Parser(Protocol):
     """Parses one kind of file. Pure and blocking: called in a child process or a worker thread.
 
@@ -98,6 +134,13 @@ class PictureParser(Parser, Protocol):
 
     def recognising(self, recogniser: Recogniser) -> Parser:
         """Return a parser of one file that reads pictures with ``recogniser``."""
+
+
+class AttachmentParser(Parser, Protocol):
+    """`Parser` of files with attachments."""
+
+    def attaching(self, options: AttachmentOptions) -> Parser:
+        """Return a parser that does with attachments what ``options`` say."""
 
 
 class TextParser(Protocol):

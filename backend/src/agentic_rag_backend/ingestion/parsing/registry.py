@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import cast
 
+from agentic_rag_backend.domain.document import AttachmentOptions
 from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, storable
 from agentic_rag_backend.domain.media_types import (
     CSV,
@@ -28,7 +29,15 @@ from agentic_rag_backend.domain.media_types import (
     unsupported,
 )
 from agentic_rag_backend.errors import UnsupportedMediaType
-from agentic_rag_backend.ingestion.parsing.base import Parser, PictureParser, Preview, Renderer, TextParser
+from agentic_rag_backend.ingestion.parsing.base import (
+    AttachmentParser,
+    AttachmentReader,
+    Parser,
+    PictureParser,
+    Preview,
+    Renderer,
+    TextParser,
+)
 from agentic_rag_backend.ingestion.parsing.encodings.parser import DecodingParser
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
 
@@ -39,7 +48,7 @@ PARSERS: Mapping[str, str] = {
     CSV: "delimited:DelimitedParser",
     JSON: "json_documents:JsonParser",
     JSONL: "json_documents:JsonLinesParser",
-    EML: "mail:MailParser",
+    EML: "mail.parser:MailParser",
     PDF: "pdf.parser:PdfParser",
     DOCX: "office.docx:DocxParser",
     EPUB: "books.epub:EpubParser",
@@ -56,18 +65,26 @@ WITH_PICTURES = frozenset({EML, PDF})
 """Formats that may contain pictures of text. Their parsers are `PictureParser`s."""
 RENDERERS: Mapping[str, str] = {PDF: "pdf.rendering:PdfRenderer"}
 """The module and class of each renderer."""
+ATTACHMENT_READERS: Mapping[str, str] = {EML: "mail.attachments:MailAttachments"}
+"""The module and class of each reader of attachments."""
 _NUMBERS: Mapping[str, int] = {media_type: number for number, media_type in enumerate(PARSERS)}
 
 _UNTITLED = "Untitled document"
 _LINE_AS_TITLE_CHARACTERS = 80
 
 
-def parser_of(media_type: str, charset: str | None = None, recogniser: Recogniser | None = None) -> Parser:
+def parser_of(
+    media_type: str,
+    charset: str | None = None,
+    recogniser: Recogniser | None = None,
+    attachments: AttachmentOptions | None = None,
+) -> Parser:
     """Return the parser of ``media_type``, a key of `domain.media_types.FORMATS`.
 
     Args:
         charset: the one that the upload declares; it applies to formats that are text.
         recogniser: recognises text in pictures of one document. None: the text of pictures is not read.
+        attachments: options of formats with attachments. None: their defaults.
 
     Raises:
         UnsupportedMediaType: there is none.
@@ -75,6 +92,8 @@ def parser_of(media_type: str, charset: str | None = None, recogniser: Recognise
     if media_type not in PARSERS:
         raise unsupported(media_type)
     parser = _loaded(PARSERS[media_type])
+    if attachments is not None and media_type in ATTACHMENT_READERS:
+        parser = cast(AttachmentParser, parser).attaching(attachments)
     if recogniser is not None and media_type in WITH_PICTURES:
         return cast(PictureParser, parser).recognising(recogniser)
     return DecodingParser(cast(TextParser, parser), media_type, charset) if media_type in _TEXTS else cast(Parser, parser)
@@ -89,6 +108,11 @@ def renderer_of(media_type: str) -> Renderer:
     if media_type not in RENDERERS:
         raise UnsupportedMediaType(f"pages of {media_type} have no picture; documents with one are {', '.join(RENDERERS)}")
     return cast(Renderer, _loaded(RENDERERS[media_type]))
+
+
+def attachments_of(media_type: str) -> AttachmentReader:
+    """Return the reader of attachments of ``media_type``, a key of `ATTACHMENT_READERS`."""
+    return cast(AttachmentReader, _loaded(ATTACHMENT_READERS[media_type]))
 
 
 def number_of(media_type: str) -> int:

@@ -13,7 +13,7 @@ from sqlalchemy import DateTime, LargeBinary, Text
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
-from agentic_rag_backend.domain.document import ChunkingOptions, Failure, ProcessingOptions, QuestionOptions
+from agentic_rag_backend.domain.document import AttachmentOptions, ChunkingOptions, Failure, ProcessingOptions, QuestionOptions
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction
 from agentic_rag_backend.errors import InvalidRequest
 
@@ -98,12 +98,13 @@ def options_to_json(options: ProcessingOptions) -> dict[str, Any]:
 
 
 def options_from_json(value: Mapping[str, Any]) -> ProcessingOptions:
-    """Return the options that `options_to_json` encoded. Earlier releases had no charset and no synthetic questions."""
+    """Return the options that `options_to_json` encoded. Earlier releases had only the first two."""
     return ProcessingOptions(
         chunking=ChunkingOptions(**value["chunking"]),
         extraction=value["extraction"],
         charset=value.get("charset"),
         questions=QuestionOptions(**value.get("questions", {})),
+        attachments=AttachmentOptions(**value.get("attachments", {})),
     )
 
 

@@ -112,6 +112,8 @@ def document_from(row: Mapping[str, Any] | RowMapping) -> Document:
         updated_at=row["updated_at"],
         failures=failures_from_json(row["failures"]),
         job_id=row["job_id"],
+        parent_id=row["parent_id"],
+        place=row["place"],
     )
 
 

@@ -128,6 +128,9 @@ documents = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Column("deleted_at", UtcDateTime),
+    # The message that the document is attached to, and its place there. No foreign key: they are purged in any order.
+    Column("parent_id", String),
+    Column("place", String),
 )
 # A tombstoned document keeps its key until it is purged, but does not block a new upload under this key.
 Index(
@@ -137,6 +140,15 @@ Index(
     unique=True,
     sqlite_where=text("deleted_at IS NULL"),
     postgresql_where=text("deleted_at IS NULL"),
+)
+Index(
+    "ix_documents_parent",
+    documents.c.tenant_id,
+    documents.c.parent_id,
+    documents.c.place,
+    unique=True,
+    sqlite_where=text("deleted_at IS NULL AND parent_id IS NOT NULL"),
+    postgresql_where=text("deleted_at IS NULL AND parent_id IS NOT NULL"),
 )
 Index("ix_documents_created", documents.c.tenant_id, documents.c.created_at, documents.c.id)
 

@@ -34,6 +34,7 @@ from agentic_rag_backend.stores.catalogue.base import (
 from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Outbox, Topic
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 from agentic_rag_backend.testing.catalogue import (
+    attachments,
     deletions,
     directory,
     document_status,
@@ -103,6 +104,8 @@ OPERATIONS: dict[str, Operation] = {
     "documents.fail": lambda c, t, _: c.documents.fail(t, STAGED, 1, state=DocumentState.FAILED, failure=BAD),
     "documents.revise": lambda c, t, _: c.documents.revise(t, VISIBLE, Change(metadata={"of": "B"}), nothing),
     "documents.tombstone": lambda c, t, _: c.documents.tombstone(t, VISIBLE, nothing),
+    "documents.retire_attachments": lambda c, t, _: c.documents.retire_attachments(t, VISIBLE, 1, [], nothing),
+    "documents.forget_original": lambda c, t, _: c.documents.forget_original(t, VISIBLE, 1),
     "documents.blob_keys": lambda c, t, _: c.documents.blob_keys(t, VISIBLE, up_to_version=9),
     "documents.purge": lambda c, t, ids: c.documents.purge(t, ids["deleted"], up_to_version=9),
     "documents.drop_versions": lambda c, t, _: c.documents.drop_versions(t, VISIBLE, below=9),
@@ -260,6 +263,7 @@ CHECKS: tuple[Check, ...] = (
     equal_ids_of_two_tenants_are_separate,
     *documents.CHECKS,
     *deletions.CHECKS,
+    *attachments.CHECKS,
     *outbox.CHECKS,
     *results.CHECKS,
     *model_results.CHECKS,

@@ -9,7 +9,7 @@ import pytest
 from pdf_files import Page, pdf_of
 
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
-from agentic_rag_backend.ingestion.parsing.mail import MailParser
+from agentic_rag_backend.ingestion.parsing.mail.parser import MailParser
 from agentic_rag_backend.ingestion.parsing.pdf import scans
 from agentic_rag_backend.ingestion.parsing.pdf.parser import PdfParser
 from agentic_rag_backend.ingestion.parsing.pdf.scans import listed

@@ -13,9 +13,9 @@ from agentic_rag_backend.api.requests.preconditions import tag
 from agentic_rag_backend.api.responses.attachments import content_disposition, content_type
 from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
-from agentic_rag_backend.api.schemas.documents import ChunkInDocument, ChunkView, DocumentView
+from agentic_rag_backend.api.schemas.documents import ChunkInDocument, ChunkView, DocumentDetail, DocumentView
 from agentic_rag_backend.container import Container
-from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.document import MAX_ATTACHMENTS, VisibleChunk
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.errors import NotFound, StoreUnavailable
 from agentic_rag_backend.knowledge.visible.entities import ChunkKnowledge
@@ -41,19 +41,30 @@ async def list_documents(
 ) -> dict[str, Any]:
     """List documents. `metadata.NAME=VALUE` in the query string selects documents with that metadata."""
     page = await services.catalogue.documents.documents(
-        caller.tenant.id, limit=limit, cursor=cursor, state=wanted.state, key=wanted.key, filter=wanted.filter
+        caller.tenant.id,
+        limit=limit,
+        cursor=cursor,
+        state=wanted.state,
+        key=wanted.key,
+        filter=wanted.filter,
+        parent_id=wanted.parent_id,
     )
     return listed(request, [DocumentView.of(document) for document in page.items], page.next_cursor)
 
 
-@router.get("/documents/{document_id}", response_model=Envelope[DocumentView], summary="Get a document")
+@router.get("/documents/{document_id}", response_model=Envelope[DocumentDetail], summary="Get a document")
 async def get_document(
     request: Request, response: Response, services: Services, caller: Reader, document_id: str
 ) -> dict[str, Any]:
-    """Return a document. Its `ETag` identifies its newest version, title and metadata."""
-    document = await services.catalogue.documents.document(caller.tenant.id, document_id)
+    """Return a document. Its `ETag` identifies its newest version, title and metadata.
+
+    `attachments` are the documents of a message's attachments, oldest first; each may have attachments of its own.
+    """
+    documents = services.catalogue.documents
+    document = await documents.document(caller.tenant.id, document_id)
+    attached = await documents.documents(caller.tenant.id, limit=MAX_ATTACHMENTS, parent_id=document_id)
     tag(response, document)
-    return enveloped(request, DocumentView.of(document))
+    return enveloped(request, DocumentDetail.with_attachments(document, attached.items))
 
 
 @router.get("/documents/{document_id}/chunks", response_model=ListEnvelope[ChunkView], summary="List a document's chunks")

@@ -25,17 +25,17 @@ from agentic_rag_backend.api.schemas.documents import (
     search_state,
 )
 from agentic_rag_backend.container import Container
-from agentic_rag_backend.domain.document import ProcessingOptions
+from agentic_rag_backend.domain.document import ATTACHMENT_MODES, ProcessingOptions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
-from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.ingestion.uploads import DEFAULT_ATTACHMENTS, Upload, attachment_mode
 from agentic_rag_backend.knowledge.extraction.methods import METHODS
 from agentic_rag_backend.stores.catalogue.base import Expected
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
 _FORM_SLACK_BYTES = 1024 * 1024
 """Bytes for form fields and boundaries, in addition to the files."""
-_FORM_FIELDS = frozenset({"file", "title", "key", "metadata", "chunking", "extraction", "questions"})
+_FORM_FIELDS = frozenset({"file", "title", "key", "metadata", "chunking", "extraction", "questions", "attachments"})
 
 _Submitted = Envelope[SubmittedView | SubmittedFiles]
 
@@ -70,6 +70,12 @@ def _body_limit(request: Request) -> int:
                             "chunking": {"type": "string", "description": "a JSON object"},
                             "extraction": {"type": "string", "enum": list(METHODS)},
                             "questions": {"type": "string", "description": "a JSON object: options of synthetic questions"},
+                            "attachments": {
+                                "type": "string",
+                                "enum": list(ATTACHMENT_MODES),
+                                "default": DEFAULT_ATTACHMENTS,
+                                "description": "of a message: a document each, sections of its document, or not read",
+                            },
                         },
                     }
                 },
@@ -134,6 +140,7 @@ async def _submit_files(
     if len(files) > 1 and expected is not None:
         raise InvalidRequest(f"If-Match applies to one document; got {len(files)} files")
     metadata, options, questions = _metadata(form), _processing(form), questions_of(json_field(form, "questions"))
+    attachments = attachment_mode(text_field(form, "attachments"))
     views = []
     for file in files:
         upload = Upload(
@@ -146,6 +153,7 @@ async def _submit_files(
             options=options,
             extraction=text_field(form, "extraction"),
             questions=questions.options() if questions else None,
+            attachments=attachments,
             expected=expected,
         )
         views.append(await _submit_one(services, tenant, upload, alone=response if len(files) == 1 else None))

@@ -19,6 +19,7 @@ from agentic_rag_backend.stores.catalogue.documents import (
     results,
     revisions,
     submissions,
+    tombstones,
     versions,
     visibility,
 )
@@ -89,10 +90,13 @@ def list_documents(
     state: DocumentState | None = None,
     key: str | None = None,
     filter: Filter | None = None,
+    parent_id: str | None = None,
 ) -> Page[Document]:
     """See `DocumentCatalogue.documents`. A filter is applied to batches of 200, so that memory stays bounded."""
     check_limit(limit)
     listed = _listed(tenant, state, key, filter)
+    if parent_id is not None:
+        listed = listed.where(documents.c.parent_id == parent_id)
     size = limit + 1 if filter is None else max(_FILTER_BATCH, limit + 1)
     found: list[RowMapping] = []
     while len(found) <= limit:
@@ -154,7 +158,9 @@ class SqlDocuments(SqlPort):
     ready = read(ready)
     publish = write(versions.publish)
     fail = write(versions.fail)
-    tombstone = write(versions.tombstone)
+    forget_original = write(versions.forget_original)
+    tombstone = write(tombstones.tombstone)
+    retire_attachments = write(tombstones.retire_attachments)
     blob_keys = read(versions.blob_keys)
     unknown_blobs = read(versions.unknown_blobs)
     purge = write(versions.purge)

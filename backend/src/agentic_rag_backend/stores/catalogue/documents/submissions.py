@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,13 +14,19 @@ from sqlalchemy.engine import Connection, RowMapping
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import PreconditionFailed
+from agentic_rag_backend.errors import Conflict, NotFound, PreconditionFailed
 from agentic_rag_backend.stores.catalogue.base import Enqueue, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, options_to_json, plain, utc_now
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import new_job
 from agentic_rag_backend.stores.catalogue.jobs.outbox import record
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
-from agentic_rag_backend.stores.catalogue.rows import document_from, lock_tenant, raise_state_version, require_revision
+from agentic_rag_backend.stores.catalogue.rows import (
+    document_from,
+    lock_document,
+    lock_tenant,
+    raise_state_version,
+    require_revision,
+)
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
 from agentic_rag_backend.stores.catalogue.tables import documents
 
@@ -36,6 +43,16 @@ _INSERT_VERSION = insert(versions)
 _BY_KEY = (
     select(documents)
     .where(documents.c.tenant_id == bindparam("tenant"), documents.c.key == bindparam("key"), documents.c.deleted_at.is_(None))
+    .with_for_update(key_share=True)
+)
+_BY_PLACE = (
+    select(documents)
+    .where(
+        documents.c.tenant_id == bindparam("tenant"),
+        documents.c.parent_id == bindparam("parent"),
+        documents.c.place == bindparam("place"),
+        documents.c.deleted_at.is_(None),
+    )
     .with_for_update(key_share=True)
 )
 _BY_ID = select(documents.c.id).where(documents.c.tenant_id == bindparam("tenant"), documents.c.id == bindparam("document"))
@@ -57,13 +74,15 @@ def read_version(connection: Connection, tenant: TenantId, document_id: str, ver
 def submit(connection: Connection, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
     """Record ``submission`` (see `DocumentCatalogue.submit`)."""
     lock_tenant(connection, tenant)
-    held = connection.execute(_BY_KEY, {"tenant": tenant.value, "key": submission.key}).mappings().first()
+    held = _held(connection, tenant, submission)
     if held is None:
         if submission.expected is not None:
             raise PreconditionFailed("there is no document of this key to compare a revision with")
         return _create(connection, tenant, submission, enqueue)
     require_revision(held, submission.expected)
     latest = read_version(connection, tenant, held["id"], held["latest_version"])
+    if submission.parent is not None and latest is not None:
+        submission = _keeping_changes(submission, latest)
     if latest is None or not _same_work(latest, submission) or latest["state"] in FAILED_STATES:
         return _supersede(connection, tenant, held, submission, enqueue)
     if latest["submitted_title"] == submission.title and latest["submitted_metadata"] == plain(submission.metadata):
@@ -72,6 +91,61 @@ def submit(connection: Connection, tenant: TenantId, submission: Submission, enq
         # Its job may be merging the old metadata right now. A separate version avoids this race.
         return _supersede(connection, tenant, held, submission, enqueue)
     return _update_metadata(connection, tenant, held, latest, submission)
+
+
+def require_parent(connection: Connection, tenant: TenantId, parent_id: str, version: int) -> None:
+    """Lock a message.
+
+    Raises:
+        NotFound: the message was deleted, or shows another version.
+    """
+    held = lock_document(connection, tenant, parent_id)
+    if held is None or held["deleted_at"] is not None or held["current_version"] != version:
+        raise NotFound(f"version {version} of document {parent_id!r} is not visible")
+
+
+def _held(connection: Connection, tenant: TenantId, submission: Submission) -> RowMapping | None:
+    """Return the document that the submission is about."""
+    parent = submission.parent
+    if parent is not None:
+        require_parent(connection, tenant, parent.document_id, parent.version)
+        bound = {"tenant": tenant.value, "parent": parent.document_id, "place": parent.place}
+        return connection.execute(_BY_PLACE, bound).mappings().first()
+    held = _with_key(connection, tenant, submission.key)
+    if held is not None and held["parent_id"] is not None:
+        raise Conflict(
+            f"the key {submission.key!r} belongs to an attachment of document {held['parent_id']!r}; "
+            "upload the message again, or use another key"
+        )
+    return held
+
+
+def _with_key(connection: Connection, tenant: TenantId, key: str) -> RowMapping | None:
+    return connection.execute(_BY_KEY, {"tenant": tenant.value, "key": key}).mappings().first()
+
+
+def _keeping_changes(submission: Submission, latest: RowMapping) -> Submission:
+    """Return the submission of an attachment with its owner's title and metadata, if its content is the same."""
+    if (latest["content_hash"], latest["media_type"]) != (submission.content_hash, submission.media_type):
+        return submission
+    merged = {**latest["submitted_metadata"], **submission.metadata}
+    return replace(submission, title=latest["submitted_title"], metadata=merged)
+
+
+def _free_key(connection: Connection, tenant: TenantId, submission: Submission) -> str:
+    """Return the key of a new document. A document that the owner uploaded under the key of an attachment keeps it.
+
+    Raises:
+        Conflict: other documents have both keys of an attachment.
+    """
+    parent = submission.parent
+    if parent is None:
+        return submission.key
+    keys = (submission.key, f"{parent.document_id}#{parent.place}")
+    free = next((key for key in keys if _with_key(connection, tenant, key) is None), None)
+    if free is None:
+        raise Conflict(f"other documents have the keys {' and '.join(map(repr, keys))} of an attachment")
+    return free
 
 
 def present(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +169,7 @@ def _create(connection: Connection, tenant: TenantId, submission: Submission, en
     job = new_job(connection, tenant, JobKind.INGEST, document_id=document_id, version=1)
     row: dict[str, Any] = {
         "id": document_id,
-        "key": submission.key,
+        "key": _free_key(connection, tenant, submission),
         "title": submission.title,
         "state": PENDING,
         "current_version": 0,
@@ -109,6 +183,8 @@ def _create(connection: Connection, tenant: TenantId, submission: Submission, en
         "job_id": job.id,
         "created_at": now,
         "updated_at": now,
+        "parent_id": submission.parent.document_id if submission.parent else None,
+        "place": submission.parent.place if submission.parent else None,
     }
     connection.execute(_INSERT_DOCUMENT, {**row, "tenant_id": tenant.value})
     _insert_version(connection, tenant, document_id, 1, submission)

@@ -1,4 +1,4 @@
-"""The life cycle of a version. Each step is a compare-and-set: begin, save, publish or fail; tombstone, drop, purge."""
+"""The life cycle of a version. Each step is a compare-and-set: begin, save, publish or fail; drop, purge."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from sqlalchemy import and_, bindparam, case, delete, exists, func, literal, sel
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.document import DocumentState, DocumentVersion, Failure
-from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
-from agentic_rag_backend.stores.catalogue.base import Ending, Enqueue, Expected
+from agentic_rag_backend.stores.catalogue.base import Ending
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, plain, utc_now
 from agentic_rag_backend.stores.catalogue.documents.submissions import (
     FAILED_STATES,
@@ -21,12 +20,12 @@ from agentic_rag_backend.stores.catalogue.documents.submissions import (
     read_version,
 )
 from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
-from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_open_jobs, cancel_requested, end_job, new_job
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_requested, end_job
 from agentic_rag_backend.stores.catalogue.jobs.leases import require_fence
 from agentic_rag_backend.stores.catalogue.jobs.outbox import record
 from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
-from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version, require_revision
+from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version
 from agentic_rag_backend.stores.catalogue.tables import (
     chunk_questions,
     chunk_texts,
@@ -156,6 +155,7 @@ def whole_version(connection: Connection, tenant: TenantId, document_id: str, ve
         blob_key=row["blob_key"],
         options=options_from_json(row["options"]),
         metadata=row["metadata"],
+        submitted_metadata=row["submitted_metadata"],
         text=row["text"] or "",
     )
 
@@ -208,7 +208,7 @@ def publish(
         return False
     published = _publish(connection, tenant, document_id, version, failures)
     if published and not keep_original:
-        _forget_original(connection, tenant, document_id, version)
+        _drop_original(connection, tenant, document_id, version)
     if published and ending is not None:
         end_job(connection, tenant, ending.job_id, ending.state, result=ending.result, progress=ending.progress)
     return published
@@ -244,7 +244,14 @@ def _publish(connection: Connection, tenant: TenantId, document_id: str, version
     return True
 
 
-def _forget_original(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
+def forget_original(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
+    """See `DocumentCatalogue.forget_original`."""
+    held = lock_document(connection, tenant, document_id)
+    if held is not None and held["deleted_at"] is None and held["current_version"] == version:
+        _drop_original(connection, tenant, document_id, version)
+
+
+def _drop_original(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
     row = read_version(connection, tenant, document_id, version)
     if row is not None and row["blob_key"]:
         connection.execute(update(versions).where(*_ONE).values(blob_key=""), _bound(tenant, document_id, version))
@@ -271,29 +278,6 @@ def fail(
     if visible is not None:
         changed |= {"state": visible["state"], "failures": [*visible["failures"], *listed]}
     change_document(connection, tenant, document_id, changed)
-
-
-def tombstone(connection: Connection, tenant: TenantId, document_id: str, enqueue: Enqueue, *, expected: Expected = None) -> Job:
-    """See `DocumentCatalogue.tombstone`."""
-    lock_tenant(connection, tenant)
-    held = lock_document(connection, tenant, document_id)
-    if held is not None and held["deleted_at"] is None:
-        require_revision(held, expected)
-    now = utc_now()
-    hidden = connection.execute(
-        update(documents)
-        .where(documents.c.tenant_id == tenant.value, documents.c.id == document_id, documents.c.deleted_at.is_(None))
-        .values(state=DocumentState.DELETING.value, deleted_at=now, updated_at=now)
-    )
-    if held is None or hidden.rowcount == 0:
-        raise NotFound(f"there is no document {document_id!r}")
-    cancel_open_jobs(connection, tenant, document_id)
-    job = new_job(connection, tenant, JobKind.DELETE, document_id=document_id, version=held["latest_version"])
-    change_document(connection, tenant, document_id, {"job_id": job.id})
-    raise_state_version(connection, tenant, content=True)
-    record_change(connection, tenant, document_id, 0)
-    enqueue(connection, tenant, job)
-    return job
 
 
 def purge(connection: Connection, tenant: TenantId, document_id: str, *, up_to_version: int) -> Mapping[str, int]:

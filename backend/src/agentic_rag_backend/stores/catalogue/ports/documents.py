@@ -38,6 +38,15 @@ The check runs in the transaction that changes the document. Of two writers that
 ANY_REVISION = "*"
 
 
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The visible version of a message, and the place of an attachment in it."""
+
+    document_id: str
+    version: int
+    place: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
     """A submitted document. Its original is already in the blob store under ``blob_key``."""
@@ -45,7 +54,8 @@ class Submission:
     document_id: str
     """Proposed random id, used if the key is new. A document that already has the key keeps its id."""
     key: str
-    """The caller's key. Defaults to the SHA-256 of the content."""
+    """The caller's key. Defaults to the SHA-256 of the content. If another document has the key of an attachment, its key
+    becomes the id of its message, ``#`` and its place."""
     title: str
     content_hash: str
     media_type: str
@@ -54,6 +64,8 @@ class Submission:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     options: ProcessingOptions = field(default_factory=ProcessingOptions)
     expected: Expected = None
+    parent: Parent | None = None
+    """The message that the document is attached to. Its place identifies the document, instead of its key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +196,11 @@ class DocumentCatalogue(Protocol):
         The content is processed again if content, media type or options differ from the latest version, or if that version
         failed. A tombstoned document no longer owns its key: an upload under that key creates another document.
         `PreconditionFailed` if the document under the key has none of the expected revisions, or if no document has the
-        key.
+        key. `Conflict` if the key belongs to an attachment, and the submission has no parent.
+
+        With a ``parent``, the document is the attachment at its place. If its content is the same, its title and the keys of
+        its metadata that the submission does not have are kept. `NotFound` if the message was deleted, or shows another
+        version.
         """
 
     async def revise(self, tenant: TenantId, document_id: str, change: Change, enqueue: Enqueue) -> Submitted:
@@ -207,8 +223,9 @@ class DocumentCatalogue(Protocol):
         state: DocumentState | None = None,
         key: str | None = None,
         filter: Filter | None = None,
+        parent_id: str | None = None,
     ) -> Page[Document]:
-        """List documents, newest first."""
+        """List documents, newest first; of ``parent_id`` if given, its attachments."""
 
     async def version(self, tenant: TenantId, document_id: str, version: int) -> DocumentVersion:
         """Return one version, text included, or raise `NotFound`."""
@@ -289,11 +306,24 @@ class DocumentCatalogue(Protocol):
         """
 
     async def tombstone(self, tenant: TenantId, document_id: str, enqueue: Enqueue, *, expected: Expected = None) -> Job:
-        """Hide a document and record its delete job, in one transaction that also enqueues the job.
+        """Hide a document and its attachments, and record a delete job for each, in one transaction that also enqueues the jobs.
 
-        The document's open jobs are asked to stop. The job's ``version`` is the newest version, for `purge`. `NotFound` if
-        the document does not exist or was deleted before. `PreconditionFailed` if it has none of the expected revisions.
+        The documents' open jobs are asked to stop. The ``version`` of a job is the newest version, for `purge`. Return the job
+        of the document itself. Its arguments have ``attachments``: a list of ``document_id`` and ``job_id``, those of attached
+        messages included. `NotFound` if the document does not exist or was deleted before. `PreconditionFailed` if it has none
+        of the expected revisions.
         """
+
+    async def retire_attachments(
+        self, tenant: TenantId, parent_id: str, version: int, kept: Sequence[str], enqueue: Enqueue
+    ) -> int:
+        """Delete, as `tombstone` does, the attachments of a message that are at none of the ``kept`` places. Return their number.
+
+        `NotFound` if the message was deleted, or shows another version.
+        """
+
+    async def forget_original(self, tenant: TenantId, document_id: str, version: int) -> None:
+        """Remove the name of a visible version's original, as `publish` does without ``keep_original``. Idempotent."""
 
     async def blob_keys(self, tenant: TenantId, document_id: str, *, up_to_version: int) -> Sequence[str]:
         """Return the blob keys of versions ≤ ``up_to_version``, also of a tombstoned document. Call this before `purge`."""

@@ -66,6 +66,8 @@ class DocumentRecord:
     updated_at: datetime
     version_created_at: datetime
     failures: tuple[Failure, ...] = ()
+    parent_id: str | None = None
+    place: str | None = None
     chunks: tuple[Chunk, ...] = ()
     prepared: tuple[PreparedChunk, ...] = ()
     """The chunks with recorded results. A record to stage has results for all its chunks."""
@@ -131,6 +133,7 @@ class TransferCatalogue(Protocol):
     async def open(self, tenant: TenantId, opening: Opening) -> None:
         """Make all staged documents visible and the tenant active, in one transaction. Idempotent.
 
+        An attachment whose message was not staged becomes a document that was uploaded by itself.
         ``state_version`` rises so far that readers discard everything they cached before.
         """
 

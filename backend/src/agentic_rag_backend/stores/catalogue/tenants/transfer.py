@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, exists, func, insert, select, update
 from sqlalchemy.engine import Connection, RowMapping
 from sqlalchemy.exc import IntegrityError
 
@@ -115,6 +115,8 @@ def read_record(connection: Connection, tenant: TenantId, document_id: str) -> D
         updated_at=face["updated_at"],
         version_created_at=version["created_at"],
         failures=failures_from_json(version["failures"]),
+        parent_id=face["parent_id"],
+        place=face["place"],
         chunks=_read_chunks(connection, tenant, document_id, number),
         prepared=tuple(results.prepared(connection, tenant, document_id, number)),
     )
@@ -229,6 +231,8 @@ def _stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> 
         "chunk_count": 0,
         "created_at": record.created_at,
         "updated_at": record.updated_at,
+        "parent_id": record.parent_id,
+        "place": record.place,
     }
     version = {
         "document_id": record.id,
@@ -247,7 +251,14 @@ def _stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> 
 
 
 def _show_documents(connection: Connection, tenant: TenantId) -> None:
-    """Make the latest version of every staged document the visible one."""
+    """Make the latest version of every staged document the visible one, and detach attachments without a message."""
+    messages = documents.alias("messages")
+    lost = ~exists().where(messages.c.tenant_id == documents.c.tenant_id, messages.c.id == documents.c.parent_id)
+    connection.execute(
+        update(documents)
+        .where(documents.c.tenant_id == tenant.value, documents.c.parent_id.is_not(None), lost)
+        .values(parent_id=None, place=None)
+    )
     visible = (
         select(versions.c.state)
         .where(

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentic_rag_backend.domain.document import MAX_ATTACHED_DEPTH, MAX_ATTACHMENTS
 from agentic_rag_backend.domain.media_types import EML
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.ingestion.parsing import mail
+from agentic_rag_backend.ingestion.parsing.mail import message as mail_message
+from agentic_rag_backend.ingestion.parsing.mail import parser
 from agentic_rag_backend.ingestion.parsing.registry import parser_of
 
 PARSER = parser_of(EML)
@@ -60,28 +62,29 @@ def test_readable_attachments_are_sections_and_others_are_named_with_the_reason(
 
 def test_attached_messages_are_read_to_a_limit() -> None:
     made = message("The innermost text.")
-    for depth in range(mail.MAX_DEPTH + 2):
+    for depth in range(MAX_ATTACHED_DEPTH + 2):
         outer = message(f"Level {depth}.")
         outer.add_attachment(made)
         made = outer
     parsed = PARSER.parse(made.as_bytes())
     text = parsed.text
     assert "Level 3." in text
-    assert f"more than {mail.MAX_DEPTH} messages" in parsed.warnings[0]
+    assert f"more than {MAX_ATTACHED_DEPTH} messages" in parsed.warnings[0]
     assert "innermost" not in text
-    assert f"more than {mail.MAX_DEPTH} messages" in text
+    assert f"more than {MAX_ATTACHED_DEPTH} messages" in text
 
 
 def test_limits_of_attachments_and_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     made = message()
-    for number in range(mail.MAX_ATTACHMENTS + 2):
+    for number in range(MAX_ATTACHMENTS + 2):
         made.add_attachment(f"Note {number}.".encode(), maintype="text", subtype="plain", filename=f"{number}.txt")
     parsed = PARSER.parse(made.as_bytes())
     text = parsed.text
-    assert [each.split(":")[0] for each in parsed.warnings] == [f"attachment {mail.MAX_ATTACHMENTS + n}.txt" for n in range(2)]
-    assert f"Note {mail.MAX_ATTACHMENTS - 1}." in text
-    assert f"Attachment {mail.MAX_ATTACHMENTS}.txt: not read" in text
-    monkeypatch.setattr(mail, "MAX_PARTS", 10)
+    assert [each.split(":")[0] for each in parsed.warnings] == [f"attachment {MAX_ATTACHMENTS + n}.txt" for n in range(2)]
+    assert f"Note {MAX_ATTACHMENTS - 1}." in text
+    assert f"Attachment {MAX_ATTACHMENTS}.txt: not read" in text
+    monkeypatch.setattr(parser, "MAX_PARTS", 10)
+    monkeypatch.setattr(mail_message, "MAX_PARTS", 10)
     with pytest.raises(UnreadableDocument, match="more than 10 parts"):
         PARSER.parse(made.as_bytes())
 
@@ -91,7 +94,7 @@ def test_long_headers_are_cut_before_the_library_reads_them() -> None:
     line = b"petra@example.org, " * 50_000
     parsed = PARSER.parse(b"From: petra@example.org\nTo: %s\nSubject: %s\n\nbody" % (line, line))
     assert parsed.text.endswith("body")
-    assert len(parsed.text) < 3 * mail.MAX_HEADER_CHARACTERS
+    assert len(parsed.text) < 3 * mail_message.MAX_HEADER_CHARACTERS
 
 
 def test_what_is_no_message_is_refused() -> None:

@@ -1,0 +1,138 @@
+"""The last part of the ingestion of a message: documents of its attachments, after the message became visible."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentic_rag_backend.domain.document import Document, DocumentVersion
+from agentic_rag_backend.domain.job import JobState
+from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import (
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    PayloadTooLarge,
+    UnreadableDocument,
+    UnsupportedMediaType,
+)
+from agentic_rag_backend.ingestion.commitment import committed_result
+from agentic_rag_backend.ingestion.parsing.base import Attachment
+from agentic_rag_backend.ingestion.parsing.registry import ATTACHMENT_READERS
+from agentic_rag_backend.ingestion.preparation import superseded
+from agentic_rag_backend.ingestion.reading import Reader
+from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.jobs.runner import Run
+from agentic_rag_backend.stores.blob.base import BlobStore
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Enqueue, Parent, Submitted
+
+_REFUSALS = (Conflict, InvalidRequest, PayloadTooLarge, UnreadableDocument, UnsupportedMediaType)
+"""Errors of one attachment. The others are still taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attaching:
+    """The work of ``attach_v1``. Every step can be repeated: an attachment that was submitted before is unchanged.
+
+    Args:
+        accept: submits an upload.
+        enqueue_delete: returns the function that enqueues the deletion of a document.
+        recorded: called when the outbox may have a new entry to deliver.
+    """
+
+    documents: DocumentCatalogue
+    blobs: BlobStore
+    reader: Reader
+    accept: Callable[[TenantId, Upload], Awaitable[Submitted]]
+    enqueue_delete: Callable[[], Enqueue]
+    keep_originals: bool = True
+    recorded: Callable[[], None] = lambda: None
+
+    async def run(self, run: Run) -> None:
+        """Submit the attachments of the job's version, delete those that it no longer has, and finish the job."""
+        await run.until_cancelled(self._run(run))
+
+    async def _run(self, run: Run) -> None:
+        await run.progress("attachments", 0, 0, at_once=True)
+        try:
+            document = await self.documents.document(run.tenant, run.document_id)
+            version = await self.documents.version(run.tenant, run.document_id, run.version)
+        except NotFound:
+            raise superseded(run) from None
+        outcome, kept = [], []
+        found = await self._attachments(run, version)
+        for number, attachment in enumerate(found, start=1):
+            try:
+                submitted = await self.accept(run.tenant, _upload(document, version, attachment))
+            except _REFUSALS as error:
+                outcome.append({"place": attachment.place, "error": {"code": error.code, "message": error.message}})
+            except NotFound:
+                raise superseded(run) from None
+            else:
+                kept.append(attachment.place)
+                outcome.append(_outcome(attachment, submitted))
+            await run.progress("attachments", number, len(found))
+        await self._finish(run, outcome, kept)
+
+    async def _attachments(self, run: Run, version: DocumentVersion) -> list[Attachment]:
+        if not version.options.attachments.apart or version.media_type not in ATTACHMENT_READERS:
+            return []
+        try:
+            content = await self.blobs.get(run.tenant, version.blob_key)
+        except NotFound:
+            raise UnreadableDocument("the document's original is not in the blob store") from None
+        return await self.reader.attachments(version, content)
+
+    async def _finish(self, run: Run, outcome: list[dict[str, Any]], kept: list[str]) -> None:
+        try:
+            retired = await self.documents.retire_attachments(
+                run.tenant, run.document_id, run.version, kept, self.enqueue_delete()
+            )
+        except NotFound:
+            raise superseded(run) from None
+        if not self.keep_originals:  # it was kept for its attachments; after an error, a retry needs it
+            await self.documents.forget_original(run.tenant, run.document_id, run.version)
+        self.recorded()
+        result = committed_result(run)
+        state = JobState.PARTIAL if result["failures"] or len(kept) < len(outcome) else JobState.SUCCEEDED
+        await run.jobs.finish(
+            run.tenant,
+            run.job.id,
+            state,
+            result={**result, "attachments": outcome, "attachments_deleted": retired},
+            progress=("attachments", len(outcome), len(outcome)),
+        )
+
+
+def _upload(document: Document, version: DocumentVersion, attachment: Attachment) -> Upload:
+    """Return the upload of an attachment, with the options and the owner's metadata of the message."""
+    key = f"{document.key or document.id}#{attachment.place}"
+    if len(key) > MAX_DOCUMENT_KEY_CHARACTERS:
+        key = f"{document.id}#{attachment.place}"
+    return Upload(
+        content=attachment.content,
+        media_type=attachment.declared,
+        file_name=attachment.name,
+        key=key,
+        # A null removes a value that the message itself sets. It says nothing about the attachment's own values.
+        metadata={name: value for name, value in version.submitted_metadata.items() if value is not None},
+        options=replace(version.options, attachments=attachment.options),
+        extraction=version.options.extraction,
+        questions=version.options.questions,
+        parent=Parent(document.id, version.version, attachment.place),
+    )
+
+
+def _outcome(attachment: Attachment, submitted: Submitted) -> dict[str, Any]:
+    """Return what the job's result says about an attachment. Without a job, there is nothing to wait for."""
+    document = submitted.document
+    waiting = document.job_id if submitted.job is not None or document.state.in_processing else None
+    return {
+        "place": attachment.place,
+        "document_id": document.id,
+        "key": document.key,
+        "job_id": waiting,
+        "state": "unchanged" if waiting is None else document.state.value,
+    }

@@ -1,0 +1,147 @@
+"""Attachments of a message as files of their own, under the limits of the outermost message."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.message import EmailMessage, MIMEPart
+
+from agentic_rag_backend.domain.document import MAX_ATTACHED_DEPTH, MAX_ATTACHMENTS, AttachmentOptions
+from agentic_rag_backend.domain.limits import storable
+from agentic_rag_backend.domain.media_types import EML, media_type_of
+from agentic_rag_backend.errors import AgenticRagError, UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BYTES, Attachment
+from agentic_rag_backend.ingestion.parsing.mail.message import (
+    MAX_NAME_CHARACTERS,
+    MAX_PARTS,
+    PartBudget,
+    charset_of,
+    file_of,
+    headers,
+    inner_message,
+    is_attached,
+    is_body,
+    name_of,
+    open_message,
+    parts,
+    subject,
+)
+
+MAX_ATTACHED_BYTES = 64 * 1024 * 1024
+TOO_MANY = f"not read, because at most {MAX_ATTACHMENTS} are read"
+TOO_DEEP = f"more than {MAX_ATTACHED_DEPTH} messages are attached to each other"
+TOO_LARGE = f"the attachments have more than {MAX_ATTACHED_BYTES // 1024 // 1024} MiB"
+_KINDS = ("plain", "html")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An attachment of a message: a file of its own, or the reason why it is not read."""
+
+    name: str
+    file: Attachment | None
+    reason: str = ""
+
+
+class MailAttachments:
+    """`AttachmentReader` of messages."""
+
+    def read(self, content: bytes, options: AttachmentOptions) -> list[Attachment]:
+        """Return the attachments that can be read."""
+        message = open_message(content)
+        budget = PartBudget(MAX_PARTS)
+        found = list(parts(message, budget))
+        return [each.file for each in listed(found, body_of(found), options, budget) if each.file is not None]
+
+
+def body_of(found: list[MIMEPart]) -> MIMEPart | None:
+    """Return the part that is the text of the message."""
+    return next((part for kind in _KINDS for part in found if is_body(part, kind)), None)
+
+
+def listed(found: list[MIMEPart], body: MIMEPart | None, options: AttachmentOptions, budget: PartBudget) -> Iterator[Listed]:
+    """Yield the attachments among the parts of a message, in their order."""
+    left, size = options.most, 0
+    seen: Counter[str] = Counter()
+    for part in found:
+        if part is body or not is_attached(part):
+            continue
+        name = _name(part)
+        seen[name] += 1
+        if left <= 0:
+            yield Listed(name, None, TOO_MANY)
+            continue
+        left -= 1
+        content = file_of(part)
+        size += len(content)
+        inner = _message(part, name, content)
+        if size > MAX_ATTACHED_BYTES or (inner is not None and options.depth >= MAX_ATTACHED_DEPTH):
+            yield Listed(name, None, TOO_LARGE if size > MAX_ATTACHED_BYTES else TOO_DEEP)
+            continue
+        within = 0 if inner is None else _count(inner, left, options.depth + 1, budget)
+        left -= within
+        charset = None if inner is not None else charset_of(part)
+        declared = part.get_content_type()
+        file = Attachment(
+            place=f"{seen[name]}/{name}",
+            name=name,
+            declared=f"{declared}; charset={charset}" if charset else declared,
+            content=content,
+            options=AttachmentOptions(options.mode, within, options.depth + 1),
+        )
+        reason = _unreadable(file, charset)
+        yield Listed(name, None, reason) if reason else Listed(name, file)
+
+
+def _name(part: MIMEPart) -> str:
+    """Return the name of an attachment. A message without one has its subject."""
+    if part.get_content_type() != EML:
+        return storable(name_of(part))
+    inner = inner_message(part)
+    about = (subject(inner) or "") if inner is not None else ""
+    named = name_of(part) if part.get_filename() else " ".join(about.replace("/", " ").replace("\\", " ").split())
+    named = storable(named)[:MAX_NAME_CHARACTERS] or "message"
+    return named if named.lower().endswith(".eml") else f"{named}.eml"
+
+
+def _message(part: MIMEPart, name: str, content: bytes | None = None) -> EmailMessage | None:
+    """Return the message that an attachment is. None: it is another file, or not readable. None for content: read it."""
+    inner = inner_message(part)
+    if inner is not None and headers(inner):
+        return inner
+    if part.get_content_type() != EML and not name.lower().endswith(".eml"):
+        return None
+    try:
+        return open_message(file_of(part) if content is None else content)
+    except UnreadableDocument:
+        return None
+
+
+def _count(message: EmailMessage, most: int, depth: int, budget: PartBudget) -> int:
+    """Count the attachments of a message at a depth, and of the messages attached to it, up to ``most``."""
+    found = list(parts(message, budget))
+    body, count = body_of(found), 0
+    for part in found:
+        if count >= most:
+            break
+        if part is body or not is_attached(part):
+            continue
+        count += 1
+        inner = _message(part, _name(part)) if depth < MAX_ATTACHED_DEPTH else None
+        if inner is not None:
+            count += _count(inner, most - count, depth + 1, budget)
+    return count
+
+
+def _unreadable(file: Attachment, charset: str | None) -> str:
+    """Return the reason why an upload of the file would be refused. Empty: it would be accepted."""
+    from agentic_rag_backend.ingestion.parsing.registry import parser_of  # which imports this module by its name
+
+    try:
+        media_type = media_type_of(file.declared, file.name, file.content[:SNIFFED_BYTES])
+        whole = len(file.content) <= CHECKED_BYTES
+        parser_of(media_type, charset).check(file.content[:CHECKED_BYTES], whole=whole)
+    except AgenticRagError as error:
+        return error.message
+    return ""

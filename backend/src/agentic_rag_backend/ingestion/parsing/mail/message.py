@@ -1,0 +1,170 @@
+"""Messages as the standard library reads them, within limits: headers, parts, contents and names."""
+
+from __future__ import annotations
+
+import base64
+import email
+import email.policy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.generator import BytesGenerator
+from email.message import EmailMessage, MIMEPart
+from io import BytesIO
+from pathlib import PurePath
+from typing import Any, cast
+
+from agentic_rag_backend.domain.media_types import EML
+from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
+
+MAX_PARTS = 1_000
+MAX_PART_DEPTH = 50
+"""Parts and messages within each other. The library reads them by recursion."""
+MAX_HEADER_CHARACTERS = 8_000
+"""Characters of a header that are read, some 200 recipients. The library needs time quadratic in them: 30,000 take a second."""
+MAX_NAME_CHARACTERS = 200
+_HEADERS = ("From", "To", "Cc", "Date", "Subject")
+_AS_RECEIVED = email.policy.default.clone(refold_source="none")
+
+
+@dataclass(slots=True)
+class PartBudget:
+    """Parts of a message, and of the messages attached to it, that may still be read."""
+
+    left: int
+
+    def take(self) -> None:
+        """Count a part.
+
+        Raises:
+            UnreadableDocument: there are more than `MAX_PARTS`.
+        """
+        self.left -= 1
+        if self.left < 0:
+            raise UnreadableDocument(f"the message has more than {MAX_PARTS} parts")
+
+
+def open_message(content: bytes) -> EmailMessage:
+    """Return a message.
+
+    Raises:
+        ResourceLimit: its parts are nested too deep.
+        UnreadableDocument: it has no headers.
+    """
+    try:
+        message = email.message_from_bytes(content, policy=email.policy.default)
+    except RecursionError:
+        raise _too_deep() from None
+    if _deeper(message, MAX_PART_DEPTH):
+        raise _too_deep()
+    if not headers(message):
+        raise UnreadableDocument(f"the file is not a message: it has none of the headers {', '.join(_HEADERS)}")
+    return message
+
+
+def _too_deep() -> ResourceLimit:
+    return ResourceLimit(f"the parts of the message are nested more than {MAX_PART_DEPTH} deep, which is the limit")
+
+
+def _deeper(message: EmailMessage, levels: int) -> bool:
+    """Return whether parts are nested in more than ``levels`` levels."""
+    layer: list[Any] = [message]
+    for _ in range(levels + 1):
+        layer = [part for each in layer if each.is_multipart() for part in each.get_payload()]
+        if not layer:
+            return False
+    return True
+
+
+def headers(message: EmailMessage) -> dict[str, str]:
+    """Return the headers that say something. The library fails on some malformed values; these are left out."""
+    found = {}
+    written = {name.lower(): str(value) for name, value in reversed(list(message.raw_items()))}
+    for name in _HEADERS:
+        first = written.get(name.lower(), "")[:MAX_HEADER_CHARACTERS]
+        try:
+            value = " ".join(str(message.policy.header_fetch_parse(name, first)).split())
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            continue
+        if value:
+            found[name] = value
+    return found
+
+
+def subject(message: EmailMessage) -> str | None:
+    """Return the subject of a message."""
+    return headers(message).get("Subject")
+
+
+def parts(message: EmailMessage, budget: PartBudget) -> Iterator[MIMEPart]:
+    """Yield the parts that hold no others, and attached messages, in their order."""
+    waiting: list[MIMEPart] = [message]
+    while waiting:
+        part = waiting.pop()
+        budget.take()
+        if part is not message and part.get_content_type() == EML:
+            yield part
+        elif part.is_multipart():
+            waiting += [cast(MIMEPart, each) for each in reversed(cast(list[Any], part.get_payload()))]
+        else:
+            yield part
+
+
+def is_body(part: MIMEPart, kind: str) -> bool:
+    """Return whether a part is text of a kind, ``plain`` or ``html``, that the sender wrote into the message."""
+    return part.get_content_type() == f"text/{kind}" and not part.is_attachment() and not part.get_filename()
+
+
+def is_attached(part: MIMEPart) -> bool:
+    """Return whether a part is an attachment.
+
+    Further texts without a name are the same text in another form, or signatures of lists.
+    """
+    return bool(part.get_filename()) or part.is_attachment() or part.get_content_type() == EML
+
+
+def inner_message(part: MIMEPart) -> EmailMessage | None:
+    """Return the message that a part attaches. None if the part is a file."""
+    payload = cast(Any, part.get_payload())
+    attached = part.get_content_type() == EML and isinstance(payload, list) and payload
+    return cast(EmailMessage, payload[0]) if attached else None
+
+
+def content_of(part: MIMEPart) -> bytes:
+    """Return the bytes of a part, as the sender attached them."""
+    try:
+        content = part.get_payload(decode=True)
+    except (ValueError, LookupError, AttributeError, TypeError):
+        return b""
+    return content if isinstance(content, bytes) else b""
+
+
+def file_of(part: MIMEPart) -> bytes:
+    """Return an attachment as a file. Equal attachments give equal bytes. Empty: it cannot be read."""
+    inner = inner_message(part)
+    if inner is None:
+        return content_of(part)
+    try:
+        if str(part.get("Content-Transfer-Encoding", "")).strip().lower() == "base64" and not headers(inner):
+            return base64.b64decode(str(inner.get_payload()))  # the library reads the encoded text as a message
+        written = BytesIO()
+        BytesGenerator(written, mangle_from_=False, policy=_AS_RECEIVED).flatten(inner)
+        return written.getvalue()
+    except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
+        return b""
+
+
+def charset_of(part: MIMEPart) -> str | None:
+    """Return the charset that a part declares."""
+    try:
+        return part.get_content_charset()
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None
+
+
+def name_of(part: MIMEPart) -> str:
+    """Return the name of an attachment without folders: the sender chose it."""
+    try:
+        given = part.get_filename() or ""
+    except (ValueError, LookupError, TypeError, AttributeError):
+        given = ""
+    return " ".join(PurePath(given.replace("\\", "/")).name.split())[:MAX_NAME_CHARACTERS] or "without a name"

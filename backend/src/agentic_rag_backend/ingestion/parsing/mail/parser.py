@@ -1,0 +1,166 @@
+"""Parser of messages (EML): headers, the text, and what the options say about attachments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from email.message import EmailMessage, MIMEPart
+
+from agentic_rag_backend.domain.document import MAX_ATTACHED_DEPTH, AttachmentOptions, Failure
+from agentic_rag_backend.domain.media_types import HTML, TEXT, media_type_of
+from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.ingestion.parsing.base import SNIFFED_BYTES, ParsedDocument, Preview
+from agentic_rag_backend.ingestion.parsing.building import TextBuilder
+from agentic_rag_backend.ingestion.parsing.mail.attachments import (
+    MAX_ATTACHED_BYTES,
+    TOO_DEEP,
+    TOO_LARGE,
+    TOO_MANY,
+    body_of,
+    listed,
+)
+from agentic_rag_backend.ingestion.parsing.mail.message import (
+    MAX_PARTS,
+    PartBudget,
+    charset_of,
+    content_of,
+    headers,
+    inner_message,
+    is_attached,
+    name_of,
+    open_message,
+    parts,
+    subject,
+)
+from agentic_rag_backend.ingestion.recognition.base import Recogniser
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What may still be read, and what was read."""
+
+    options: AttachmentOptions
+    left: int
+    recogniser: Recogniser | None = None
+    """It has limits for all attachments together."""
+    attached_bytes: int = MAX_ATTACHED_BYTES
+    budget: PartBudget = field(default_factory=lambda: PartBudget(MAX_PARTS))
+    warnings: list[str] = field(default_factory=list)
+    """Warnings about the parts that were read."""
+    failures: list[Failure] = field(default_factory=list)
+    apart: int = 0
+    """Attachments that become documents of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class MailParser:
+    """Parser of messages (RFC 5322, MIME). ``recogniser`` reads pictures of text in attachments that are sections."""
+
+    options: AttachmentOptions = field(default_factory=AttachmentOptions)
+    recogniser: Recogniser | None = None
+
+    def attaching(self, options: AttachmentOptions) -> MailParser:
+        """Return a parser that does with attachments what ``options`` say."""
+        return replace(self, options=options)
+
+    def recognising(self, recogniser: Recogniser) -> MailParser:
+        """Return a parser that reads pictures with ``recogniser``."""
+        return replace(self, recogniser=recogniser)
+
+    def check(self, head: bytes, *, whole: bool) -> Preview:
+        """Read the headers."""
+        message = open_message(head)
+        text = "\n".join(f"{name}: {value}" for name, value in headers(message).items())
+        return Preview(title=subject(message), text=text)
+
+    def parse(self, content: bytes) -> ParsedDocument:
+        """Return headers and text, and the attachments as sections or by their names."""
+        message = open_message(content)
+        builder, reading = TextBuilder(), _Reading(self.options, self.options.most, self.recogniser)
+        _write(builder, message, reading, depth=self.options.depth)
+        found = {name.lower(): value for name, value in headers(message).items()}
+        parsed = builder.build(title=subject(message), metadata=found)
+        return replace(parsed, warnings=tuple(reading.warnings), failures=tuple(reading.failures), attachments=reading.apart)
+
+    def restore(self, text: str) -> ParsedDocument:
+        """Return ``text``; headers are part of it."""
+        return ParsedDocument(text=text)
+
+
+def _write(builder: TextBuilder, message: EmailMessage, reading: _Reading, *, depth: int) -> None:
+    builder.lines([(f"{name}: {value}", {}) for name, value in headers(message).items()])
+    found = list(parts(message, reading.budget))
+    body = body_of(found)
+    if body is not None:
+        _include(builder, body, None, content_of(body), reading)
+    if reading.options.mode == "sections":
+        for part in found:
+            if part is not body and is_attached(part):
+                _attach(builder, part, reading, depth=depth)
+    elif reading.options.apart:
+        _list(builder, found, body, reading)
+    else:
+        for part in found:
+            if part is not body and is_attached(part):
+                builder.paragraph(f"Attachment {name_of(part)}: not read, as the upload asked")
+
+
+def _list(builder: TextBuilder, found: list[MIMEPart], body: MIMEPart | None, reading: _Reading) -> None:
+    """Add the names of attachments that become documents, and of the others with the reason.
+
+    Each is a paragraph: names in one sentence would be taken for related.
+    """
+    for each in listed(found, body, reading.options, reading.budget):
+        if each.file is not None:
+            reading.apart += 1
+            builder.paragraph(f"Attachment {each.name}: a document of its own")
+            continue
+        reason = each.reason if each.reason == TOO_MANY else f"not read: {each.reason}"
+        builder.paragraph(f"Attachment {each.name}: {reason}")
+        reading.warnings.append(f"attachment {each.name}: {reason}")
+
+
+def _attach(builder: TextBuilder, part: MIMEPart, reading: _Reading, *, depth: int) -> None:
+    """Add an attachment as a section."""
+    name = name_of(part)
+    reading.left -= 1
+    if reading.left < 0:
+        builder.paragraph(f"Attachment {name}: {TOO_MANY}")
+        reading.warnings.append(f"attachment {name}: {TOO_MANY}")
+        return
+    builder.heading(2, f"Attachment {name}")
+    inner = inner_message(part)
+    if inner is not None:
+        if depth >= MAX_ATTACHED_DEPTH:
+            _omit(builder, name, TOO_DEEP, reading)
+        else:
+            _write(builder, inner, reading, depth=depth + 1)
+        return
+    content = content_of(part)
+    reading.attached_bytes -= len(content)
+    if reading.attached_bytes < 0:
+        _omit(builder, name, TOO_LARGE, reading)
+        return
+    _include(builder, part, name, content, reading)
+
+
+def _include(builder: TextBuilder, part: MIMEPart, name: str | None, content: bytes, reading: _Reading) -> None:
+    """Add the text that a parser makes of ``content``, or the reason why there is none. ``name`` is None for the body."""
+    from agentic_rag_backend.ingestion.parsing.registry import parser_of  # which imports this module by its name
+
+    try:
+        media_type = media_type_of(part.get_content_type(), name, content[:SNIFFED_BYTES])
+        if name is None:
+            media_type = HTML if media_type == HTML else TEXT
+        parsed = parser_of(media_type, charset_of(part), reading.recogniser).parse(content)
+        builder.document(parsed, level=1 if name is None else 2)
+        reading.warnings += [each if name is None else f"attachment {name}: {each}" for each in parsed.warnings]
+        reading.failures += [replace(each, message=f"attachment {name}: {each.message}") for each in parsed.failures]
+    except AgenticRagError as error:
+        if name is not None:
+            _omit(builder, name, error.message, reading)
+
+
+def _omit(builder: TextBuilder, name: str, reason: str, reading: _Reading) -> None:
+    """Add the reason why an attachment has no text, and warn."""
+    builder.paragraph(f"Not read: {reason}")
+    reading.warnings.append(f"attachment {name}: not read: {reason}")

@@ -1,0 +1,93 @@
+"""Deletion of documents as their owners see it: a tombstone hides a document with its attachments, and its job removes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select, update
+from sqlalchemy.engine import Connection, RowMapping
+
+from agentic_rag_backend.domain.document import DocumentState
+from agentic_rag_backend.domain.job import Job, JobKind
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.stores.catalogue.base import Enqueue, Expected
+from agentic_rag_backend.stores.catalogue.columns import utc_now
+from agentic_rag_backend.stores.catalogue.documents.submissions import change_document, require_parent
+from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_open_jobs, new_job
+from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version, require_revision
+from agentic_rag_backend.stores.catalogue.tables import documents
+
+ATTACHMENTS = "attachments"
+"""Argument of a delete job: the attachments that were deleted with the document."""
+
+
+def tombstone(connection: Connection, tenant: TenantId, document_id: str, enqueue: Enqueue, *, expected: Expected = None) -> Job:
+    """See `DocumentCatalogue.tombstone`."""
+    lock_tenant(connection, tenant)
+    held = lock_document(connection, tenant, document_id)
+    if held is None:
+        raise NotFound(f"there is no document {document_id!r}")
+    if held["deleted_at"] is None:
+        require_revision(held, expected)
+    return _hide_all(connection, tenant, held, enqueue)
+
+
+def retire_attachments(
+    connection: Connection, tenant: TenantId, parent_id: str, version: int, kept: Sequence[str], enqueue: Enqueue
+) -> int:
+    """See `DocumentCatalogue.retire_attachments`."""
+    lock_tenant(connection, tenant)
+    require_parent(connection, tenant, parent_id, version)
+    retired = [row for row in _attached_to(connection, tenant, [parent_id]) if row["place"] not in kept]
+    for row in retired:
+        _hide_all(connection, tenant, row, enqueue)
+    return len(retired)
+
+
+def _hide_all(connection: Connection, tenant: TenantId, held: RowMapping, enqueue: Enqueue) -> Job:
+    """Hide a document and everything attached to it. Return the document's own job."""
+    within: dict[str, RowMapping] = {}
+    layer = [held["id"]]
+    while layer:
+        found = [row for row in _attached_to(connection, tenant, layer) if row["id"] not in {held["id"], *within}]
+        within.update((row["id"], row) for row in found)
+        layer = [row["id"] for row in found]
+    jobs = [_hide(connection, tenant, row, enqueue) for row in within.values()]
+    return _hide(connection, tenant, held, enqueue, jobs)
+
+
+def _hide(connection: Connection, tenant: TenantId, held: RowMapping, enqueue: Enqueue, attachments: Sequence[Job] = ()) -> Job:
+    now, document_id = utc_now(), held["id"]
+    hidden = connection.execute(
+        update(documents)
+        .where(documents.c.tenant_id == tenant.value, documents.c.id == document_id, documents.c.deleted_at.is_(None))
+        .values(state=DocumentState.DELETING.value, deleted_at=now, updated_at=now)
+    )
+    if hidden.rowcount == 0:
+        raise NotFound(f"there is no document {document_id!r}")
+    cancel_open_jobs(connection, tenant, document_id)
+    deleted = [{"document_id": job.document_id, "job_id": job.id} for job in attachments]
+    arguments = {ATTACHMENTS: deleted} if deleted else {}
+    version = held["latest_version"]
+    job = new_job(connection, tenant, JobKind.DELETE, document_id=document_id, version=version, arguments=arguments)
+    change_document(connection, tenant, document_id, {"job_id": job.id})
+    raise_state_version(connection, tenant, content=True)
+    record_change(connection, tenant, document_id, 0)
+    enqueue(connection, tenant, job)
+    return job
+
+
+def _attached_to(connection: Connection, tenant: TenantId, parents: Sequence[str]) -> list[RowMapping]:
+    """Return the attachments of messages, locked, in the order of their ids. Deleted ones are absent."""
+    found: list[RowMapping] = []
+    for batch in batches(parents):
+        statement = (
+            select(documents)
+            .where(documents.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None), documents.c.parent_id.in_(batch))
+            .order_by(documents.c.id)
+            .with_for_update(key_share=True)
+        )
+        found += connection.execute(statement).mappings()
+    return found
