@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import FactHit, Query
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.visible.relationships import RelationshipReader, VisibleRelationship
+from agentic_rag_backend.knowledge.visible.facts import FactReader, VisibleFact, edge_of
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.hydration import passes
@@ -35,7 +35,7 @@ class Facts:
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
-        self._relationships = RelationshipReader(stores.graph, stores.documents)
+        self._reader = FactReader(stores.graph, stores.documents)
 
     async def ask_leg(self, query: Query) -> LegAnswer:
         """Ask the graph leg. Without an engine, the question is not embedded."""
@@ -56,7 +56,7 @@ class Facts:
     async def find(
         self, query: Query, graph: TenantGraph, near: Set[str], known: Mapping[str, VisibleChunk], answer: LegAnswer
     ) -> tuple[FactHit, ...]:
-        """Return at most `FACT_LIMIT` facts, best first.
+        """Return at most `FACT_LIMIT` facts that hold at the query's moment, best first.
 
         Args:
             near: ids of the best chunks, at most `NEAR`.
@@ -65,8 +65,12 @@ class Facts:
         scores = await self._scores(query, answer)
         if not scores:
             return ()
-        relationships = await self._relationships.read(query.tenant_id, list(scores), known=known, passes=partial(passes, query))
-        found = [fact for id, each in relationships.items() if (fact := _fact(graph, each, scores[id], near)) is not None]
+        relationships = await self._stores.graph.relationships(query.tenant_id, list(scores))
+        edges = [edge_of(each) for each in relationships.values()]
+        facts = await self._reader.read(
+            query.tenant_id, graph, edges, moment=query.moment, known=known, passes=partial(passes, query)
+        )
+        found = [_fact(each, scores[id], near) for id, each in facts.items()]
         found.sort(key=lambda fact: (-fact.score, fact.id))
         return tuple(found[:FACT_LIMIT])
 
@@ -80,20 +84,15 @@ class Facts:
         return min_max(legs.sparse)
 
 
-def _fact(graph: TenantGraph, visible: VisibleRelationship, score: float, near: Set[str]) -> FactHit | None:
-    relationship = visible.relationship
-    source = graph.entity_index.get(relationship.source_id)
-    target = graph.entity_index.get(relationship.target_id)
-    if source is None or target is None:
-        return None
-    support = min(visible.sentences, key=lambda support: (support.chunk_id not in near, support.chunk_id))
+def _fact(visible: VisibleFact, score: float, near: Set[str]) -> FactHit:
+    stated = min(visible.passages, key=lambda each: (each.support.chunk_id not in near, each.support.chunk_id))
     return FactHit(
-        id=relationship.id,
-        source=graph.entity(source),
-        relation=relationship.relation,
-        target=graph.entity(target),
-        fact=visible.sentences[support],
-        chunk_id=support.chunk_id,
-        document_id=support.document_id,
-        score=min(1.0, (1 - NEAR_BONUS) * score + (NEAR_BONUS if support.chunk_id in near else 0.0)),
+        id=visible.id,
+        source=visible.source,
+        relation=visible.relation,
+        target=visible.target,
+        fact=stated.fact,
+        chunk_id=stated.support.chunk_id,
+        document_id=stated.support.document_id,
+        score=min(1.0, (1 - NEAR_BONUS) * score + (NEAR_BONUS if stated.support.chunk_id in near else 0.0)),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -81,12 +81,16 @@ class FactReader:
         *,
         moment: datetime,
         most: int = MAX_PASSAGES,
+        known: Mapping[str, VisibleChunk] | None = None,
+        passes: Callable[[VisibleChunk], bool] | None = None,
     ) -> dict[str, VisibleFact]:
         """Return the facts among ``edges`` that visible passages state and that hold at ``moment``, in the order of ``edges``.
 
         Args:
             shown: the tenant's visible graph. A fact without both ends in it is absent.
             most: passages to read of each fact, at most `MAX_PASSAGES`.
+            known: chunks that were read before.
+            passes: a passage that does not pass counts as hidden. All passages are then read, because the heaviest may not pass.
 
         Raises:
             StoreUnavailable: the graph store or the catalogue did not answer.
@@ -97,9 +101,12 @@ class FactReader:
         stated: dict[str, list[StatedFact]] = {}
         for each in await self._graph.fact_sentences(tenant, list(ends)):
             stated.setdefault(each.relationship_id, []).append(each)
-        chosen = {id: _heaviest(shown, found, min(most, MAX_PASSAGES)) for id, found in stated.items()}
-        chunks = sorted({each.support.chunk_id for found in chosen.values() for each in found})
-        passages: Mapping[str, VisibleChunk] = await self._documents.hydrate(tenant, chunks) if chunks else {}
+        limit = min(most, MAX_PASSAGES) if passes is None else None
+        chosen = {id: _heaviest(shown, found, limit) for id, found in stated.items()}
+        passages = dict(known or {})
+        if chunks := sorted({each.support.chunk_id for found in chosen.values() for each in found} - passages.keys()):
+            read = await self._documents.hydrate(tenant, chunks)
+            passages |= {id: chunk for id, chunk in read.items() if passes is None or passes(chunk)}
         facts = {}
         for edge in edges:
             visible = _one_each(each for each in chosen.get(edge.id, ()) if states_now(passages, each.support))
@@ -116,8 +123,8 @@ def _ends(shown: TenantGraph, edge: GraphEdge) -> tuple[EntityRef, EntityRef] | 
     return None if source is None or target is None else (shown.entity(source), shown.entity(target))
 
 
-def _heaviest(shown: TenantGraph, stated: Iterable[StatedFact], most: int) -> list[StatedFact]:
-    """Return the sentences of the ``most`` chunks with the largest weights, without hidden chunks.
+def _heaviest(shown: TenantGraph, stated: Iterable[StatedFact], most: int | None) -> list[StatedFact]:
+    """Return the sentences of the ``most`` chunks (None: all) with the largest weights, without hidden chunks.
 
     All versions of a chunk are included: the catalogue decides which one is visible.
     """
