@@ -13,7 +13,8 @@ from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnsw
 from agentic_rag_backend.generation.service import FALLBACK_SHARE, PLACEHOLDERS, REQUIRED_PLACEHOLDERS, AnswerOptions
 from agentic_rag_backend.ingestion.service import IngestionOptions
 from agentic_rag_backend.knowledge.extraction.base import Extractor
-from agentic_rag_backend.knowledge.extraction.by_model import LLM, ModelExtractionOptions
+from agentic_rag_backend.knowledge.extraction.by_model import LLM
+from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOptions
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.models.llm.base import LanguageModel

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.knowledge.extraction.base import Extractor
-from agentic_rag_backend.knowledge.extraction.by_model import LLM, RULES_AND_LLM, ModelExtractionOptions, ModelExtractor
+from agentic_rag_backend.knowledge.extraction.by_model import LLM, RULES_AND_LLM, ModelExtractor
+from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOptions
 from agentic_rag_backend.knowledge.model_calls import DocumentModel, ResultRecord, Unrecorded
 
 RULES = "rules"

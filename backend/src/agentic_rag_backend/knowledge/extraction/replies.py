@@ -1,0 +1,249 @@
+"""Reads what a language model extracted from a chunk. What the chunk does not contain is rejected and counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+from agentic_rag_backend.domain.document import Chunk
+from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, name_words, normalise_name
+from agentic_rag_backend.domain.periods import period_of
+from agentic_rag_backend.knowledge.extraction.aliases import is_acronym_of
+from agentic_rag_backend.knowledge.extraction.entity_types import DATE, OTHER
+from agentic_rag_backend.knowledge.extraction.grounding import GroundedText, Place, is_name, outermost
+from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOptions
+from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
+from agentic_rag_backend.knowledge.extraction.relations import RELATED
+
+NEGATION = "not_"
+"""Beginning of the relation that a passage denies: ``not_acquired``."""
+MAX_RELATION_CHARACTERS = 64
+_MAX_ALIASES = 5
+_End = tuple[str, str, list[Place]]
+"""An end of a relationship: name, type and places."""
+
+
+def read_reply(
+    reply: Mapping[str, Any], chunk: Chunk, title: str, by_rules: Extraction, options: ModelExtractionOptions
+) -> Extraction:
+    """Return the part of a reply that the chunk contains. Mentions by title and headings, and short forms, are the rules'."""
+    return _Reading(chunk, title, by_rules, options).read(reply)
+
+
+@dataclass(slots=True)
+class _Named:
+    """An entity of a reply: its name as the model wrote it, and the places of its names in the chunk."""
+
+    name: str
+    type: str
+    forms: dict[str, list[Place]]
+    related: int = 0
+
+
+class _Reading:
+    """Reads one reply. Names are compared in the form of `normalise_name`."""
+
+    def __init__(self, chunk: Chunk, title: str, by_rules: Extraction, options: ModelExtractionOptions) -> None:
+        self._chunk = chunk
+        self._options = options
+        self._rules = by_rules
+        self._types = {normalise_name(each.name): each.type for each in by_rules.mentions}
+        self._subjects = [each.name for each in by_rules.mentions if each.about]
+        self._context = " \n".join((title, *chunk.location.headings, chunk.location.header or ""))
+        self._named: dict[str, _Named] = {}
+        """By every form of a name."""
+        self._rejected = 0
+
+    @cached_property
+    def _text(self) -> GroundedText:
+        return GroundedText(self._chunk.text)
+
+    @cached_property
+    def _above(self) -> GroundedText:
+        return GroundedText(self._context)
+
+    def read(self, reply: Mapping[str, Any]) -> Extraction:
+        for item in _items(reply, "entities"):
+            self._add_entity(item)
+        relationships = [each for item in _items(reply, "relationships") if (each := self._relationship(item)) is not None]
+        kept = self._most_related(relationships)
+        relationships = [
+            each for each in relationships if normalise_name(each.source) in kept and normalise_name(each.target) in kept
+        ][: self._options.max_relationships]
+        return Extraction(
+            chunk_id=self._chunk.id,
+            mentions=tuple(chain((each for each in self._rules.mentions if each.about), self._mentions(kept))),
+            relationships=tuple(relationships),
+            aliases=tuple(dict.fromkeys(chain(self._aliases(kept), self._rules_aliases(kept)))),
+            rejected=self._rejected,
+        )
+
+    # --- entities
+
+    def _add_entity(self, item: Mapping[str, Any]) -> None:
+        name = _spaced(item.get("name"))
+        places = self._text.places(name) if is_name(name) else []
+        if not places:
+            # The title may name an entity that the passage calls "it". The rules mention it already.
+            self._rejected += not (is_name(name) and self._above.places(name))
+            return
+        key = normalise_name(name)
+        named = self._named.setdefault(key, _Named(name, self._type(key, item.get("type")), {}))
+        named.forms.setdefault(name, places)
+        aliases = item.get("aliases")
+        for alias in aliases[:_MAX_ALIASES] if isinstance(aliases, list) else ():
+            form = _spaced(alias)
+            at = self._text.places(form) if _may_be_alias(name, form) else []
+            self._rejected += not at
+            if at and self._named.setdefault(normalise_name(form), named) is named:
+                named.forms.setdefault(form, at)
+
+    def _type(self, key: str, given: object) -> str:
+        """Return the type that the model gives if it may. A date that the rules recognise stays a date."""
+        type_ = str(given or "").strip().lower()
+        by_rules = self._types.get(key, OTHER)
+        if by_rules == DATE or type_ not in self._options.ontology.type_names:
+            return by_rules
+        return type_
+
+    def _end(self, value: object) -> _End | None:
+        """Return name, type and places of an end of a relationship: an entity of the reply, of the rules, or of the title."""
+        name = _spaced(value)
+        key = normalise_name(name)
+        if key in self._named:
+            named = self._named[key]
+            return named.name, named.type, [place for places in named.forms.values() for place in places]
+        if key in self._types and is_name(name):
+            places = self._text.places(name)
+            subject = next((each for each in self._subjects if normalise_name(each) == key), None)
+            if places:
+                self._named[key] = _Named(name, self._types[key], {name: places})
+            if places or subject is not None:
+                return name if places else subject or name, self._types[key], places
+        return None
+
+    # --- relationships
+
+    def _relationship(self, item: Mapping[str, Any]) -> ExtractedRelationship | None:
+        source, target = self._end(item.get("source")), self._end(item.get("target"))
+        relation = _relation(item)
+        if source is not None and target is not None:
+            source, target = self._directed(relation, source, target)
+        stated = None
+        if source is not None and target is not None and normalise_name(source[0]) != normalise_name(target[0]):
+            stated = self._text.statement(source[2], target[2], relation)
+        if source is None or target is None or stated is None:
+            self._rejected += 1
+            return None
+        return ExtractedRelationship(
+            source=source[0],
+            source_type=source[1],
+            target=target[0],
+            target_type=target[1],
+            relation=relation,
+            fact=self._chunk.text[stated.start : stated.end],
+            fact_start=stated.start,
+            fact_end=stated.end,
+            confidence=stated.sureness,
+            valid_at=self._moment(item.get("valid_at"), 0),
+            invalid_at=self._moment(item.get("invalid_at"), 1),
+        )
+
+    def _directed(self, relation: str, source: _End, target: _End) -> tuple[_End | None, _End | None]:
+        """Return the ends in the direction that the ontology allows. None: the relationship is not allowed.
+
+        A model that confuses the ends is corrected where their types tell.
+        """
+        types = self._options.ontology.relation_types
+        if not types:
+            return source, target
+        type_ = next((each for each in types if "_".join(name_words(each.name)) == relation.removeprefix(NEGATION)), None)
+        if type_ is not None and type_.joins(source[1], target[1]):
+            return source, target
+        return (target, source) if type_ is not None and type_.joins(target[1], source[1]) else (None, None)
+
+    def _moment(self, value: object, end: int) -> str | None:
+        """Return the beginning (0) or the end (1) of a date, if its year is in the passage, its title or headings."""
+        period = period_of(_spaced(value))
+        if period is None:
+            return None
+        year = f"{period[0].year:04d}"
+        return period[end].isoformat() if year in self._chunk.text or year in self._context else None
+
+    # --- limits
+
+    def _most_related(self, relationships: Iterable[ExtractedRelationship]) -> frozenset[str]:
+        """Return the keys of the names that stay: names before dates, then those with most relationships, then the first ones."""
+        degree = Counter(
+            chain.from_iterable((normalise_name(each.source), normalise_name(each.target)) for each in relationships)
+        )
+        entities = {id(named): named for named in self._named.values()}.values()
+        ranked = sorted(entities, key=lambda named: (_is_date(named), -degree[normalise_name(named.name)]))[
+            : self._options.max_entities
+        ]
+        subjects = (normalise_name(each) for each in self._subjects)
+        return frozenset(chain((normalise_name(named.name) for named in ranked), subjects))
+
+    # --- results
+
+    def _kept(self, kept: frozenset[str]) -> list[_Named]:
+        entities = {id(named): named for named in self._named.values()}.values()
+        return [named for named in entities if normalise_name(named.name) in kept]
+
+    def _mentions(self, kept: frozenset[str]) -> Iterator[EntityMention]:
+        entities = self._kept(kept)
+        places = outermost({form: places for named in entities for form, places in named.forms.items()})
+        for named in entities:
+            for form in named.forms:
+                for start, end in places[form]:
+                    text = self._chunk.text[start:end]
+                    yield EntityMention(name=text, type=named.type, start_char=start, end_char=end)
+
+    def _aliases(self, kept: frozenset[str]) -> Iterator[Alias]:
+        for named in self._kept(kept):
+            for form in named.forms:
+                if normalise_name(form) != normalise_name(named.name):
+                    yield Alias(name=named.name, alias=form, type=named.type)
+
+    def _rules_aliases(self, kept: frozenset[str]) -> Iterator[Alias]:
+        """Yield the rules' aliases of kept names."""
+        for alias in self._rules.aliases:
+            key = normalise_name(alias.name)
+            if key in kept or normalise_name(alias.alias) in kept:
+                named = self._named.get(key)
+                yield replace(alias, type=named.type) if named is not None else alias
+
+
+def _is_date(named: _Named) -> bool:
+    return named.type == DATE or not any(character.isalpha() for character in named.name)
+
+
+def _may_be_alias(name: str, form: str) -> bool:
+    """Return whether two names of a passage may name one entity: they share a word, or one abbreviates the other.
+
+    Without this check, a wrong alias would merge two entities of a tenant.
+    """
+    if not is_name(form):
+        return False
+    words, others = name_words(name), name_words(form)
+    shared = {word for word in words if word in others and word not in FUNCTION_WORDS}
+    return bool(shared) or is_acronym_of(form, name.split()) or is_acronym_of(name, form.split())
+
+
+def _relation(item: Mapping[str, Any]) -> str:
+    """Return the type of a relationship: words in lower case joined by ``_``."""
+    words = "_".join(name_words(_spaced(item.get("relation"))))[:MAX_RELATION_CHARACTERS].strip("_") or RELATED
+    return f"{NEGATION}{words}" if item.get("negated") is True and not words.startswith(NEGATION) else words
+
+
+def _items(reply: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    items = reply.get(name)
+    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+
+
+def _spaced(value: object) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
