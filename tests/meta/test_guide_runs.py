@@ -95,7 +95,7 @@ class Site:
             return json.load(answer)["data"]
 
     def names(self) -> dict[str, str]:
-        """Return the values of the pages' variables: a new tenant with a key to delete, a document, its job and its ETag."""
+        """Return the values of the pages' variables: a new tenant with a key to delete, a document with its job, an entity."""
         tenant = self.ask("POST", "/tenants", {"name": f"page-{time.monotonic_ns()}"})["id"]
         key = self.ask("POST", f"/tenants/{tenant}/keys", {"name": "page"})["id"]
         own = json.loads((self.folder / "data" / "credentials.json").read_text())["key"]
@@ -103,7 +103,8 @@ class Site:
         made = self.ask("POST", "/documents", {"text": text}, key=own)
         while self.ask("GET", f"/documents/{made['document_id']}", key=own)["state"] != "ready":
             time.sleep(0.1)
-        names = {"TENANT_ID": tenant, "KEY_ID": key, "KEY": own, "OPERATOR_KEY": OPERATOR_KEY}
+        entity = self.ask("GET", "/graph/entities?name=vassall&limit=1", key=own)[0]["id"]
+        names = {"TENANT_ID": tenant, "KEY_ID": key, "KEY": own, "OPERATOR_KEY": OPERATOR_KEY, "ENTITY_ID": entity}
         return {**names, "DOCUMENT_ID": made["document_id"], "JOB_ID": made["job_id"]}
 
 

@@ -150,6 +150,16 @@ Index(
     sqlite_where=text("deleted_at IS NULL AND parent_id IS NOT NULL"),
     postgresql_where=text("deleted_at IS NULL AND parent_id IS NOT NULL"),
 )
+# Otherwise a list of a message's attachments would read all documents of the tenant in order of time.
+Index(
+    "ix_documents_parent_created",
+    documents.c.tenant_id,
+    documents.c.parent_id,
+    documents.c.created_at,
+    documents.c.id,
+    sqlite_where=text("deleted_at IS NULL AND parent_id IS NOT NULL"),
+    postgresql_where=text("deleted_at IS NULL AND parent_id IS NOT NULL"),
+)
 Index("ix_documents_created", documents.c.tenant_id, documents.c.created_at, documents.c.id)
 
 # The version of a document that became visible at each state_version (0: no longer visible). Caches read only these

@@ -80,13 +80,16 @@ def _hide(connection: Connection, tenant: TenantId, held: RowMapping, enqueue: E
 
 
 def _attached_to(connection: Connection, tenant: TenantId, parents: Sequence[str]) -> list[RowMapping]:
-    """Return the attachments of messages, locked, in the order of their ids. Deleted ones are absent."""
+    """Return the attachments of messages, locked, in the order of message and place. Deleted ones are absent.
+
+    This is the order of an index. An order by id would read all documents of the tenant.
+    """
     found: list[RowMapping] = []
     for batch in batches(parents):
         statement = (
             select(documents)
             .where(documents.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None), documents.c.parent_id.in_(batch))
-            .order_by(documents.c.id)
+            .order_by(documents.c.parent_id, documents.c.place)
             .with_for_update(key_share=True)
         )
         found += connection.execute(statement).mappings()
