@@ -78,16 +78,18 @@ class RememberingEmbedder:
 
 
 async def ingest(container: Container) -> None:
-    """Ingest the documents one after another, because entity resolution depends on their order."""
+    """Ingest all documents at once: the graph does not depend on the order in which they are committed."""
     await container.catalogue.tenants.create("examples", tenant_id=TENANT)
     paths = sorted((EXAMPLES / "corpus").iterdir())
     async with asyncio.timeout(900):
-        for number, path in enumerate(paths, 1):
+        for path in paths:
             upload = Upload(content=path.read_bytes(), file_name=path.name, key=path.stem)
             await container.ingestion.submit(TENANT, upload)
-            while (counts := await container.catalogue.documents.counts(TENANT))["documents_ready"] < number:
-                assert counts["documents_failed"] == 0
-                await asyncio.sleep(0.02)
+        while (counts := await container.catalogue.documents.counts(TENANT))["documents_ready"] < len(paths):
+            assert counts["documents_failed"] == 0
+            await asyncio.sleep(0.02)
+        while not (await container.ingestion.relay.deliver(TENANT, within_s=60)).done:
+            await asyncio.sleep(0.02)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -13,6 +13,8 @@ from typing import Literal
 from agentic_rag_backend.domain.document import Failure, stable_id
 from agentic_rag_backend.domain.tenant import TenantId
 
+UNDECIDED_TYPES = frozenset({"other", "concept", "acronym"})
+"""Types that say nothing about an entity. Another document's type counts instead."""
 _POSSESSIVE = re.compile(r"(?<=\w)'s\b")
 _ASCII_WORD = re.compile(r"[a-z0-9+#_]+")
 
@@ -113,6 +115,14 @@ class Alias:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NameDescription:
+    """What a chunk says about the bearer of a name: "oceanographer; born 1976". See `domain.text.descriptions`."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
     """Knowledge extracted from one chunk.
 
@@ -123,20 +133,39 @@ class Extraction:
     mentions: tuple[EntityMention, ...] = ()
     relationships: tuple[ExtractedRelationship, ...] = ()
     aliases: tuple[Alias, ...] = ()
+    descriptions: tuple[NameDescription, ...] = ()
     rejected: int = 0
     failure: Failure | None = None
     """Reason why the extraction failed. It is listed with the document, and the document becomes ``partial``."""
 
 
+@dataclass(frozen=True, slots=True)
+class OtherName:
+    """What a document says about another name of an entity than the first one.
+
+    ``full`` is the name of which the document gives it as an alias. It is empty if the document uses both names without saying
+    that they are one entity; the name then has a type and a description of its own.
+    """
+
+    name: str
+    full: str = ""
+    type: str = ""
+    description: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """A named object. ``aliases`` are its other names as written; ``type`` is in lower case, such as "person"."""
+    """A named object. ``aliases`` are its other names as written; ``type`` is in lower case, such as "person".
+
+    ``other_names`` is only written: details of aliases. An alias without them is one of ``name``.
+    """
 
     id: str
     name: str
     type: str
     aliases: tuple[str, ...] = ()
     description: str = ""
+    other_names: tuple[OtherName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +227,27 @@ class Naming:
     name: str
     entity_name: str
     entity_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameUse:
+    """A document version that calls an entity by a name.
+
+    ``main`` is the version's main name of the entity. If ``name`` is another one, the version gives it as an alias. ``type`` and
+    ``description`` are the version's.
+    """
+
+    document_id: str
+    version: int
+    entity_id: str
+    name: str
+    main: str
+    type: str
+    description: str = ""
+
+
+UseKind = Literal["main", "alias", "described"]
+"""Uses of a name as the main name, as an alias, or as the main name with a description."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +319,8 @@ class DocumentKnowledge:
     relationships: tuple[Relationship, ...] = ()
     mentions: tuple[Mention, ...] = ()
     relationship_supports: tuple[RelationshipSupport, ...] = ()
+    unsettled: frozenset[str] = frozenset()
+    """Normalised names that may now mean other entities in other documents. Not written."""
 
 
 @dataclass(frozen=True, slots=True)

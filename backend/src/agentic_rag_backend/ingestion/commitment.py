@@ -219,6 +219,8 @@ class Commitment:
             )
             await confirm_lock()
             await self.facts.graph.write_document(run.tenant, knowledge)
+            if self.facts.names is not None:
+                await self.facts.names.record(run.tenant, knowledge.unsettled)
         await run.progress("vectors", 0, len(prepared))
         await confirm_lock()
         await self.facts.vectors.upsert(run.tenant, Collection.CHUNKS, points_of(document, version).points(prepared))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.graph import DocumentKnowledge, Relationship, Support
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.ingestion.unsettled_names import UnsettledNames
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
 
@@ -30,10 +31,15 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class FactPoints:
-    """Writes and removes the points of facts. A point has the id of its relationship."""
+    """Writes and removes the points of facts. A point has the id of its relationship.
+
+    Args:
+        names: records the names whose meaning a removal may change. None: they keep it.
+    """
 
     graph: KnowledgeStore
     vectors: VectorStore
+    names: UnsettledNames | None = None
 
     async def write(self, tenant: TenantId, knowledge: DocumentKnowledge) -> int:
         """Write the points of the facts of ``knowledge``, which is already in the graph. Return their number.
@@ -54,6 +60,8 @@ class FactPoints:
 
         Vectors are removed first: without the graph, their ids would be unknown if the process ended in between.
         """
+        if self.names is not None:
+            await self.names.before_removal(tenant, document_id)
         doomed, shared = await self._touched(tenant, document_id, range(above + 1, up_to_version + 1))
         nodes = await self.vectors.delete(tenant, Collection.NODES, sorted(doomed)) if doomed else 0
         gone = await self.graph.delete_document(tenant, document_id, up_to_version=up_to_version, above=above)

@@ -37,6 +37,8 @@ from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.preparation import Preparation
 from agentic_rag_backend.ingestion.questions.asking import Questioner, writers_with
 from agentic_rag_backend.ingestion.reading import Reader
+from agentic_rag_backend.ingestion.settlement import Settlement
+from agentic_rag_backend.ingestion.unsettled_names import UnsettledNames
 from agentic_rag_backend.ingestion.uploads import Upload, UploadCheck, checked_questions
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
@@ -136,7 +138,8 @@ class IngestionService:
             questions=self._options.questions,
         )
         self._runner = Runner(catalogue.jobs, self._options.patience_s)
-        facts = FactPoints(graph, vectors)
+        names = UnsettledNames(resolver.identities, catalogue.outbox, self.relay.wake)
+        facts = FactPoints(graph, vectors, names)
         documents = catalogue.documents
         computation = Computation(embedder=embedder, extraction=extraction)
         self._preparation = Preparation(
@@ -174,6 +177,8 @@ class IngestionService:
             recorded=self.relay.wake,
         )
         self._batches = Batches(self._runner, commitment, together=self._options.commit_together)
+        # Without `names`: the names that a repeated resolution leaves unsettled were recorded when they became so.
+        self._settlement = Settlement(documents, catalogue.outbox, resolver, FactPoints(graph, vectors))
         self._deletion = _deletion(catalogue, graph, blobs=blobs, facts=facts, embedder=embedder)
         self.relay.register(self.deliveries())
 
@@ -188,7 +193,13 @@ class IngestionService:
             for unknown in await self._catalogue.documents.unknown_blobs(tenant, [key]):
                 await self._blobs.delete(tenant, unknown)
 
-        return {Topic.ORIGINAL: original, Topic.LABELS: labels, Topic.LEFTOVERS: self._batches.commitment.sweep}
+        return {
+            Topic.ORIGINAL: original,
+            Topic.LABELS: labels,
+            Topic.LEFTOVERS: self._batches.commitment.sweep,
+            Topic.NAMES: self._settlement.name,
+            Topic.KNOWLEDGE: self._settlement.document,
+        }
 
     def workflows(self) -> Mapping[str, tuple[QueueName, Workflow]]:
         """Return the workflows that the container registers with the queue. Deletes and commits share a queue, in order."""

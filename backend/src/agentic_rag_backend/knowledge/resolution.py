@@ -1,23 +1,23 @@
 """Entity resolution: maps the names of a document to entity ids.
 
-The decision is made per document, first from its own aliases, then from the tenant's graph. It reads the graph
-once and decides purely. The ids of new entities derive from tenant, name and type, so the same document gives the
-same ids.
+The names of one entity within a document are grouped by its own aliases. `identity` assigns an entity to each group. It reads
+the graph once and decides purely.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from agentic_rag_backend.domain.document import stable_id
 from agentic_rag_backend.domain.graph import (
+    UNDECIDED_TYPES,
     DocumentKnowledge,
     Entity,
     Extraction,
     Mention,
+    OtherName,
     Relationship,
     RelationshipSupport,
     Support,
@@ -25,28 +25,11 @@ from agentic_rag_backend.domain.graph import (
     relationship_id,
 )
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.domain.text.descriptions import Description
+from agentic_rag_backend.knowledge.identity.identities import Identities, OwnName
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 UNTYPED = "other"
-_UNDECIDED = frozenset({UNTYPED, "concept", "acronym", ""})
-_LOCATED = frozenset({"organisation", "place"})
-
-
-def coarse_type(type_: str) -> str:
-    """Return the type for distinguishing entities; undecided types are all ``other``."""
-    return UNTYPED if type_ in _UNDECIDED else type_
-
-
-def compatible(one: str, other: str) -> bool:
-    """Return whether the types of two mentions of one name allow one entity.
-
-    Undecided types fit every type except dates and code. Often only context distinguishes organisations from places
-    ("at Cambridge", "Cambridge said"), so these two fit each other.
-    """
-    a, b = coarse_type(one), coarse_type(other)
-    if a == b or {a, b} == _LOCATED:
-        return True
-    return UNTYPED in (a, b) and not {a, b} & {"date", "code"}
 
 
 @dataclass(slots=True)
@@ -57,6 +40,7 @@ class Group:
     texts: Counter[str] = field(default_factory=Counter)
     types: Counter[str] = field(default_factory=Counter)
     aliases: dict[str, str] = field(default_factory=dict)
+    description: Description = field(default_factory=Description)
 
     @property
     def name(self) -> str:
@@ -66,7 +50,7 @@ class Group:
     @property
     def type(self) -> str:
         """The type given by most mentions. Undecided mentions do not count if there is a decided one."""
-        decided = {name: count for name, count in self.types.items() if name not in _UNDECIDED}
+        decided = {name: count for name, count in self.types.items() if name not in UNDECIDED_TYPES}
         return max(decided or self.types or {UNTYPED: 1}, key=lambda name: ((decided or self.types)[name], name))
 
 
@@ -74,7 +58,7 @@ class Resolver:
     """Turns a document's extractions into knowledge with ids. Reads the graph once per document."""
 
     def __init__(self, store: KnowledgeStore) -> None:
-        self._store = store
+        self.identities = Identities(store)
 
     async def resolve(
         self, tenant: TenantId, document_id: str, version: int, title: str, extractions: Sequence[Extraction]
@@ -82,9 +66,8 @@ class Resolver:
         """Return the knowledge of version ``version`` of the document, with every name resolved to an entity id."""
         require_tenant(tenant)
         groups, owner = group_names(extractions)
-        keys = sorted({key for group in groups.values() for key in (group.key, *group.aliases)})
-        known = await self._store.find_entities(tenant, keys) if keys else {}
-        ids = {key: entity_id(tenant, document_id, group, known) for key, group in groups.items()}
+        assigned = await self.identities.assign(tenant, document_id, _own_names(groups, owner, extractions))
+        ids = assigned.ids
         resolved = {key: ids[root] for key, root in owner.items()}
         facts = _Facts(tenant, document_id, version)
         for extraction in extractions:
@@ -98,6 +81,7 @@ class Resolver:
             relationships=facts.relationships(),
             mentions=facts.mentions(),
             relationship_supports=facts.sentences(),
+            unsettled=assigned.unsettled,
         )
 
 
@@ -122,6 +106,9 @@ def group_names(extractions: Sequence[Extraction]) -> tuple[dict[str, Group], di
             _count(group_of(relationship.source), relationship.source, relationship.source_type, 0)
             _count(group_of(relationship.target), relationship.target, relationship.target_type, 0)
     for extraction in extractions:
+        for said in extraction.descriptions:
+            if (found := group_of(said.name)) is not None:
+                found[1].description |= Description.parse(said.text)
         for alias in extraction.aliases:
             _count(group_of(alias.name), alias.name, alias.type, 0)
             found = group_of(alias.alias)
@@ -141,47 +128,24 @@ def is_local(name: str, alias: str) -> bool:
     return all(word in words for word in normalise_name(alias).split())
 
 
-def entity_id(tenant: TenantId, document_id: str, group: Group, known: Mapping[str, Sequence[Entity]]) -> str:
-    """Return the id of ``group``'s entity: a known entity that fits, otherwise the id derived from its name."""
-    found = _known(group, known)
-    if found is not None:
-        return found.id
-    kind = coarse_type(group.type)
-    own = stable_id("entity", tenant, group.key, kind)
-    taken = {entity.id: entity for entities in known.values() for entity in entities}
-    if own in taken:
-        return stable_id("entity", tenant, group.key, kind, document_id)
-    return own
-
-
-def _known(group: Group, known: Mapping[str, Sequence[Entity]]) -> Entity | None:
-    """Return the entity of this name; else the only entity with this alias; else the only entity whose name is one of the
-    aliases.
-    """
-    fitting = [entity for entity in known.get(group.key, ()) if compatible(group.type, entity.type)]
-    named = [entity for entity in fitting if normalise_name(entity.name) == group.key]
-    if named:
-        return min(named, key=lambda entity: (entity.type != group.type, coarse_type(entity.type) == UNTYPED, entity.id))
-    aliased = [entity for entity in fitting if _alias_holds(group, entity)]
-    if len(aliased) == 1:
-        return aliased[0]
-    same_type = [entity for entity in aliased if entity.type == group.type]
-    if len(same_type) == 1:
-        return same_type[0]
-    by_alias = {
-        entity.id: entity
-        for key in group.aliases
-        for entity in known.get(key, ())
-        if compatible(group.type, entity.type) and normalise_name(entity.name) == key
-    }
-    return next(iter(by_alias.values())) if len(by_alias) == 1 else None
-
-
-def _alias_holds(group: Group, entity: Entity) -> bool:
-    """A single plain word that is only an alias ("Rome" of a film) needs the same type, too; an acronym does not."""
-    if " " in group.key or (group.type == entity.type and group.type not in _UNDECIDED):
-        return True
-    return any(normalise_name(alias) == group.key and alias.isupper() for alias in entity.aliases)
+def _own_names(groups: Mapping[str, Group], owner: Mapping[str, str], extractions: Sequence[Extraction]) -> list[OwnName]:
+    """Return the document's names as `Identities` compares them with other documents."""
+    together: defaultdict[str, set[str]] = defaultdict(set)
+    for extraction in extractions:
+        found = {owner[key] for mention in extraction.mentions if (key := normalise_name(mention.name))}
+        for key in found:
+            together[key] |= found
+    names = {key: {key, *group.aliases} for key, group in groups.items()}
+    return [
+        OwnName(
+            key=key,
+            type=group.type,
+            aliases=group.aliases,
+            description=group.description,
+            near=frozenset[str]().union(*(names[other] for other in together[key] - {key})),
+        )
+        for key, group in groups.items()
+    ]
 
 
 def _alias_parents(extractions: Sequence[Extraction]) -> dict[str, str]:
@@ -223,11 +187,23 @@ def _entities(groups: Mapping[str, Group], ids: Mapping[str, str]) -> tuple[Enti
 
 
 def _entity(id_: str, members: Sequence[Group]) -> Entity:
+    """Return the entity of groups that resolve to one. The names of the first group come first."""
     first = members[0]
-    others = [text for group in members for text in ([] if group is first else [group.name]) + list(group.aliases.values())]
-    aliases = {normalise_name(text): text for text in reversed(others)}
-    aliases.pop(first.key, None)
-    return Entity(id=id_, name=first.name, type=first.type, aliases=tuple(sorted(aliases.values())))
+    names = {first.key: OtherName(first.name, type=first.type)}
+    for group in members[1:]:
+        names.setdefault(group.key, OtherName(group.name, "", group.type, group.description.written))
+    for group in members:
+        for key, text in group.aliases.items():
+            names.setdefault(key, OtherName(text, full=group.name))
+    others = sorted((said for key, said in names.items() if key != first.key), key=lambda said: said.name)
+    return Entity(
+        id=id_,
+        name=first.name,
+        type=first.type,
+        aliases=tuple(said.name for said in others),
+        description=first.description.written,
+        other_names=tuple(others),
+    )
 
 
 class _Facts:

@@ -132,6 +132,10 @@ class EntityDetail(EntityView):
     """An entity with its names, chunks and relationships, of visible documents only."""
 
     names: list[str] = Field(description="the names that visible documents use, the displayed one first, then by frequency")
+    description: str = Field(
+        default="", description="who or what it is, from visible documents: `oceanographer; female`; empty if they do not say"
+    )
+    same_name: list[EntityView] = Field(default=[], description="other entities of the same name: other people, ships or works")
     mention_count: int = Field(description="number of visible chunks that mention it")
     documents: list[MentioningDocument] = Field(description="the documents of `chunks`")
     chunks: list[MentionView] = Field(description="chunks that mention it, those about it first, at most `limit`")
@@ -144,6 +148,8 @@ class EntityDetail(EntityView):
         return cls(
             **EntityView.of(found.entity).model_dump(),
             names=list(found.names),
+            description=found.description,
+            same_name=[EntityView.of(each) for each in found.same_name],
             mention_count=found.mention_count,
             documents=_documents(found.chunks),
             chunks=[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from agentic_rag_backend.domain.text.kinds import DEEDS, DISCIPLINES, FIELDS, kinds_differ
@@ -39,6 +39,9 @@ _ENDS = all_forms(
 """Words that end a description: "a student of the painter" is no painter."""
 _SCHOLARS = all_forms("professor reader lecturer doctor student teacher scholar degree")
 _TITLES = {"mr": "m", "sir": "m", "ms": "f", "mrs": "f", "miss": "f", "lady": "f", "dame": "f"}
+_TELLING = all_forms("born died") | DEEDS.keys() | _TITLES.keys()
+_PRONOUN_GENDERS = {"he": frozenset("m"), "his": frozenset("m"), "she": frozenset("f"), "her": frozenset("f")}
+_GENDERS = {"f": "female", "m": "male"}
 _OTHERS = re.compile(
     r"\bnot to be confused with\b|\bno relation\b|\b(?:not|un)[ -]?related\b|\bnamesakes?\b|\bsame name\b|"
     r"\b(?:another|other|two|three|four|several)(?: \w+){0,3} (?:called|named)\b|\balso (?:called|named)\b",
@@ -75,6 +78,11 @@ class Description:
         )
 
     @property
+    def tells_kind(self) -> bool:
+        """Whether it says more than Mr or Ms, which half of all bearers share."""
+        return bool(self.kinds or self.born or self.died or self.tag)
+
+    @property
     def label(self) -> str:
         """A few words that tell the bearer from others: "painter", "born 1901"; empty if there are none."""
         if self.tag or self.nouns:
@@ -82,6 +90,37 @@ class Description:
         if self.born:
             return f"born {min(self.born)}"
         return f"died {min(self.died)}" if self.died else ""
+
+    def of_sort(self, sort: str) -> Description:
+        """Return the description with the kinds of one sort, such as "person" or "vessel"."""
+        nouns = tuple(noun for noun in self.nouns if FIELDS[comparable(noun)].sort == sort)
+        return replace(self, nouns=nouns, kinds=frozenset(kind for kind in self.kinds if FIELDS[kind].sort == sort))
+
+    @property
+    def written(self) -> str:
+        """The description as a line of text, from which `parse` makes it again: "oceanographer, reader; born 1976; female"."""
+        parts = [", ".join(dict.fromkeys(self.nouns))]
+        parts += [f"born {year}" for year in sorted(self.born)] + [f"died {year}" for year in sorted(self.died)]
+        parts += [_GENDERS[each] for each in sorted(self.gender)]
+        parts += [f"({' '.join(self.tag.replace(';', ' ').split())})"] if self.tag else []
+        return "; ".join(part for part in parts if part)
+
+    @classmethod
+    def parse(cls, text: str) -> Description:
+        """Return the description of which `written` is ``text``. Parts that it does not know are left out."""
+        found = cls()
+        for part in text.split("; "):
+            word, _, year = part.partition(" ")
+            if part.startswith("("):
+                found |= cls(tag=part[1:-1])
+            elif word in ("born", "died") and year.isdigit():
+                years = frozenset([int(year)])
+                found |= cls(born=years) if word == "born" else cls(died=years)
+            elif part in _GENDERS.values():
+                found |= cls(gender=frozenset(key for key, name in _GENDERS.items() if name == part))
+            else:
+                found |= _nouns([noun for noun in part.split(", ") if comparable(noun) in FIELDS])
+        return found
 
     def excludes(self, other: Description) -> bool:
         """Return whether one bearer cannot have both: other years of birth or death, other tags, Mr and Mrs."""
@@ -152,13 +191,27 @@ def _prefix(form: str) -> bool:
     return form in _TITLES or form in ("hms", "ss", "rms", "dr", "mv")
 
 
-def describe(name: Sequence[str], text: str) -> Description:
-    """Return what a sentence says about the bearer of a name, given by the forms of its words."""
+def describe(name: Sequence[str], text: str, read: Sequence[Word] | None = None) -> Description:
+    """Return what a sentence says about the bearer of a name, given by the forms of its words.
+
+    Args:
+        read: the words of ``text``, if they were read before.
+    """
     found = Description()
-    for start, end in mentions(name, words(text), text):
+    for start, end in mentions(name, words(text) if read is None else read, text):
         before, after = text[max(0, start - _BEFORE) : start], text[end : end + _AFTER]
         found |= _nouns(_before(before)) | _titled(before) | _after(after)
     return found
+
+
+def describes(read: Sequence[Word]) -> bool:
+    """Return whether a text with these words may say something about a bearer: a kind, a deed, a title or a year of life."""
+    return any(word.form in FIELDS or word.form in _TELLING for word in read)
+
+
+def gender_of(pronoun: str) -> frozenset[str]:
+    """Return the gender that a personal pronoun gives: "she", "her"; empty for other words."""
+    return _PRONOUN_GENDERS.get(pronoun.casefold(), frozenset())
 
 
 def describe_subject(text: str) -> Description:

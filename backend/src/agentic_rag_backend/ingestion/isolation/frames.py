@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Any
 
 from agentic_rag_backend.domain.document import AttachmentOptions, Chunk, Failure
-from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction
+from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, NameDescription
 from agentic_rag_backend.domain.location import Location, Region
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.parsing.base import Attachment, Heading, PageFrame, ParsedDocument
@@ -31,6 +31,7 @@ _READABLE: Mapping[tuple[str, str], type] = {
         Failure,
         Heading,
         Location,
+        NameDescription,
         PageFrame,
         ParsedDocument,
         Piece,

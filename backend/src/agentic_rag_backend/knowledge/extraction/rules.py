@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from agentic_rag_backend.domain.document import Chunk
-from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, normalise_name
+from agentic_rag_backend.domain.graph import (
+    Alias,
+    EntityMention,
+    ExtractedRelationship,
+    Extraction,
+    NameDescription,
+    normalise_name,
+)
+from agentic_rag_backend.domain.text.descriptions import describe_title
 from agentic_rag_backend.knowledge.extraction.aliases import alias_pairs, short_forms
 from agentic_rag_backend.knowledge.extraction.ballots import Ballot, types_of
 from agentic_rag_backend.knowledge.extraction.entity_types import (
@@ -19,6 +27,7 @@ from agentic_rag_backend.knowledge.extraction.entity_types import (
     PERSON,
 )
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
+from agentic_rag_backend.knowledge.extraction.name_descriptions import describe_names, name_forms
 from agentic_rag_backend.knowledge.extraction.names import DocumentSpellings, Span, find_spans
 from agentic_rag_backend.knowledge.extraction.relations import MAX_FACT_CHARACTERS, Node, Pair, relate
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, tokenise
@@ -69,7 +78,7 @@ class RuleExtractor:
     @property
     def version(self) -> str:
         """Name of the method and its version, under which results are cached."""
-        return "rules-3"
+        return "rules-4"
 
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Extract from the chunks of one document, whose title is ``title``; a long document is read in a thread."""
@@ -184,7 +193,28 @@ class RuledDocument:
             mentions=tuple(mentions),
             relationships=tuple(self._relationships(passage)),
             aliases=tuple(aliases),
+            descriptions=self._descriptions(passage),
         )
+
+    def _descriptions(self, passage: _Passage) -> tuple[NameDescription, ...]:
+        """Return what the passage and its topics say about who or what has a name."""
+        passing = (
+            (begin, end, [(name.span.first, name.key, name.text) for name in names if self._may_be_shared(name)])
+            for (begin, end), names in zip(passage.tokens.sentences, passage.by_sentence, strict=True)
+        )
+        found = describe_names(passage.tokens, passing, lambda key: self._short.get(key, key))
+        for one in passage.topics:
+            for form in one.forms:
+                key, said = normalise_name(form), describe_title(name_forms(form), one.name)
+                found[key] = (form, said | found[key][1] if key in found else said)
+        # Of places, institutions and works, the nouns around a name often belong to something else: "a suburb of New York".
+        sorts = {key: "person" if self._types.get(key) == PERSON else "vessel" for key in found}
+        fitting = ((name, said.of_sort(sorts[key])) for key, (name, said) in found.items())
+        return tuple(NameDescription(name=name, text=said.written) for name, said in fitting if said)
+
+    def _may_be_shared(self, name: _Name) -> bool:
+        """Return whether others may have this name: it has several words, or is short for one that has."""
+        return name.span.kind not in _SPELLED and (" " in name.key or name.key in self._short)
 
     def _about(self, passage: _Passage) -> list[EntityMention]:
         return [

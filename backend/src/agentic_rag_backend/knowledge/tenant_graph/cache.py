@@ -82,14 +82,14 @@ class TenantGraphs:
     async def _load(self, tenant: TenantId) -> _Held:
         held = self._held.get(tenant)
         seen = await self._documents.visibility(tenant, since=held.state_version if held is not None else None)
-        changed = dict(seen.versions) if held is None else _changes(held.ledger, seen)
-        if held is not None and not changed:
-            # The documents are the same: a flag or a generation changed, or a document changed and changed back.
+        changed = dict(seen.versions)
+        if held is not None and not seen.whole and not changed:
+            # The documents are the same: a flag or a generation changed.
             loaded = _Held(seen.state_version, held.ledger, held.graph)
         else:
-            if held is not None and (held.ledger.worn or len(changed) > ANEW_SHARE * held.ledger.document_count):
+            if held is not None and (seen.whole or held.ledger.worn or len(changed) > ANEW_SHARE * held.ledger.document_count):
                 held = None
-                seen = await self._documents.visibility(tenant)
+                seen = seen if seen.whole else await self._documents.visibility(tenant)
                 changed = dict(seen.versions)
             seen, knowledge = await self._read(tenant, seen, changed, everything=held is None)
             loaded = await self._applied(tenant, held, knowledge, seen.state_version)
@@ -160,16 +160,13 @@ class TenantGraphs:
         return sum(held.graph.size_bytes for held in self._held.values())
 
 
-def _changes(ledger: GraphLedger, seen: Visibility) -> dict[str, int]:
-    """Return the documents whose visible version differs from the ledger, with the visible version. 0: no longer visible."""
-    changed = {id: version for id, version in seen.versions.items() if ledger.version(id) != version}
-    if seen.whole:
-        changed |= {id: 0 for id in ledger.document_ids if id not in seen.versions}
-    return changed
-
-
 def _differing(read: Mapping[str, int], later: Visibility) -> dict[str, int]:
-    """Return the documents whose visible version differs from the version that was read, with the visible version."""
+    """Return the documents that changed since they were read, with the visible version.
+
+    A change may leave the version as it is: the knowledge of a document is written again if its names mean other entities.
+    """
+    if not later.whole:
+        return dict(later.versions)
     changed = {id: version for id, version in later.versions.items() if read.get(id) != version}
     if later.whole:
         changed |= {id: 0 for id, version in read.items() if version and id not in later.versions}

@@ -11,13 +11,16 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.graph import GraphEdge
+from agentic_rag_backend.domain.graph import GraphEdge, normalise_name
 from agentic_rag_backend.domain.query import EntityRef
-from agentic_rag_backend.domain.tenant import Tenant
+from agentic_rag_backend.domain.tenant import Tenant, TenantId
+from agentic_rag_backend.domain.text.descriptions import Description
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
@@ -48,7 +51,9 @@ class ListedEntity:
 class VisibleEntity:
     """An entity with its names in visible documents, and its first chunks and heaviest relationships.
 
-    ``chunks`` begins with those about the entity. ``more_relationships`` if it has others than ``relationships``.
+    ``chunks`` begins with those about the entity. ``more_relationships`` if it has others than ``relationships``. ``description``
+    says who or what it is, as far as the documents of ``chunks`` do: "oceanographer; female". ``same_name`` are other entities of
+    the same name.
     """
 
     entity: EntityRef
@@ -57,6 +62,8 @@ class VisibleEntity:
     chunks: tuple[VisibleChunk, ...]
     relationships: tuple[VisibleFact, ...]
     more_relationships: bool = False
+    description: str = ""
+    same_name: tuple[EntityRef, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +141,26 @@ class EntityReader:
         found = edges.get(id, [])
         facts = await self._facts.read(tenant.id, graph, found, moment=as_of or datetime.now(UTC))
         ordered = sorted(facts.values(), key=lambda fact: (-fact.weight, fact.id))
+        shown = [passages[chunk] for chunk in chunk_ids if chunk in passages]
+        entity = graph.entity(number)
         return VisibleEntity(
-            entity=graph.entity(number),
+            entity=entity,
             names=tuple(graph.names_of(number)),
             mention_count=int(graph.document_frequency[number]),
-            chunks=tuple(passages[chunk] for chunk in chunk_ids if chunk in passages),
+            chunks=tuple(shown),
             relationships=tuple(ordered[:limit]),
             more_relationships=len(ordered) > limit or len(found) == asked,
+            description=await self._description(tenant.id, entity, shown),
+            same_name=tuple(graph.entity(each) for each in entities_named(graph, entity.name) if each != number),
         )
+
+    async def _description(self, tenant: TenantId, entity: EntityRef, shown: Sequence[VisibleChunk]) -> str:
+        """Return what the visible documents of some chunks say about who bears the entity's name."""
+        name = normalise_name(entity.name)
+        uses = (await self._graph.name_uses(tenant, [name], "described", limit=MAX_SHOWN)).get(name, [])
+        versions = {(each.chunk.document_id, each.chunk.version) for each in shown}
+        said = (use for use in uses if use.entity_id == entity.id and (use.document_id, use.version) in versions)
+        return reduce(or_, (Description.parse(use.description) for use in said), Description()).written
 
     async def of_chunk(self, tenant: Tenant, passage: VisibleChunk) -> ChunkKnowledge:
         """Return the entities that a visible chunk mentions, and at most 100 relationships that it states.

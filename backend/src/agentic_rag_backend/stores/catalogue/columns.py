@@ -14,7 +14,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
 from agentic_rag_backend.domain.document import AttachmentOptions, ChunkingOptions, Failure, ProcessingOptions, QuestionOptions
-from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction
+from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, NameDescription
 from agentic_rag_backend.errors import InvalidRequest
 
 
@@ -120,6 +120,7 @@ def extraction_from_json(value: Mapping[str, Any]) -> Extraction:
         mentions=tuple(EntityMention(**item) for item in value["mentions"]),
         relationships=tuple(ExtractedRelationship(**item) for item in value["relationships"]),
         aliases=tuple(Alias(**item) for item in value["aliases"]),
+        descriptions=tuple(NameDescription(**item) for item in value.get("descriptions", ())),
         rejected=value.get("rejected", 0),
         failure=Failure(**value["failure"]) if value.get("failure") else None,
     )

@@ -27,9 +27,11 @@ from agentic_rag_backend.domain.graph import (
     GraphEdge,
     KnowledgeBatch,
     Mention,
+    NameUse,
     Naming,
     Relationship,
     StatedFact,
+    UseKind,
 )
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import ScoredId, Vector
@@ -67,6 +69,12 @@ class KnowledgeStore(Protocol):
 
     async def find_entities(self, tenant: TenantId, names: Sequence[str]) -> dict[str, list[Entity]]:
         """Return the entities by normalised name (see `normalise_name`). A name matches an entity's name or an alias."""
+
+    async def name_uses(self, tenant: TenantId, names: Sequence[str], kind: UseKind, *, limit: int) -> dict[str, list[NameUse]]:
+        """Return the uses of normalised names by document versions, by name, ordered by document, version and entity.
+
+        At most ``limit`` uses of each pair of entity and spelling are read. Names without uses are absent.
+        """
 
     async def entities(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Entity]:
         """Return the entities among ``ids`` that exist."""

@@ -14,9 +14,11 @@ from agentic_rag_backend.domain.graph import (
     GraphEdge,
     KnowledgeBatch,
     Mention,
+    NameUse,
     Naming,
     Relationship,
     StatedFact,
+    UseKind,
     normalise_name,
 )
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
@@ -26,7 +28,7 @@ from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections
 from agentic_rag_backend.stores.graph.knowledge_batches import group_knowledge
 from agentic_rag_backend.stores.graph.neo4j_ownership import claim
 from agentic_rag_backend.stores.graph.neo4j_schema import migrate, require_migrated
-from agentic_rag_backend.stores.graph.neo4j_writes import CYPHER, add_rows, delete_knowledge, refresh, run_delete
+from agentic_rag_backend.stores.graph.neo4j_writes import CYPHER, add_rows, delete_knowledge, label_entities, refresh, run_delete
 from agentic_rag_backend.stores.ownership import Owner
 
 T = TypeVar("T")
@@ -59,7 +61,7 @@ _OF_TENANTS = (
 class Neo4jGraphStore:
     """`GraphStore` on Neo4j; see `stores.graph.base` for the contract.
 
-    An entity keeps its first name as long as a document uses that name. ``aliases`` are its other names, sorted. A
+    An entity has the name and the type that most documents give it. ``aliases`` are its other names, sorted. A
     relationship's ``fact`` comes from its first support by (document, version, chunk, start); its weight is the largest
     weight. Each batch of a stream is read in its own transaction.
     """
@@ -127,6 +129,7 @@ class Neo4jGraphStore:
             await transaction.run(CYPHER["add_version"], {**key, **version})
             for name, found in additions.items():
                 await add_rows(transaction, name, {**key, "rows": found})
+            await label_entities(transaction, key, follow["refresh_entities"])
             for name, uuids in follow.items():
                 await refresh(transaction, name, {**key, "uuids": uuids})
             await transaction.run(CYPHER["record_version"], key)
@@ -157,6 +160,13 @@ class Neo4jGraphStore:
         for name, *entity in await self._list("entities_by_name", tenant, names=wanted):
             result.setdefault(name, []).append(_entity(entity))
         return result
+
+    async def name_uses(self, tenant: TenantId, names: Sequence[str], kind: UseKind, *, limit: int) -> dict[str, list[NameUse]]:
+        """Return the uses of normalised names, by name."""
+        found: dict[str, list[NameUse]] = {}
+        for name, *use in await self._list(f"{kind}_uses", tenant, names=sorted(set(names)), limit=limit):
+            found.setdefault(name, []).append(nodes.to_name_use(*use))
+        return {name: sorted(uses, key=rows.use_order) for name, uses in found.items()}
 
     async def entities(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Entity]:
         """Return the entities among ``ids`` that exist."""

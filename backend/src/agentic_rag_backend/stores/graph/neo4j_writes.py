@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentic_rag_backend.domain.graph import GraphDeletion
+from agentic_rag_backend.domain.graph import UNDECIDED_TYPES, GraphDeletion
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.graph.bolt import Record, Transaction
+from agentic_rag_backend.stores.graph.nodes import ENTITY, type_labels
 from agentic_rag_backend.stores.graph.statements import load_statements
 
 CYPHER = load_statements(".cypher")
@@ -35,6 +36,19 @@ async def refresh(transaction: Transaction, name: str, values: Mapping[str, Any]
         await transaction.run(CYPHER[name], values)
 
 
+async def label_entities(transaction: Transaction, key: Mapping[str, Any], uuids: Sequence[str]) -> None:
+    """Give entities the name and the type that most documents give them, with Graphiti's label of the type."""
+    if not uuids:
+        return
+    found = await transaction.rows(CYPHER["labels_of_entities"], {**key, "uuids": uuids, "undecided": sorted(UNDECIDED_TYPES)})
+    changed = [
+        {**row, "labels": type_labels(row["type"]), "removed": [label for label in row["labels"] if label != ENTITY]}
+        for row in found
+    ]
+    if changed:
+        await transaction.run(CYPHER["label_entities"], {**key, "rows": changed})
+
+
 async def run_delete(transaction: Transaction, name: str, values: Mapping[str, Any]) -> int:
     """Run a statement that deletes, and return the number of deleted items."""
     (row,) = await transaction.rows(CYPHER[name], values)
@@ -55,7 +69,8 @@ async def delete_knowledge(transaction: Transaction, key: Mapping[str, Any], fou
     ends = {end for row in edges for end in (row["source"], row["target"])}
     touched = {**key, "uuids": sorted({*found["mentioned"], *found["named"], *ends})}
     gone = await transaction.rows(CYPHER["delete_unsupported_entities"], touched)
-    for name in ("rename_entities", "delete_unsupported_names", "refresh_entities"):
+    await label_entities(transaction, key, touched["uuids"])
+    for name in ("delete_unsupported_names", "refresh_entities"):
         await refresh(transaction, name, touched)
     await refresh(transaction, "refresh_relationships", stated)
     await refresh(transaction, "refresh_chunks", {**key, "uuids": sorted(found["chunks"])})

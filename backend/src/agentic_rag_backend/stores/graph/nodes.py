@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from agentic_rag_backend.domain.document import stable_id
-from agentic_rag_backend.domain.graph import Community, DocumentKnowledge, Naming, community_point_id
+from agentic_rag_backend.domain.graph import Community, DocumentKnowledge, NameUse, Naming, community_point_id
 from agentic_rag_backend.domain.limits import storable
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
@@ -22,11 +22,12 @@ Row = dict[str, Any]
 
 MAX_NAME_BYTES = 4_000
 """In UTF-8. Names are indexed together with ids, and an index entry has at most 8,167 bytes."""
+ENTITY = "Entity"
 _SEPARATOR = "\t"
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _LABEL = re.compile(r"[a-z][a-z0-9_]*\Z")
 _OWN_LABELS = frozenset(
-    {"Entity", "Episodic", "Chunk", "Community", "Theme", "ThemeRecord", "Document", "DocumentVersion", "EntityName"}
+    {ENTITY, "Episodic", "Chunk", "Community", "Theme", "ThemeRecord", "Document", "DocumentVersion", "EntityName"}
     | {"Saga", "Tenant", "SchemaVersion", "Deployment"}
 )
 """Labels that no entity type may have."""
@@ -115,7 +116,7 @@ def version_uuid(tenant: TenantId, document_id: str, version: int) -> str:
 def entity_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
     """Return one row per entity, with ``labels`` in Graphiti's form."""
     return [
-        {**row, "uuid": graph_uuid(tenant, row["id"]), "labels": ["Entity", *_labels(row["type"])]}
+        {**row, "uuid": graph_uuid(tenant, row["id"]), "labels": type_labels(row["type"])}
         for row in rows.entity_rows(tenant, knowledge)
     ]
 
@@ -138,6 +139,8 @@ def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
             "uuid": stable_id("graph-name", tenant, row["entity"], row["name"]),
             "name": row["name"],
             "normalised": row["normalised"],
+            "main": row["main"],
+            "type": row["type"],
             "description": row["description"],
             "position": f"{prefix}{row['entity']}{_SEPARATOR}{row['name']}",
         }
@@ -232,6 +235,12 @@ def to_naming(position: str, entity_name: str, entity_type: str) -> Naming:
     return rows.to_naming((document, int(version), entity, name, entity_name, entity_type))
 
 
+def to_name_use(position: str, main: str, type_: str, description: str) -> NameUse:
+    """Return the use of a name at one position."""
+    document, version, entity, name = split_position(position, 4)
+    return rows.to_name_use((document, int(version), entity, name, main, type_, description))
+
+
 def to_support_row(identifier: str, source: str, target: str, relation: str, position: str, *sentence: Any) -> tuple[Any, ...]:
     """Return the row for `rows.to_relationships`. ``sentence`` is fact, weight and validity."""
     document, version, chunk, _ = split_position(position, 4)
@@ -242,6 +251,11 @@ def to_sentence_row(identifier: str, position: str, fact: str, end: int, *validi
     """Return the row for `rows.to_sentence`. ``validity`` is weight, start and end."""
     document, version, chunk, start, _ = split_position(position, 5)
     return identifier, document, int(version), chunk, fact, int(start), end, *validity
+
+
+def type_labels(kind: str) -> list[str]:
+    """Return the labels of an entity of a type, in Graphiti's form."""
+    return [ENTITY, *_labels(kind)]
 
 
 def _labels(kind: str) -> list[str]:

@@ -15,7 +15,9 @@ from agentic_rag_backend.domain.graph import (
     Entity,
     GraphEdge,
     Mention,
+    NameUse,
     Naming,
+    OtherName,
     Relationship,
     RelationshipSupport,
     StatedFact,
@@ -64,20 +66,34 @@ def entity_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
 
 
 def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
-    """Return one row per entity and name. The rows serve as names and as supports of names."""
+    """Return one row per entity and name. The rows serve as names and as supports of names.
+
+    A main name has a type and no ``main``. An alias has no type, and the name of which it is an alias as ``main``.
+    """
     return [
         {
             "tenant": tenant.value,
             "document": knowledge.document_id,
             "version": knowledge.version,
             "entity": entity.id,
-            "name": storable(name),
-            "normalised": normalise_name(name),
-            "description": storable(entity.description) if name == entity.name else "",
+            "name": storable(said.name),
+            "normalised": normalise_name(said.name),
+            "main": storable(said.full),
+            "type": storable(said.type),
+            "description": storable(said.description),
         }
         for entity in knowledge.entities
-        for name in dict.fromkeys((entity.name, *entity.aliases))
+        for said in _names(entity)
     ]
+
+
+def _names(entity: Entity) -> Iterator[OtherName]:
+    """Yield the distinct names of an entity, the main name first."""
+    yield OtherName(entity.name, type=entity.type, description=entity.description)
+    details = {said.name: said for said in entity.other_names}
+    for alias in dict.fromkeys(entity.aliases):
+        if alias != entity.name:
+            yield details.get(alias, OtherName(alias, full=entity.name))
 
 
 def mention_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
@@ -204,6 +220,19 @@ def to_naming(row: Sequence[Any]) -> Naming:
     return Naming(
         document_id=document, version=version, entity_id=entity, name=name, entity_name=entity_name, entity_type=entity_type
     )
+
+
+def to_name_use(row: Sequence[Any]) -> NameUse:
+    """Return the use of one row."""
+    document, version, entity, name, main, type_, description = row
+    return NameUse(
+        document_id=document, version=version, entity_id=entity, name=name, main=main, type=type_, description=description
+    )
+
+
+def use_order(use: NameUse) -> tuple[str, int, str, str]:
+    """Return the key by which uses of a name are sorted."""
+    return use.document_id, use.version, use.entity_id, use.name
 
 
 def to_relationships(found: Iterable[Sequence[Any]]) -> Iterator[Relationship]:

@@ -17,9 +17,11 @@ from agentic_rag_backend.domain.graph import (
     GraphEdge,
     KnowledgeBatch,
     Mention,
+    NameUse,
     Naming,
     Relationship,
     StatedFact,
+    UseKind,
     normalise_name,
 )
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
@@ -57,7 +59,7 @@ _OWNING_TABLES = ("entities", "communities", "written_versions")
 class SqliteGraphStore:
     """`GraphStore` on SQLite; see `stores.graph.base` for the contract.
 
-    An entity keeps its first name as long as a document uses that name. ``aliases`` are its other names, sorted. A
+    An entity has the name and the type that most documents give it. ``aliases`` are its other names, sorted. A
     relationship's ``fact`` comes from its first support by (document, version, chunk, start); its weight is the largest
     weight.
     """
@@ -104,6 +106,7 @@ class SqliteGraphStore:
             connection.executemany(_SQL["add_mention"], rows.mention_rows(tenant, knowledge))
             connection.executemany(_SQL["add_relationship"], rows.relationship_rows(tenant, knowledge, supports))
             connection.executemany(_SQL["add_relationship_support"], supports)
+            connection.execute(_SQL["label_entities"], _among(tenant.value, {row["entity"] for row in names}))
             connection.execute(_SQL["weigh_relationships"], _among(tenant.value, {row["relationship"] for row in supports}))
             written = {"tenant": tenant.value, "document": knowledge.document_id, "version": knowledge.version}
             connection.execute(_SQL["record_version"], written)
@@ -129,7 +132,7 @@ class SqliteGraphStore:
             entities.update(end for _, *ends in edges for end in ends)
             among = _among(scope, sorted(entities))
             gone = connection.execute(_SQL["delete_unsupported_entities"], among).fetchall()
-            connection.execute(_SQL["rename_entities"], among)
+            connection.execute(_SQL["label_entities"], among)
             connection.execute(_SQL["delete_unsupported_names"], among)
             return GraphDeletion(
                 entities=len(gone),
@@ -158,6 +161,23 @@ class SqliteGraphStore:
                 name: sorted(having.values(), key=lambda entity: (entity.name, entity.type, entity.id))
                 for name, having in result.items()
             }
+
+        return await self._connections.read(work)
+
+    async def name_uses(self, tenant: TenantId, names: Sequence[str], kind: UseKind, *, limit: int) -> dict[str, list[NameUse]]:
+        """Return the uses of normalised names, by name. Each spelling costs two index lookups."""
+        scope, statement = require_tenant(tenant).value, _SQL[f"{kind}_uses"]
+
+        def work(connection: sqlite3.Connection) -> dict[str, list[NameUse]]:
+            found: dict[str, list[NameUse]] = {}
+            for name in dict.fromkeys(names):
+                spelled = connection.execute(_SQL["spellings_of_name"], {"tenant": scope, "normalised": name}).fetchall()
+                for entity, spelling in spelled:
+                    wanted = {"tenant": scope, "entity": entity, "name": spelling, "limit": limit}
+                    uses = [rows.to_name_use(row) for row in connection.execute(statement, wanted)]
+                    if uses:
+                        found.setdefault(name, []).extend(uses)
+            return {name: sorted(uses, key=rows.use_order) for name, uses in found.items()}
 
         return await self._connections.read(work)
 

@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.graph import (
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, InvalidScope, StoreUnavailable
 from agentic_rag_backend.stores.graph.base import CommunityStore, GraphCounts, GraphStore, KnowledgeStore
-from agentic_rag_backend.testing.stores import graph_edges, graph_streams
+from agentic_rag_backend.testing.stores import graph_edges, graph_names, graph_streams
 from agentic_rag_backend.testing.stores.graph_samples import (
     COMMUNITY,
     ENTITIES,
@@ -46,6 +46,7 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "write_document": lambda store, tenant: store.write_document(tenant, knowledge("three", [("Ada", "knows", "Eve")])),
     "delete_document": lambda store, tenant: store.delete_document(tenant, "one", up_to_version=9),
     "find_entities": lambda store, tenant: store.find_entities(tenant, ["ada", "acme", "acme corporation"]),
+    "name_uses": lambda store, tenant: store.name_uses(tenant, ["ada", "acme"], "main", limit=9),
     "entities": lambda store, tenant: store.entities(tenant, ENTITIES),
     "relationships": lambda store, tenant: store.relationships(tenant, RELATIONSHIPS),
     "relationships_of": lambda store, tenant: store.relationships_of(tenant, ENTITIES),
@@ -339,6 +340,7 @@ CHECKS: tuple[Check, ...] = (
     empty_selections_return_nothing,
     *graph_streams.CHECKS,
     *graph_edges.CHECKS,
+    *graph_names.CHECKS,
     deletes_remove_everything,
     deletes_keep_facts_of_other_documents,
     aliases_are_deleted_with_their_document,

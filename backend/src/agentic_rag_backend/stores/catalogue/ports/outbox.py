@@ -17,13 +17,18 @@ from agentic_rag_backend.domain.tenant import TenantId
 class Topic(StrEnum):
     """Topics of entries.
 
-    ``labels``: copy a document's title and metadata to the vectors. ``leftovers``: remove graph and vector data of document
-    versions that will not become visible. ``original``: remove a blob that no version names. ``tenant``: remove all data of a
-    deleted tenant.
+    - ``labels``: copy a document's title and metadata to the vectors.
+    - ``leftovers``: remove graph and vector data of document versions that will not become visible.
+    - ``names``: find the documents in which a normalised name means another entity than it should.
+    - ``knowledge``: resolve the names of a document again.
+    - ``original``: remove a blob that no version names.
+    - ``tenant``: remove all data of a deleted tenant.
     """
 
     LABELS = "labels"
     LEFTOVERS = "leftovers"
+    NAMES = "names"
+    KNOWLEDGE = "knowledge"
     ORIGINAL = "original"
     TENANT = "tenant"
 

@@ -36,21 +36,6 @@ WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids))
     AND NOT EXISTS (SELECT 1 FROM relationships AS r WHERE r.tenant = entities.tenant AND r.target_id = entities.id)
 RETURNING id;
 
--- name: rename_entities
--- An entity whose name no document uses any more takes one that some document does.
-UPDATE entities SET name = (
-    SELECT MIN(n.name) FROM entity_names AS n
-    WHERE n.tenant = entities.tenant AND n.entity_id = entities.id AND EXISTS (
-        SELECT 1 FROM entity_supports AS s WHERE s.tenant = n.tenant AND s.entity_id = n.entity_id AND s.name = n.name
-    )
-)
-WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids))
-    AND NOT EXISTS (
-        SELECT 1 FROM entity_supports AS s
-        WHERE s.tenant = entities.tenant AND s.entity_id = entities.id AND s.name = entities.name
-    )
-    AND EXISTS (SELECT 1 FROM entity_supports AS s WHERE s.tenant = entities.tenant AND s.entity_id = entities.id);
-
 -- name: delete_unsupported_names
 DELETE FROM entity_names
 WHERE tenant = :tenant AND entity_id IN (SELECT value FROM json_each(:ids))

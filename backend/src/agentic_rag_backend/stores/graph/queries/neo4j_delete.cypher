@@ -49,14 +49,6 @@ FOREACH (n IN names | DETACH DELETE n)
 DETACH DELETE e
 RETURN id;
 
-// name: rename_entities
-// An entity whose name no document uses any more takes one that some document does.
-UNWIND $uuids AS uuid
-MATCH (e:Entity {uuid: uuid, group_id: $tenant}) USING INDEX SEEK e:Entity(uuid)
-WITH e, COLLECT { MATCH (e)-[:NAMED]->(n:EntityName) WHERE EXISTS { (n)<-[:CALLS]-() } RETURN n.name AS name ORDER BY name } AS used
-WHERE size(used) > 0 AND NOT e.name IN used
-SET e.name = used[0];
-
 // name: delete_unsupported_names
 UNWIND $uuids AS uuid
 MATCH (e:Entity {uuid: uuid, group_id: $tenant})-[:NAMED]->(n:EntityName) USING INDEX SEEK e:Entity(uuid)

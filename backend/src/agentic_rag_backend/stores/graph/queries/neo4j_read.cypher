@@ -9,6 +9,33 @@ WITH wanted, e.id AS id, e.name AS name, e.type AS type, e.summary AS summary,
 ORDER BY wanted, name, type, id
 RETURN collect([wanted, id, name, type, summary, names]) AS rows;
 
+// name: main_uses
+UNWIND $names AS wanted
+MATCH (n:EntityName {group_id: $tenant, normalised: wanted}) USING INDEX SEEK n:EntityName(group_id, normalised)
+CALL (n) {
+    MATCH (n)<-[c:CALLS]-() WHERE c.type <> ''
+    RETURN c LIMIT $limit
+}
+RETURN collect([wanted, c.position, n.name, c.type, c.description]) AS rows;
+
+// name: described_uses
+UNWIND $names AS wanted
+MATCH (n:EntityName {group_id: $tenant, normalised: wanted}) USING INDEX SEEK n:EntityName(group_id, normalised)
+CALL (n) {
+    MATCH (n)<-[c:CALLS]-() WHERE c.type <> '' AND c.description <> ''
+    RETURN c LIMIT $limit
+}
+RETURN collect([wanted, c.position, n.name, c.type, c.description]) AS rows;
+
+// name: alias_uses
+UNWIND $names AS wanted
+MATCH (n:EntityName {group_id: $tenant, normalised: wanted}) USING INDEX SEEK n:EntityName(group_id, normalised)
+CALL (n) {
+    MATCH (n)<-[c:CALLS]-() WHERE c.type = ''
+    RETURN c LIMIT $limit
+}
+RETURN collect([wanted, c.position, c.main, c.type, c.description]) AS rows;
+
 // name: entities_by_uuid
 UNWIND $uuids AS uuid
 MATCH (e:Entity {uuid: uuid, group_id: $tenant}) USING INDEX SEEK e:Entity(uuid)

@@ -28,7 +28,7 @@ MERGE (d)-[:HAS_CHUNK]->(c)
 MERGE (v)-[:HOLDS]->(c);
 
 // name: add_entities
-// Name and type stay as first seen.
+// `labels_of_entities` and `label_entities` set name and type again.
 UNWIND $rows AS row
 MERGE (e:Entity {uuid: row.uuid, group_id: $tenant})
 ON CREATE SET e:$(row.labels), e.id = row.id, e.name = row.name, e.type = row.type, e.labels = row.labels, e.summary = '',
@@ -44,7 +44,7 @@ ON CREATE SET n.name = row.name, n.normalised = row.normalised
 MERGE (e)-[:NAMED]->(n)
 MERGE (v)-[c:CALLS]->(n)
 ON CREATE SET c.group_id = $tenant, c.position = row.position
-SET c.description = row.description
+SET c.description = row.description, c.type = row.type, c.main = row.main
 RETURN count(*) AS written;
 
 // name: add_mentions
@@ -100,6 +100,38 @@ CALL (c) {
     WITH c WHERE NOT EXISTS { (c)<-[:HOLDS]-(:DocumentVersion) }
     DETACH DELETE c
 };
+
+// name: labels_of_entities
+// An entity has the main name and the type that most documents give it. Names that a document gives as an alias, and types that
+// decide nothing, do not count if there is another.
+// Of many documents, the first 200 by position decide, as on SQLite. Only entities whose label changes are returned.
+UNWIND $uuids AS uuid
+MATCH (e:Entity {uuid: uuid, group_id: $tenant}) USING INDEX SEEK e:Entity(uuid)
+CALL (e) {
+    MATCH (e)-[:NAMED]->(n:EntityName)<-[c:CALLS]-() WHERE c.type <> ''
+    WITH n, c ORDER BY n.name, c.position LIMIT 200
+    RETURN collect([n.name, c.type, EXISTS { (n)<-[a:CALLS]-() WHERE a.type = '' }]) AS calls
+}
+CALL (calls) {
+    UNWIND calls AS call
+    WITH call[0] AS name, call[2] AS is_alias, count(*) AS uses ORDER BY is_alias, uses DESC, name LIMIT 1
+    RETURN collect(name)[0] AS main
+}
+CALL (calls) {
+    UNWIND calls AS call
+    WITH call[1] AS type, count(*) AS uses ORDER BY type IN $undecided, uses DESC, type LIMIT 1
+    RETURN collect(type)[0] AS type
+}
+WITH e, main, type, COLLECT { MATCH (e)-[:NAMED]->(n:EntityName) WHERE EXISTS { (n)<-[:CALLS]-() } RETURN n.name AS name ORDER BY name LIMIT 1 } AS used
+WITH e, coalesce(main, used[0], e.name) AS name, coalesce(type, e.type) AS type
+WHERE e.name <> name OR e.type <> type
+RETURN e.uuid AS uuid, name, type, e.labels AS labels;
+
+// name: label_entities
+UNWIND $rows AS row
+MATCH (e:Entity {uuid: row.uuid, group_id: $tenant}) USING INDEX SEEK e:Entity(uuid)
+REMOVE e:$(row.removed)
+SET e:$(row.labels), e.labels = row.labels, e.name = row.name, e.type = row.type;
 
 // name: refresh_entities
 // Of several descriptions the first by document and version.

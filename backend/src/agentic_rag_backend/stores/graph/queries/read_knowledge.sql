@@ -2,6 +2,21 @@
 SELECT normalised, entity_id FROM entity_names
 WHERE tenant = :tenant AND normalised IN (SELECT value FROM json_each(:names));
 
+-- name: spellings_of_name
+SELECT entity_id, name FROM entity_names WHERE tenant = :tenant AND normalised = :normalised ORDER BY entity_id, name;
+
+-- name: main_uses
+SELECT document_id, version, entity_id, name, name, type, description FROM entity_supports INDEXED BY entity_supports_by_name
+WHERE tenant = :tenant AND entity_id = :entity AND name = :name AND type > '' LIMIT :limit;
+
+-- name: alias_uses
+SELECT document_id, version, entity_id, name, main, type, description FROM entity_supports INDEXED BY entity_supports_by_name
+WHERE tenant = :tenant AND entity_id = :entity AND name = :name AND type = '' LIMIT :limit;
+
+-- name: described_uses
+SELECT document_id, version, entity_id, name, name, type, description FROM entity_supports INDEXED BY entity_supports_described
+WHERE tenant = :tenant AND entity_id = :entity AND name = :name AND type <> '' AND description <> '' LIMIT :limit;
+
 -- name: entities_by_id
 SELECT id, name, type FROM entities
 WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));

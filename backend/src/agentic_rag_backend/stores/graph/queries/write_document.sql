@@ -1,5 +1,5 @@
 -- name: add_entity
--- Name and type stay as first seen.
+-- `label_entities` sets name and type again.
 INSERT INTO entities (tenant, id, name, type) VALUES (:tenant, :id, :name, :type)
 ON CONFLICT DO NOTHING;
 
@@ -8,9 +8,35 @@ INSERT INTO entity_names (tenant, entity_id, name, normalised) VALUES (:tenant, 
 ON CONFLICT DO NOTHING;
 
 -- name: add_entity_support
-INSERT INTO entity_supports (tenant, document_id, version, entity_id, name, description)
-VALUES (:tenant, :document, :version, :entity, :name, :description)
-ON CONFLICT DO UPDATE SET description = excluded.description WHERE description <> excluded.description;
+INSERT INTO entity_supports (tenant, document_id, version, entity_id, name, main, type, description)
+VALUES (:tenant, :document, :version, :entity, :name, :main, :type, :description)
+ON CONFLICT DO UPDATE SET main = excluded.main, type = excluded.type, description = excluded.description
+WHERE main <> excluded.main OR type <> excluded.type OR description <> excluded.description;
+
+-- name: label_entities
+-- An entity has the main name and the type that most documents give it. Names that a document gives as an alias, and types that
+-- decide nothing, do not count if there is another.
+-- For an entity of many documents, the first 200 in the order of the index decide, so that the cost does not grow with their number.
+UPDATE entities SET
+    name = COALESCE((
+        SELECT s.name FROM (
+            SELECT p.name, EXISTS (
+                SELECT 1 FROM entity_supports AS a
+                WHERE a.tenant = p.tenant AND a.entity_id = p.entity_id AND a.name = p.name AND a.type = ''
+            ) AS is_alias
+            FROM entity_supports AS p
+            WHERE p.tenant = entities.tenant AND p.entity_id = entities.id AND p.type <> '' ORDER BY p.name LIMIT 200
+        ) AS s GROUP BY s.name ORDER BY MIN(s.is_alias), COUNT(*) DESC, s.name LIMIT 1
+    ), (
+        SELECT MIN(name) FROM entity_supports WHERE tenant = entities.tenant AND entity_id = entities.id
+    ), name),
+    type = COALESCE((
+        SELECT s.type FROM (
+            SELECT type FROM entity_supports
+            WHERE tenant = entities.tenant AND entity_id = entities.id AND type <> '' ORDER BY name LIMIT 200
+        ) AS s GROUP BY s.type ORDER BY s.type IN ('other', 'concept', 'acronym'), COUNT(*) DESC, s.type LIMIT 1
+    ), type)
+WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
 
 -- name: add_relationship
 INSERT INTO relationships (tenant, id, source_id, target_id, relation) VALUES (:tenant, :id, :source, :target, :relation)

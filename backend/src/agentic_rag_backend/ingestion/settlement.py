@@ -1,0 +1,58 @@
+"""Settles names: if a document changes which entity a name means, other documents that use the name follow.
+
+A commit, or a removal, records the names whose meaning it may change. Then the relay delivers them, between the commits of the
+tenant: `Settlement.name` finds the documents in which a name means another entity than it should, and `Settlement.document`
+resolves the names of such a document again. In the end, the graph does not depend on the order of the documents. Both are
+idempotent, and a process that is killed leaves the rest in the outbox.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.ingestion.fact_points import FactPoints
+from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox, Topic
+from agentic_rag_backend.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """Delivers the recorded names, under the tenant's commit lock."""
+
+    documents: DocumentCatalogue
+    outbox: Outbox
+    resolver: Resolver
+    facts: FactPoints
+
+    async def name(self, tenant: TenantId, name: str) -> None:
+        """Record every document in which a normalised name means another entity than it should."""
+        for document_id in await self.resolver.identities.outdated(tenant, name):
+            await self.outbox.add(tenant, Topic.KNOWLEDGE, document_id)
+
+    async def document(self, tenant: TenantId, document_id: str) -> None:
+        """Resolve the names of a document's visible version again, and write its knowledge anew. Others are left alone."""
+        try:
+            document = await self.documents.document(tenant, document_id)
+            version = document.current_version
+            if version == 0:
+                return
+            ready = await self.documents.ready(tenant, document_id, version)
+        except NotFound:
+            return  # its deletion removes everything
+        prepared = {item.chunk.id: item.extraction for item in ready.prepared}
+        order = (await self.documents.visible_chunk_ids(tenant, [document_id])).get(document_id, [])
+        if not set(order) <= prepared.keys():
+            _log.warning("names_not_settled", tenant=tenant.value, document=document_id, reason="results are missing")
+            return
+        extractions = [prepared[chunk] for chunk in order]
+        await self.facts.remove(tenant, document_id, up_to_version=version, above=version - 1)
+        knowledge = await self.resolver.resolve(tenant, document_id, version, document.title, extractions)
+        await self.facts.graph.write_document(tenant, knowledge)
+        await self.facts.write(tenant, knowledge)
+        await self.documents.record_repair(tenant, document_id, knowledge=True)

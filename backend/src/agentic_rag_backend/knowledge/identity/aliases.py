@@ -1,0 +1,87 @@
+"""Aliases across documents: the full name that an alias stands for in all documents of a tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from agentic_rag_backend.domain.graph import NameUse, normalise_name
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.knowledge.extraction.topics import without_diacritics
+from agentic_rag_backend.stores.graph.base import KnowledgeStore
+
+MAX_USES = 50
+"""Documents that give one spelling as an alias of one entity, of which the full names are read."""
+_MAX_STEPS = 3
+"""Full names that are aliases themselves are followed so many times."""
+
+
+class Aliases:
+    """Reads the full names of aliases. Results do not depend on the order of documents."""
+
+    def __init__(self, store: KnowledgeStore) -> None:
+        self._store = store
+
+    async def full_names(
+        self, tenant: TenantId, names: Iterable[str], document_id: str, own: Mapping[str, Mapping[str, str]] | None = None
+    ) -> dict[str, str]:
+        """Return the full name of each name that is an alias; others are absent. All names are normalised.
+
+        An alias with several full names stands for none of them.
+
+        Args:
+            document_id: the document whose stored aliases are left out, because ``own`` replaces them.
+            own: the aliases of that document, as written by normalised form, by the normalised full name.
+        """
+        given = _by_alias(own or {})
+        found: dict[str, set[str]] = {}
+        wanted = list(dict.fromkeys(names))
+        for _ in range(_MAX_STEPS):
+            if not wanted:
+                break
+            uses = await self._store.name_uses(tenant, wanted, "alias", limit=MAX_USES)
+            for name in wanted:
+                stored = (use for use in uses.get(name, ()) if use.document_id != document_id)
+                found[name] = _full_names(name, stored, given.get(name, ()))
+            wanted = sorted({full for each in found.values() for full in each} - found.keys())
+        return {name: end for name in found if (end := _end(name, found)) != name}
+
+
+def holds_elsewhere(name: str, alias: str) -> bool:
+    """Return whether an alias of ``name`` also stands for it in other documents, both as written.
+
+    A single plain word does not: "Rome" of "Rome (film)". Several words do, and so do acronyms and other spellings.
+    """
+    return " " in normalise_name(alias) or alias.isupper() or normalise_name(without_diacritics(name)) == normalise_name(alias)
+
+
+def _by_alias(own: Mapping[str, Mapping[str, str]]) -> dict[str, list[tuple[str, str]]]:
+    found: dict[str, list[tuple[str, str]]] = {}
+    for full, aliases in own.items():
+        for alias, written in aliases.items():
+            found.setdefault(alias, []).append((full, written))
+    return found
+
+
+def _full_names(name: str, stored: Iterable[NameUse], given: Sequence[tuple[str, str]]) -> set[str]:
+    """Return the full names that documents give for a name."""
+    full = {normalise_name(use.main) for use in stored if holds_elsewhere(use.main, use.name)}
+    full |= {each for each, written in given if holds_elsewhere(each, written)}
+    return full - {name, ""}
+
+
+def _end(name: str, found: Mapping[str, set[str]]) -> str:
+    """Return the only name at the end of the chains of aliases that begin at a name; the name itself if there are several.
+
+    A circle ends at its first name in alphabetical order.
+    """
+    seen, ahead = {name}, [name]
+    ends: set[str] = set()
+    while ahead:
+        following = found.get(ahead.pop(), set())
+        fresh = following - seen
+        ends |= {each for each in fresh if not found.get(each)}
+        ahead += fresh
+        seen |= fresh
+    if not ends and len(seen) > 1:
+        return min(seen)
+    return next(iter(ends)) if len(ends) == 1 else name

@@ -1,0 +1,71 @@
+"""Checks of graph stores: the names and types of entities, and the uses of names."""
+
+from __future__ import annotations
+
+from agentic_rag_backend.domain.graph import DocumentKnowledge, Entity, NameUse
+from agentic_rag_backend.stores.graph.base import GraphStore
+from agentic_rag_backend.testing.stores.graph_samples import A, B, Check, entity_id, equal, true
+
+_ID = entity_id("Teller")
+
+
+def _naming(document: str, name: str, type: str, *, aliases: tuple[str, ...] = (), description: str = "") -> DocumentKnowledge:
+    entity = Entity(id=_ID, name=name, type=type, aliases=aliases, description=description)
+    return DocumentKnowledge(document_id=document, version=1, title=document, chunk_ids=(), entities=(entity,))
+
+
+DOCUMENTS = (
+    _naming("a", "Teller Sound", "other"),
+    _naming("b", "Teller Sound", "place", aliases=("The Sound",)),
+    _naming("c", "Sound of Teller", "place", aliases=("Teller Sound",), description="strait"),
+    _naming("d", "Teller Sound", "work"),
+)
+
+
+async def labels_do_not_depend_on_the_order_of_writes(store: GraphStore) -> None:
+    """An entity has the main name and the type that most documents give it. Undecided types and aliases do not count."""
+    for documents in (DOCUMENTS, DOCUMENTS[::-1]):
+        for document in documents:
+            await store.write_document(A, document)
+        entity = (await store.entities(A, [_ID]))[_ID]
+        equal((entity.name, entity.type), ("Sound of Teller", "place"))
+        equal(set(entity.aliases), {"The Sound", "Teller Sound"})
+        await store.delete_tenant(A)
+
+
+async def labels_follow_deletions(store: GraphStore) -> None:
+    """After deletions, the remaining documents decide."""
+    for document in DOCUMENTS:
+        await store.write_document(A, document)
+    await store.delete_document(A, "b", up_to_version=1)
+    await store.delete_document(A, "a", up_to_version=1)
+    entity = (await store.entities(A, [_ID]))[_ID]
+    equal((entity.name, entity.type, entity.description), ("Sound of Teller", "place", "strait"))
+    await store.delete_document(A, "c", up_to_version=1)
+    entity = (await store.entities(A, [_ID]))[_ID]
+    equal((entity.name, entity.type, entity.aliases, entity.description), ("Teller Sound", "work", (), ""))
+
+
+async def uses_of_names_are_found(store: GraphStore) -> None:
+    """Main names, aliases and described names are separate kinds of use. A limit applies to each spelling of an entity."""
+    for document in DOCUMENTS:
+        await store.write_document(A, document)
+    main = await store.name_uses(A, ["teller sound", "the unknown"], "main", limit=9)
+    equal({name: [use.document_id for use in uses] for name, uses in main.items()}, {"teller sound": ["a", "b", "d"]})
+    use = NameUse(document_id="b", version=1, entity_id=_ID, name="Teller Sound", main="Teller Sound", type="place")
+    equal(main["teller sound"][1], use)
+    aliases = await store.name_uses(A, ["teller sound", "sound"], "alias", limit=9)
+    equal([use.main for use in aliases["teller sound"]], ["Sound of Teller"])
+    equal([(use.document_id, use.main) for use in aliases["sound"]], [("b", "Teller Sound")])
+    described = await store.name_uses(A, ["teller sound", "sound of teller"], "described", limit=9)
+    equal({name: [use.description for use in uses] for name, uses in described.items()}, {"sound of teller": ["strait"]})
+    equal(len((await store.name_uses(A, ["teller sound"], "main", limit=2))["teller sound"]), 2)
+    equal(await store.name_uses(A, [], "main", limit=9), {})
+    true(not await store.name_uses(B, ["teller sound"], "main", limit=9), "another tenant's names")
+
+
+CHECKS: tuple[Check, ...] = (
+    labels_do_not_depend_on_the_order_of_writes,
+    labels_follow_deletions,
+    uses_of_names_are_found,
+)
