@@ -111,3 +111,34 @@ async def test_attachments_as_sections_or_not_at_all(world: World) -> None:
         text = "".join(each["content"] for each in await client.pages(f"/documents/{message['id']}/chunks", limit=50))
         assert ("ninety tonnes" in text) is found
         assert "Attachment staff.xlsx" in text
+
+
+async def test_a_message_with_long_headers_can_be_changed_and_moved(world: World) -> None:
+    client = await world.tenant("long headers")
+    people = ", ".join(f"person{number}@example.org" for number in range(300))
+    name = "filename*=utf-8''a%00b.zip"
+    content = (
+        f"From: a@example.org\nTo: {people}\nCc: {people}\nSubject: =?utf-8?q?Fees=00of_Sarn?=\nMIME-Version: 1.0\n"
+        "Content-Type: multipart/mixed; boundary=B\n\n--B\nContent-Type: text/plain\n\nThe reeve of Sarn is tall.\n"
+        f"--B\nContent-Type: application/zip\nContent-Disposition: attachment; {name}\n\nPK\n--B--\n"
+    ).encode()
+    for most, form in ((0, {}), (0, {"attachments": "sections"}), (7000, {"attachments": "sections"})):
+        form["metadata"] = f'{{"note": "{"n" * most}"}}'
+        answer = await client.post("/documents", files={"file": ("fees.eml", content)}, data=form)
+        (submitted,) = answer.json()["data"]["documents"]
+        if submitted["job_id"] is not None:
+            assert (await client.ended(submitted["job_id"]))["state"] == "succeeded"
+    path = f"/documents/{submitted['document_id']}"
+    changed = await client.data("PATCH", path, json={"metadata": {"note": "short"}})
+    assert changed["metadata"]["note"] == "short"
+    empty = await world.tenant("moved headers")
+    await moved(world, client, empty)
+    (copy,) = await empty.pages("/documents", limit=10)
+    assert copy["metadata"] == changed["metadata"]
+    again = await client.post("/documents", files={"file": ("fees.eml", content)}, data={"attachments": "sections"})
+    (submitted,) = again.json()["data"]["documents"]
+    assert submitted["state"] != "refused"
+    patched = await client.data("PATCH", path, json={"metadata": {"team": "harbour"}})
+    assert patched["metadata"]["team"] == "harbour"
+    assert patched["metadata"]["from"] == "a@example.org"
+    assert patched["title"] == "Fees\ufffdof Sarn"

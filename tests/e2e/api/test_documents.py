@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from agentic_rag_backend.ingestion.service import IngestionService
+from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.stores.catalogue.base import Submitted
+
 if TYPE_CHECKING:
     from tests.e2e.api.conftest import Client, World
+
+    from agentic_rag_backend.domain.tenant import TenantId
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -102,6 +108,29 @@ async def test_files_each_have_a_document_and_a_job_or_a_reason(world: World) ->
     assert again.status_code == 200
     assert [item["state"] for item in again.json()["data"]["documents"]] == ["unchanged", "unchanged"]
     for item in (one, two):
+        await _removed(world.alpha, item["document_id"])
+
+
+async def test_an_unexpected_error_of_one_file_leaves_the_results_of_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit = IngestionService.submit
+
+    async def crashing(self: IngestionService, tenant: TenantId, upload: Upload) -> Submitted:
+        if upload.file_name == "two.txt":
+            raise KeyError("of the tenant")
+        return await submit(self, tenant, upload)
+
+    monkeypatch.setattr(IngestionService, "submit", crashing)
+    files = [("file", (f"{name}.txt", f"File {name} speaks of the weir.".encode())) for name in ("one", "two", "three")]
+    response = await world.alpha.post("/documents", files=files)
+    assert response.status_code == 202
+    one, two, three = response.json()["data"]["documents"]
+    assert one["error"] is three["error"] is None
+    assert (two["state"], two["error"]["code"], two["job_id"]) == ("refused", "internal_error", None)
+    assert "of the tenant" not in response.text
+    for item in (one, three):
+        assert (await world.alpha.ended(item["job_id"]))["state"] == "succeeded"
         await _removed(world.alpha, item["document_id"])
 
 

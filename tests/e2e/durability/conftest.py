@@ -18,7 +18,8 @@ import pytest
 from programs import environment_of_templates
 
 PEOPLE = ("Mara Voss", "Tomas Eld", "Ines Carrow", "Juno Abara")
-PLACES = ("Scarrow", "Greenholm", "Teller Sound", "Outer Mirrow")
+PLACES = ("Scarrow", "Greenholm", "Teller Bay", "Outer Mirrow")
+"""Every text gives a name the same type. The graph keeps the type that it saw first, and the order of commits is not fixed."""
 
 
 def small_text(number: int, *, year: int = 2019) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from mail_messages import message_of
 
 from agentic_rag_backend.domain.document import ChunkingOptions, Document
 from agentic_rag_backend.domain.job import Job, JobState
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.ingestion import attaching
 from agentic_rag_backend.stores.catalogue.base import Submitted
 
@@ -134,3 +136,22 @@ async def test_originals_that_are_not_kept_stay_until_their_attachments_are_take
     cut = ChunkingOptions(chunk_size=50, overlap=0)
     await settled(world, await world.ingestion.chunk_again(world.tenant, held["mail"].id, cut))
     assert (await visible(world)).keys() == held.keys(), "the attachments stay as they are"
+
+
+async def test_an_outage_after_the_original_was_forgotten_does_not_fail_the_message(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = await builder.open(keep_originals=False)
+    finish, calls = world.catalogue.jobs.finish, []
+
+    async def unavailable_once(tenant: TenantId, job_id: str, *arguments: Any, **fields: Any) -> None:
+        calls.append(fields.get("progress"))
+        if len([each for each in calls if each and each[0] == "attachments"]) == 1:
+            raise StoreUnavailable("the catalogue does not answer")
+        await finish(tenant, job_id, *arguments, **fields)
+
+    monkeypatch.setattr(type(world.catalogue.jobs), "finish", staticmethod(unavailable_once))
+    job = await settled(world, await submit(world, {"a.txt": "Alder."}))
+    assert (job.state, job.error) == (JobState.SUCCEEDED, None)
+    assert [each["place"] for each in (job.result or {})["attachments"]] == ["1/a.txt"]
+    assert (await visible(world)).keys() == {"mail", "mail#1/a.txt"}

@@ -205,3 +205,18 @@ async def test_attachments_are_followed_and_counted() -> None:
     }
     (failure,) = results.failures
     assert failure.error == {"code": "payload_too_large", "message": "too large"}
+
+
+async def test_warnings_and_the_reasons_of_a_partial_result_are_kept() -> None:
+    class Partial(Jobs):
+        async def post(self, path: str, body: Any = None) -> Any:
+            return {**await super().post(path, body), "warnings": ["read as koi8-r"]}
+
+        def _job(self, job_id: str) -> dict[str, Any]:
+            result = {"failures": 2, "reasons": ["pages 4–12", "no"], "warnings": ["read as koi8-r", "pages 1–3"]}
+            job = super()._job(job_id)
+            return job if job["state"] == "running" else {**job, "state": "partial", "error": None, "result": result}
+
+    (item,) = (await Intake(Partial(), Processing(), wait=True).take(_rows(1))).failures
+    assert (item.state, item.error) == ("partial", {"code": "partial", "message": "pages 4–12; no"})
+    assert item.warnings == ["read as koi8-r", "pages 1–3"]

@@ -31,7 +31,9 @@ def succeeded(job: Job) -> bool:
 
 def failure_reason(job: Job) -> str:
     """Return why a job did not succeed."""
-    error = job.get("error") or {}
+    error, reasons = job.get("error") or {}, (job.get("result") or {}).get("reasons")
+    if reasons:  # a partial result
+        return "; ".join(reasons)
     return str(error.get("message") or error.get("detail") or error.get("code") or job.get("message") or job["state"])
 
 

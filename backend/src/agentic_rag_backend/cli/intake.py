@@ -47,6 +47,7 @@ class Item:
     document_id: str | None = None
     job_id: str | None = None
     error: dict[str, Any] | None = None
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -169,6 +170,7 @@ class Intake:
             item.state, item.error = "refused", {"code": error.code, "message": error.message}
             return False
         item.document_id, item.job_id = submitted["document_id"], submitted["job_id"]
+        item.warnings = list(submitted.get("warnings") or ())
         if item.job_id is None:
             # There is no job: the document is unchanged, or only its metadata changed.
             item.state = submitted["state"]
@@ -181,7 +183,9 @@ class Intake:
         item.state = "ready" if succeeded(job) else str(job["state"])
         if not succeeded(job):
             item.error = {"code": (job.get("error") or {}).get("code", job["state"]), "message": failure_reason(job)}
-        for attachment in (job.get("result") or {}).get("attachments", ()):
+        result = job.get("result") or {}
+        item.warnings += [each for each in result.get("warnings", ()) if each not in item.warnings]
+        for attachment in result.get("attachments", ()):
             await self._follow_attachment(item, attachment, follower, results)
 
     async def _follow_attachment(

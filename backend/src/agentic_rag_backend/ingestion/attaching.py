@@ -30,6 +30,7 @@ from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Enqueue
 
 _REFUSALS = (Conflict, InvalidRequest, PayloadTooLarge, UnreadableDocument, UnsupportedMediaType)
 """Errors of one attachment. The others are still taken."""
+_MAX_REASONS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,9 @@ class Attaching:
             version = await self.documents.version(run.tenant, run.document_id, run.version)
         except NotFound:
             raise superseded(run) from None
+        if not version.blob_key:  # an earlier try did everything but finish the job
+            await self._end(run, (await run.jobs.job(run.tenant, run.job.id)).arguments[_outcome_name(run)])
+            return
         outcome, kept = [], []
         found = await self._attachments(run, version)
         for number, attachment in enumerate(found, start=1):
@@ -92,18 +96,27 @@ class Attaching:
             )
         except NotFound:
             raise superseded(run) from None
+        done = {"attachments": outcome, "attachments_deleted": retired}
         if not self.keep_originals:  # it was kept for its attachments; after an error, a retry needs it
+            await run.jobs.remember(run.tenant, run.job.id, _outcome_name(run), done)
             await self.documents.forget_original(run.tenant, run.document_id, run.version)
         self.recorded()
-        result = committed_result(run)
-        state = JobState.PARTIAL if result["failures"] or len(kept) < len(outcome) else JobState.SUCCEEDED
-        await run.jobs.finish(
-            run.tenant,
-            run.job.id,
-            state,
-            result={**result, "attachments": outcome, "attachments_deleted": retired},
-            progress=("attachments", len(outcome), len(outcome)),
-        )
+        await self._end(run, done)
+
+    async def _end(self, run: Run, done: dict[str, Any]) -> None:
+        """Finish the job. ``done`` is the part of its result about attachments."""
+        result, outcome = committed_result(run), done["attachments"]
+        refused = [f"attachment {each['place']}: {each['error']['message']}" for each in outcome if "error" in each]
+        if refused:
+            result["reasons"] = [*result.get("reasons", ()), *refused][:_MAX_REASONS]
+        state = JobState.PARTIAL if result["failures"] or refused else JobState.SUCCEEDED
+        progress = ("attachments", len(outcome), len(outcome))
+        await run.jobs.finish(run.tenant, run.job.id, state, result={**result, **done}, progress=progress)
+
+
+def _outcome_name(run: Run) -> str:
+    """Return the argument of a job that keeps the outcome once the original is gone."""
+    return f"attached_{run.job.attempt}"
 
 
 def _upload(document: Document, version: DocumentVersion, attachment: Attachment) -> Upload:

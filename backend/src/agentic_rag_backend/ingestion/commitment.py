@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
@@ -33,6 +33,7 @@ from agentic_rag_backend.telemetry.logs import get_logger
 
 FEW_CHUNKS = 4
 _PAGE = 500
+_MAX_REASONS = 3
 
 _log = get_logger(__name__)
 
@@ -104,7 +105,7 @@ class Commitment:
                 raise superseded(run)
             attaches = await self._attaches(run, ready.version)
             if document.current_version >= run.version:
-                result = {"chunks": document.chunk_count, "failures": len(document.failures)}
+                result = {"chunks": document.chunk_count, **_reported(ready.version, document.failures)}
                 return WrittenVersion(run, document.failures, result, published=True, attaches=attaches)
             if again:
                 async with order.graph, order.facts:
@@ -238,7 +239,7 @@ class Commitment:
             "mentions": len(knowledge.mentions),
             "nodes": nodes,
             "questions": sum(len(item.questions.items) for item in prepared if item.questions is not None),
-            "failures": len(failures),
+            **_reported(version, failures),
             **({"rejected": rejected} if rejected else {}),
             **(calls_and_tokens(paid) if paid.calls else {}),
         }
@@ -263,6 +264,17 @@ class Commitment:
             cursor = page.next_cursor
             if cursor is None:
                 return found
+
+
+def _reported(version: DocumentVersion, failures: Sequence[Failure]) -> dict[str, Any]:
+    """Return the members of a job's result about failures, with the first reasons, and the warnings of the parser, if any."""
+    reasons = list(dict.fromkeys(failure.message for failure in failures))[:_MAX_REASONS]
+    warnings = None if "warnings" in version.submitted_metadata else version.metadata.get("warnings")
+    return {
+        "failures": len(failures),
+        **({"reasons": reasons} if reasons else {}),
+        **({"warnings": warnings} if warnings else {}),
+    }
 
 
 def committed_result(run: Run) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from datetime import date
@@ -10,11 +9,10 @@ from typing import Any
 
 from agentic_rag_backend.domain.filters import DOCUMENT_FIELDS
 from agentic_rag_backend.domain.limits import storable
+from agentic_rag_backend.domain.metadata import MAX_KEYS, MAX_METADATA_BYTES, size_of
 from agentic_rag_backend.errors import InvalidRequest
 
-MAX_KEYS = 64
 MAX_KEY_CHARACTERS = 128
-MAX_METADATA_BYTES = 8192
 MAX_INTEGER = 2**63 - 1
 """Larger integers do not fit into a database column."""
 _UNSTORABLE = "has a NUL character or an unpaired surrogate"
@@ -33,7 +31,7 @@ def checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
         if problem:
             raise InvalidRequest(f"metadata key {str(key)[:MAX_KEY_CHARACTERS]!r}: {problem}")
     plain = {key: list(value) if isinstance(value, (list, tuple)) else value for key, value in metadata.items()}
-    size = len(json.dumps(plain, ensure_ascii=False).encode())
+    size = size_of(plain)
     if size > MAX_METADATA_BYTES:
         raise InvalidRequest(f"metadata takes {size} bytes as JSON; the limit is {MAX_METADATA_BYTES}")
     return plain

@@ -9,10 +9,13 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
+from agentic_rag_backend.domain.limits import storable
+from agentic_rag_backend.domain.metadata import beside
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.metadata import kept
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.questions.asking import Asking, Questioner
 from agentic_rag_backend.jobs.runner import CANCELLED, Run, Stopped
@@ -29,8 +32,10 @@ from agentic_rag_backend.stores.catalogue.base import (
 )
 
 MAX_WARNINGS = 10
-"""Warnings of a parser that are kept with the document. They leave most of the metadata's 8,192 bytes to its owner."""
+"""Warnings of a parser that are kept with the document."""
 MAX_WARNING_CHARACTERS = 200
+MAX_WARNINGS_BYTES = 2048
+"""Bytes of these warnings. They leave most of the metadata's 8,192 bytes to the file and its owner."""
 ATTACHMENTS = "attachments"
 """Argument of a job: the number of attachments that become documents, if there are any."""
 _PAGE_GROUPS = 8
@@ -114,8 +119,7 @@ class Preparation:
             run.version,
             text=parsed.text,
             title=version.title,
-            # The owner of a document uses null to remove a value that the file itself sets.
-            metadata={name: value for name, value in {**_facts(parsed), **version.metadata}.items() if value is not None},
+            metadata=_metadata(parsed, version.metadata),
         )
         if parsed.attachments:
             await run.jobs.remember(run.tenant, run.job.id, ATTACHMENTS, parsed.attachments)
@@ -201,16 +205,34 @@ class Preparation:
         run.results_saved += 1
 
 
+def _metadata(parsed: ParsedDocument, owned: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a version: what its file gives, as far as it fits, and the owner's values, which win."""
+    fields = _facts(parsed)
+    found = beside(owned, fields)
+    if found != fields:
+        cut = ", ".join(name for name, value in fields.items() if found.get(name) != value)
+        notice = f"metadata of the file that is too long is shortened or left out: {cut}"
+        found = beside(owned, _facts(replace(parsed, warnings=(notice, *parsed.warnings))))
+    # The owner of a document uses null to remove a value that the file itself sets.
+    return {name: value for name, value in (found | dict(owned)).items() if value is not None}
+
+
 def _facts(parsed: ParsedDocument) -> dict[str, Any]:
-    """Return the metadata that a file gives, with the first warnings of its parser."""
+    """Return the valid metadata that a file gives, with the first warnings of its parser."""
+    fields = kept(parsed.metadata)
     if not parsed.warnings:
-        return dict(parsed.metadata)
-    shown = [
-        each if len(each) <= MAX_WARNING_CHARACTERS else f"{each[: MAX_WARNING_CHARACTERS - 1]}…" for each in parsed.warnings
-    ]
-    if len(shown) > MAX_WARNINGS:
-        shown[MAX_WARNINGS - 1 :] = [f"{len(shown) - MAX_WARNINGS + 1} more warnings are not kept"]
-    return {**parsed.metadata, "warnings": shown}
+        return fields
+    shown, room = [], MAX_WARNINGS_BYTES
+    for each in parsed.warnings[:MAX_WARNINGS]:
+        short = storable(each if len(each) <= MAX_WARNING_CHARACTERS else f"{each[: MAX_WARNING_CHARACTERS - 1]}…")
+        room -= len(short.encode())
+        if room < 0:
+            break
+        shown.append(short)
+    if len(shown) < len(parsed.warnings):
+        shown[MAX_WARNINGS - 1 :] = [f"{len(parsed.warnings) - min(len(shown), MAX_WARNINGS - 1)} more warnings are not kept"]
+    # First, so that they are kept if not everything fits, and above a value of the file with this name.
+    return {"warnings": shown} | fields | {"warnings": shown}
 
 
 def _with_failures(prepared: Sequence[PreparedChunk], first: str, failures: Sequence[Failure]) -> Sequence[PreparedChunk]:

@@ -36,9 +36,13 @@ def problem(error: AgenticRagError, *, request_id: str, errors: Sequence[dict[st
 
 def crash(error: Exception, *, request_id: str) -> JSONResponse:
     """Log an unexpected error, and return a problem without its details."""
+    return problem(logged(error, request_id=request_id), request_id=request_id)
+
+
+def logged(error: Exception, *, request_id: str) -> AgenticRagError:
+    """Log an unexpected error. Return the error that the caller sees, without details."""
     _log.error("request_crashed", error=type(error).__name__, request_id=request_id, exc_info=error)
-    hidden = AgenticRagError("an unexpected error; search the server's log for this requestId")
-    return problem(hidden, request_id=request_id)
+    return AgenticRagError("an unexpected error; search the server's log for this requestId")
 
 
 def problem_headers(error: AgenticRagError) -> dict[str, str]:

@@ -379,6 +379,7 @@ def _show(output: Output, report: IngestReport) -> None:
     if shown:
         rows = [[item.key, item.state, item.error["message"] if item.error else item.document_id] for item in shown]
         output.show(table(["document", "state", "id or reason"], rows))
+    _show_warnings(output, results.first)
     if finder is not None and finder.pairs:
         alike = [[pair.key, pair.of, "the same" if pair.exact else f"{pair.similarity:.0%}"] for pair in finder.pairs[:_LISTED]]
         output.show("", table(["document", "duplicate of", "#similarity"], alike))
@@ -392,3 +393,11 @@ def _show(output: Output, report: IngestReport) -> None:
     if rebuilt is not None:
         reason = "" if succeeded(rebuilt) else f": {failure_reason(rebuilt)}"
         output.show(f"communities: {rebuilt['state']}{reason}")
+
+
+def _show_warnings(output: Output, items: Sequence[Item]) -> None:
+    found = [[item.key, warning] for item in items for warning in item.warnings]
+    if found:
+        output.show("", table(["document", "warning"], found[:_LISTED]))
+    if len(found) > _LISTED:
+        output.show(f"{len(found) - _LISTED} more warnings are in the metadata of the documents")

@@ -10,8 +10,9 @@ from typing import Any
 
 import yaml
 
+from agentic_rag_backend.domain.metadata import MAX_KEYS, MAX_METADATA_BYTES
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.ingestion.metadata import MAX_KEYS, MAX_METADATA_BYTES, kept
+from agentic_rag_backend.ingestion.metadata import kept
 
 _OPENING = re.compile(r"---[ \t]*\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)

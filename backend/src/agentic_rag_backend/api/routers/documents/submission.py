@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -16,6 +17,7 @@ from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.requests.json_body import media_type_of, read_json, require_json
 from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
+from agentic_rag_backend.api.responses.errors import logged, request_id_of
 from agentic_rag_backend.api.schemas.documents import (
     NewDocument,
     SubmittedFiles,
@@ -92,7 +94,14 @@ async def submit(request: Request, response: Response, services: Services, calle
     if media_type_of(request) == "multipart/form-data":
         form = await read_form(request)
         try:
-            views = await _submit_files(services, caller.tenant.id, form, expected, response)
+            files, common = _read(form, expected)
+            if len(files) == 1:
+                views = [await _submit_alone(services, caller.tenant.id, await _upload(common, files[0]), response)]
+            else:
+                views = []
+                for file in files:
+                    upload = await _upload(common, file)  # one file at a time is in memory
+                    views.append(await _submit_one(services, caller.tenant.id, upload, request_id_of(request)))
         finally:
             await form.close()
         if all(view.unchanged for view in views):
@@ -127,9 +136,8 @@ def _validated(value: Any) -> NewDocument:
         raise RequestValidationError(error.errors(include_url=False)) from None
 
 
-async def _submit_files(
-    services: Container, tenant: TenantId, form: FormData, expected: Expected, response: Response
-) -> list[SubmittedView]:
+def _read(form: FormData, expected: Expected) -> tuple[list[UploadFile], Upload]:
+    """Return the files of a form, and an upload without content that has what the form says about each of them."""
     require_fields(form, _FORM_FIELDS)
     files = [item for item in form.getlist("file") if isinstance(item, UploadFile)]
     if not 1 <= len(files) <= MAX_FILES:
@@ -139,40 +147,49 @@ async def _submit_files(
         raise InvalidRequest(f"title and key apply to one document; got {len(files)} files")
     if len(files) > 1 and expected is not None:
         raise InvalidRequest(f"If-Match applies to one document; got {len(files)} files")
-    metadata, options, questions = _metadata(form), _processing(form), questions_of(json_field(form, "questions"))
-    attachments = attachment_mode(text_field(form, "attachments"))
-    views = []
-    for file in files:
-        upload = Upload(
-            content=await file.read(),
-            media_type=file.content_type,
-            file_name=file.filename,
-            title=title,
-            key=key or file.filename,
-            metadata=metadata,
-            options=options,
-            extraction=text_field(form, "extraction"),
-            questions=questions.options() if questions else None,
-            attachments=attachments,
-            expected=expected,
-        )
-        views.append(await _submit_one(services, tenant, upload, alone=response if len(files) == 1 else None))
-    return views
+    questions = questions_of(json_field(form, "questions"))
+    return files, Upload(
+        content=b"",
+        title=title,
+        key=key,
+        metadata=_metadata(form),
+        options=_processing(form),
+        extraction=text_field(form, "extraction"),
+        questions=questions.options() if questions else None,
+        attachments=attachment_mode(text_field(form, "attachments")),
+        expected=expected,
+    )
 
 
-async def _submit_one(services: Container, tenant: TenantId, upload: Upload, *, alone: Response | None) -> SubmittedView:
-    """Submit a file. A refused file is an error if it is the only one, otherwise an item of the response."""
-    try:
-        submitted = await services.ingestion.submit(tenant, upload)
-    except AgenticRagError as error:
-        if alone is not None:
-            raise
-        return SubmittedView(
-            document_id=None, state="refused", file=upload.file_name, error={"code": error.code, "detail": error.message}
-        )
-    if alone is not None:
-        tag(alone, submitted.document)
+async def _upload(common: Upload, file: UploadFile) -> Upload:
+    """Return the upload of a file."""
+    return replace(
+        common,
+        content=await file.read(),
+        media_type=file.content_type,
+        file_name=file.filename,
+        key=common.key or file.filename,
+    )
+
+
+async def _submit_alone(services: Container, tenant: TenantId, upload: Upload, response: Response) -> SubmittedView:
+    """Submit the only file of a request. An error is that of the request."""
+    submitted = await services.ingestion.submit(tenant, upload)
+    tag(response, submitted.document)
     return SubmittedView.of(submitted, file=upload.file_name)
+
+
+async def _submit_one(services: Container, tenant: TenantId, upload: Upload, request_id: str) -> SubmittedView:
+    """Submit one of several files. An error is an item of the response, so that the caller sees what became of the others."""
+    try:
+        return SubmittedView.of(await services.ingestion.submit(tenant, upload), file=upload.file_name)
+    except AgenticRagError as error:
+        problem = error
+    except Exception as error:  # noqa: BLE001 - the boundary of one file, as the HTTP handler is that of a request
+        problem = logged(error, request_id=request_id)
+    return SubmittedView(
+        document_id=None, state="refused", file=upload.file_name, error={"code": problem.code, "detail": problem.message}
+    )
 
 
 def _metadata(form: FormData) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from email.message import EmailMessage, MIMEPart
 
 from agentic_rag_backend.domain.document import MAX_ATTACHED_DEPTH, MAX_ATTACHMENTS, AttachmentOptions
-from agentic_rag_backend.domain.limits import storable
 from agentic_rag_backend.domain.media_types import EML, media_type_of
 from agentic_rag_backend.errors import AgenticRagError, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BYTES, Attachment
@@ -97,11 +96,11 @@ def listed(found: list[MIMEPart], body: MIMEPart | None, options: AttachmentOpti
 def _name(part: MIMEPart) -> str:
     """Return the name of an attachment. A message without one has its subject."""
     if part.get_content_type() != EML:
-        return storable(name_of(part))
+        return name_of(part)
     inner = inner_message(part)
     about = (subject(inner) or "") if inner is not None else ""
     named = name_of(part) if part.get_filename() else " ".join(about.replace("/", " ").replace("\\", " ").split())
-    named = storable(named)[:MAX_NAME_CHARACTERS] or "message"
+    named = named[:MAX_NAME_CHARACTERS] or "message"
     return named if named.lower().endswith(".eml") else f"{named}.eml"
 
 

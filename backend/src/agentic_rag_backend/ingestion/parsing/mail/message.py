@@ -13,6 +13,7 @@ from io import BytesIO
 from pathlib import PurePath
 from typing import Any, cast
 
+from agentic_rag_backend.domain.limits import storable
 from agentic_rag_backend.domain.media_types import EML
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 
@@ -82,7 +83,7 @@ def headers(message: EmailMessage) -> dict[str, str]:
     for name in _HEADERS:
         first = written.get(name.lower(), "")[:MAX_HEADER_CHARACTERS]
         try:
-            value = " ".join(str(message.policy.header_fetch_parse(name, first)).split())
+            value = storable(" ".join(str(message.policy.header_fetch_parse(name, first)).split()))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             continue
         if value:
@@ -167,4 +168,4 @@ def name_of(part: MIMEPart) -> str:
         given = part.get_filename() or ""
     except (ValueError, LookupError, TypeError, AttributeError):
         given = ""
-    return " ".join(PurePath(given.replace("\\", "/")).name.split())[:MAX_NAME_CHARACTERS] or "without a name"
+    return storable(" ".join(PurePath(given.replace("\\", "/")).name.split())[:MAX_NAME_CHARACTERS]) or "without a name"

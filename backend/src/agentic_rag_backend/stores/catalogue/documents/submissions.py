@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import JobKind
+from agentic_rag_backend.domain.metadata import beside
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict, NotFound, PreconditionFailed
 from agentic_rag_backend.stores.catalogue.base import Enqueue, Submission, Submitted
@@ -128,7 +129,7 @@ def _keeping_changes(submission: Submission, latest: RowMapping) -> Submission:
     """Return the submission of an attachment with its owner's title and metadata, if its content is the same."""
     if (latest["content_hash"], latest["media_type"]) != (submission.content_hash, submission.media_type):
         return submission
-    merged = {**latest["submitted_metadata"], **submission.metadata}
+    merged = {**beside(submission.metadata, latest["submitted_metadata"]), **submission.metadata}
     return replace(submission, title=latest["submitted_title"], metadata=merged)
 
 
@@ -232,7 +233,7 @@ def _update_metadata(
     submitted = plain(submission.metadata)
     # The caller's old values are removed, parsed values (front matter) stay, the caller's new values win.
     parsed = {name: value for name, value in latest["metadata"].items() if name not in latest["submitted_metadata"]}
-    merged = present({**parsed, **submitted})
+    merged = present({**beside(submitted, parsed), **submitted})
     title = submission.title if submission.title != latest["submitted_title"] else latest["title"]
     connection.execute(
         update(versions)

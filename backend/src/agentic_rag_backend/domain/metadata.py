@@ -1,0 +1,48 @@
+"""Limits of a document's metadata, and the part of a file's own metadata that they leave room for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+MAX_KEYS = 64
+MAX_METADATA_BYTES = 8192
+OWNERS_BYTES = 1024
+"""Room that the values of a file leave for values that its owner adds later."""
+_SHORT_CHARACTERS = (1000, 200)
+"""Lengths to which texts are shortened, one after the other, until all values fit."""
+
+
+def size_of(metadata: Mapping[str, Any]) -> int:
+    """Return the size of metadata as JSON in bytes."""
+    return len(json.dumps(metadata, ensure_ascii=False).encode())
+
+
+def beside(owned: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the ``fields`` of a file that fit into a document's metadata together with the owner's values.
+
+    Long texts are shortened if not everything fits, and then the last fields are left out.
+    """
+    keys = MAX_KEYS - len(owned)
+    room = MAX_METADATA_BYTES - max(size_of(owned), OWNERS_BYTES)
+    for shortened in _candidates(fields):
+        if len(shortened) <= keys and size_of(shortened) <= room:
+            return shortened
+    found: dict[str, Any] = {}
+    for name, value in shortened.items():
+        room -= size_of({name: value})
+        if len(found) >= keys or room < 0:
+            break
+        found[name] = value
+    return found
+
+
+def _candidates(fields: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    yield dict(fields)
+    for most in _SHORT_CHARACTERS:
+        yield {name: _short(value, most) for name, value in fields.items()}
+
+
+def _short(value: Any, most: int) -> Any:
+    return f"{value[: most - 1]}…" if isinstance(value, str) and len(value) > most else value
