@@ -9,6 +9,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
+from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
@@ -16,6 +17,7 @@ from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.questions.asking import Asking, Questioner
 from agentic_rag_backend.jobs.runner import CANCELLED, Run, Stopped
+from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
@@ -108,19 +110,16 @@ class Preparation:
         del content
         # Only then can results be recorded: a text is present if an interrupted attempt parsed it.
         known = bool(version.text) or run.version > 1
+        # The owner of a document uses null to remove a value that the file itself sets.
+        metadata = {name: value for name, value in {**_facts(parsed), **version.metadata}.items() if value is not None}
         await self.documents.save_parsed(
-            run.tenant,
-            run.document_id,
-            run.version,
-            text=parsed.text,
-            title=version.title,
-            # The owner of a document uses null to remove a value that the file itself sets.
-            metadata={name: value for name, value in {**_facts(parsed), **version.metadata}.items() if value is not None},
+            run.tenant, run.document_id, run.version, text=parsed.text, title=version.title, metadata=metadata
         )
         if parsed.attachments:
             await run.jobs.remember(run.tenant, run.job.id, ATTACHMENTS, parsed.attachments)
         await run.progress("chunk", 0, 0)
-        computation = self.computation.of(version.options.extraction, await self.tenants.ontology(run.tenant), record)
+        origin = Origin(run.tenant, run.document_id, document_date("", metadata))
+        computation = self.computation.of(version.options.extraction, await self.tenants.ontology(run.tenant), record, origin)
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
             # Waiting for the lock lets this version reuse the results that another version of the document is computing.
             async with self._turn(run):

@@ -291,7 +291,9 @@ async def ingest(
     chunking: Annotated[str | None, typer.Option("--chunking", help=STRATEGY_HELP)] = None,
     extraction: Annotated[
         str | None,
-        typer.Option("--extraction", help="Method of extraction: rules, llm or rules+llm. Default: as the server is configured."),
+        typer.Option(
+            "--extraction", help="Method of extraction: rules, llm, rules+llm or graphiti. Default: as the server is configured."
+        ),
     ] = None,
     questions: QuestionsOption = None,
     questions_per_chunk: QuestionsPerChunk = None,

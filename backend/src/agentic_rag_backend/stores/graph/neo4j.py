@@ -50,6 +50,7 @@ _OF_TENANTS = (
     "communities",
     "entities",
     "chunks",
+    "sagas",
     "versions",
     "documents",
 )

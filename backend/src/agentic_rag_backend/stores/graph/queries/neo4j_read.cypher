@@ -173,7 +173,7 @@ RETURN collect([what, id, version, names, mentions, sentences]) AS rows;
 // name: mention_counts
 // Versions share the chunks that an edit left alone.
 UNWIND $uuids AS uuid
-MATCH (e:Entity {uuid: uuid, group_id: $tenant})<-[:MENTIONS]-(c:Episodic) USING INDEX SEEK e:Entity(uuid)
+MATCH (e:Entity {uuid: uuid, group_id: $tenant})<-[:MENTIONS]-(c:Chunk) USING INDEX SEEK e:Entity(uuid)
 WITH e.id AS id, count(DISTINCT c) AS chunks
 RETURN collect([id, chunks]) AS rows;
 
