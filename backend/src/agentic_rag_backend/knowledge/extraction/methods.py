@@ -41,9 +41,13 @@ class ExtractionMethods:
         """Return why a method cannot be used. Empty if it can."""
         if method == RULES:
             return ""
-        if method == GRAPHITI and self.temporal is None:
-            return NEEDS_NEO4J
-        return "" if self.has_model else NEEDS_MODEL
+        if not self.has_model:
+            return NEEDS_MODEL
+        return NEEDS_NEO4J if method == GRAPHITI and self.temporal is None else ""
+
+    def availability(self) -> Mapping[str, str]:
+        """Return `unavailable` of every method."""
+        return {method: self.unavailable(method) for method in METHODS}
 
     def under(self, ontology: Ontology | None) -> ExtractionMethods:
         """Return the methods under the ontology of a tenant. None: the deployment's."""

@@ -25,7 +25,6 @@ from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOp
 from agentic_rag_backend.knowledge.extraction.memory import DocumentMemory
 from agentic_rag_backend.knowledge.extraction.replies import read_reply
 from agentic_rag_backend.knowledge.model_calls import INVALID, DocumentModel, ResultRecord, VersionModel
-from agentic_rag_backend.prompts import fence
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 from agentic_rag_backend.stores.graph.episodes import Episode, EpisodeExtractor, EpisodeFact, EpisodeKnowledge, EpisodeScope
@@ -141,7 +140,7 @@ class _Reading:
         return Episode(
             chunk_id=chunk.id,
             title=self._title,
-            about=fence("about", " – ".join(dict.fromkeys(" ".join(each.split()) for each in about if each))),
+            about=" – ".join(dict.fromkeys(each for each in about if each)),
             text=chunk.text,
             moment=None if period is None else period[0],
         )

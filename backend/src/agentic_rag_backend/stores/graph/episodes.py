@@ -14,7 +14,7 @@ from agentic_rag_backend.models.llm.base import LanguageModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """A passage. ``about`` describes its place in the document, fenced for a prompt.
+    """A passage. ``about`` has its title and headings.
 
     ``moment`` is the time of the passage, for words such as "last year". None: unknown.
     """

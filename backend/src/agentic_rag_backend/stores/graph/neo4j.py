@@ -49,8 +49,8 @@ _OF_TENANTS = (
     "theme_records",
     "communities",
     "entities",
-    "chunks",
     "sagas",
+    "chunks",
     "versions",
     "documents",
 )

@@ -345,7 +345,8 @@ class _DroppingSession(GraphDriverSession):
 
 
 def _instructions(episode: Episode) -> str:
-    return "\n".join((_ABOUT, *([] if episode.moment else [_UNDATED]), episode.about))
+    about = f"<about>\n{_without_tags(' '.join(episode.about.split()))}\n</about>"
+    return "\n".join((_ABOUT, *([] if episode.moment else [_UNDATED]), about))
 
 
 def _without_tags(text: str) -> str:

@@ -103,9 +103,10 @@ MATCH (c:Episodic) WHERE c.group_id = $tenant
 WITH c LIMIT $limit DETACH DELETE c RETURN count(*) AS gone;
 
 // name: delete_tenant_sagas
-// Of other Graphiti clients.
-MATCH (s:Saga) WHERE s.group_id = $tenant
-WITH s LIMIT $limit DETACH DELETE s RETURN count(*) AS gone;
+// Of other Graphiti clients, through their episodes: there is no index of sagas.
+MATCH (c:Episodic) WHERE c.group_id = $tenant
+MATCH (c)<-[:HAS_EPISODE]-(s:Saga) WHERE s.group_id = $tenant
+WITH DISTINCT s LIMIT $limit DETACH DELETE s RETURN count(*) AS gone;
 
 // name: delete_tenant_versions
 MATCH (v:DocumentVersion) USING INDEX SEEK v:DocumentVersion(group_id, document_id, version) WHERE v.group_id = $tenant AND v.document_id IS NOT NULL AND v.version IS NOT NULL

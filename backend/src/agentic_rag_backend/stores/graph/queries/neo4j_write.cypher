@@ -32,7 +32,7 @@ MERGE (v)-[:HOLDS]->(c);
 UNWIND $rows AS row
 MERGE (e:Entity {uuid: row.uuid, group_id: $tenant})
 ON CREATE SET e:$(row.labels), e.id = row.id, e.name = row.name, e.type = row.type, e.labels = row.labels, e.summary = '',
-    e.created_at = datetime()
+    e.description = '', e.created_at = datetime()
 RETURN count(*) AS written;
 
 // name: add_names
@@ -102,7 +102,7 @@ CALL (c) {
 };
 
 // name: refresh_entities
-// Of several descriptions the first by document and version.
+// Of several descriptions the first by document and version. `summary` is Graphiti's field: its clients write their own there.
 UNWIND $uuids AS uuid
 MATCH (e:Entity {uuid: uuid, group_id: $tenant}) USING INDEX SEEK e:Entity(uuid)
 CALL (e) {
@@ -110,8 +110,8 @@ CALL (e) {
     WITH c ORDER BY c.position LIMIT 1
     RETURN coalesce(c.description, '') AS summary
 }
-WITH e, summary WHERE e.summary <> summary
-SET e.summary = summary;
+WITH e, summary WHERE e.summary <> summary OR coalesce(e.description, '') <> summary
+SET e.summary = summary, e.description = summary;
 
 // name: record_version
 MATCH (v:DocumentVersion {uuid: $version_uuid, group_id: $tenant}) USING INDEX SEEK v:DocumentVersion(uuid)
