@@ -195,8 +195,8 @@ async def test_a_date_is_accepted_only_from_the_chunk_or_its_document(world: Wor
             edge["valid_at"] = "2024-05-01T00:00:00Z"
 
     text = "Ann Lee lives in Oslo."
-    undated, dated = ReadingModel(now), ReadingModel()
-    (found,) = await world.extractor(undated).extract("Notes", world.chunks(text))
+    undated, dated = ReadingModel(), ReadingModel()
+    (found,) = await world.extract(text, change=now)
     assert triples(found) == {("Ann Lee", "lives_in", "Oslo"): (None, None)}
     (found,) = await world.extract(text, change=now, date="2024-05-01")
     assert triples(found) == {("Ann Lee", "lives_in", "Oslo"): ("2024-05-01", None)}
@@ -211,12 +211,12 @@ async def test_a_date_is_accepted_only_from_the_chunk_or_its_document(world: Wor
 
 async def test_no_reply_is_paid_twice_and_every_call_counts(world: World) -> None:
     model, record = ReadingModel(), Record()
-    first = await world.extractor(model, record=record).extract("Notes", world.chunks(OLD, NEWS))
+    first = await world.extractor(model, record=record).extract("Notes", world.chunks(OLD, NEWS, "Carl Fay came."))
     paid = len(model.asked)
     assert record.usage.calls == paid
     assert set(model.asked) == {"extracted_entities", "edges", "valid_at", "duplicate_facts"}, "descriptions are not asked for"
 
-    again = await world.extractor(model, record=record).extract("Notes", world.chunks(OLD, NEWS))
+    again = await world.extractor(model, record=record).extract("Notes", world.chunks(OLD, NEWS, "Carl Fay came."))
 
     assert again == first
     assert len(model.asked) == paid

@@ -103,8 +103,12 @@ def test_our_own_prompt_is_answered_over_http() -> None:
     value = json.loads(answer["choices"][0]["message"]["content"])
     assert {each["name"]: each["type"] for each in value["entities"]}["Acme Works"] == "organisation"
     assert value["relationships"][0] == {
-        **{"source": "Ann Lee", "relation": "works_at", "target": "Acme Works", "negated": False},
-        **{"valid_at": "2019-01-01", "invalid_at": ""},
+        "source": "Ann Lee",
+        "relation": "works_at",
+        "target": "Acme Works",
+        "negated": False,
+        "valid_at": "2019-01-01",
+        "invalid_at": "",
     }
 
 
