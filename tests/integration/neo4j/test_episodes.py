@@ -151,9 +151,10 @@ async def stock(address: Neo4jAddress, server: ModelServer) -> AsyncIterator[Gra
     driver = Neo4jDriver(address.uri, address.user, address.password, address.database)
     embedder = WordEmbedder()
     config = LLMConfig(api_key="any", base_url=server.base_url, model="reader", small_model="reader")
+    model = OpenAIGenericClient(config)
     client = Graphiti(
         graph_driver=driver,
-        llm_client=OpenAIGenericClient(config),
+        llm_client=model,
         embedder=GraphitiEmbedder(embedder),
         cross_encoder=GraphitiReranker(embedder),
     )
@@ -164,7 +165,7 @@ async def stock(address: Neo4jAddress, server: ModelServer) -> AsyncIterator[Gra
     finally:
         for name in _FULLTEXT:
             await driver.execute_query(f"DROP INDEX {name} IF EXISTS")
-        await client.llm_client.client.close()
+        await model.client.close()
         await driver.close()
 
 
@@ -234,7 +235,7 @@ async def test_what_a_client_attached_does_not_keep_an_entity_of_a_deleted_docum
         assert set(gone.entity_ids) == {each.id for each in samples.ONE.entities}
         assert "Acme" not in await held(empty_neo4j, A)
         (left,) = await ask(empty_neo4j, "MATCH (e:Entity {group_id: $group}) RETURN collect(e.name) AS names", group=A.value)
-        assert sorted(left["names"]) == ["Eve Moss", "Zed Labs"], "what only the client wrote is its own"
+        assert sorted(str(left["names"]).split("'")[1::2]) == ["Eve Moss", "Zed Labs"], "what only the client wrote is its own"
 
         await opened.add(A, samples.ONE)
         assert await samples.snapshot(opened.graph, A)
