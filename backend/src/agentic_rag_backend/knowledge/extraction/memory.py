@@ -7,6 +7,7 @@ from datetime import datetime
 
 from agentic_rag_backend.domain.document import stable_id
 from agentic_rag_backend.domain.graph import Extraction, GraphEdge, StatedFact, normalise_name
+from agentic_rag_backend.domain.periods import end_of
 from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.visible.support import states_now
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
@@ -96,7 +97,6 @@ class DocumentMemory:
 
 
 def _known(edge: GraphEdge, stated: Sequence[StatedFact]) -> KnownFact:
-    ends = [each.invalid_at for each in stated if each.invalid_at is not None]
     return KnownFact(
         id=edge.id,
         source_id=edge.source_id,
@@ -104,5 +104,5 @@ def _known(edge: GraphEdge, stated: Sequence[StatedFact]) -> KnownFact:
         relation=edge.relation,
         fact=stated[0].fact,
         valid_at=min((each.valid_at for each in stated if each.valid_at is not None), default=None),
-        invalid_at=max(ends) if len(ends) == len(stated) else None,
+        invalid_at=end_of([(each.valid_at, each.invalid_at) for each in stated]),
     )
