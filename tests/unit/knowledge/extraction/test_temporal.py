@@ -151,6 +151,7 @@ async def test_a_chunk_that_says_so_ends_a_visible_fact_of_another_document(worl
     assert triples(found)["Ann Lee", "works_at", "Beta Labs"] == ("2021-01-01", None)
     (ended,) = [each for each in found.relationships if each.target == "Acme Works" and each.source == "Ann Lee"]
     assert ended.fact == NEWS, "the end is a statement of this chunk, and goes with it"
+    assert ended.confidence < 1, "the passage that states the fact is shown first"
 
 
 async def test_facts_that_readers_cannot_see_have_no_effect(world: World) -> None:

@@ -34,6 +34,8 @@ _FACT_TOKENS = 2
 """Its reply writes out each fact, and is about twice as long as a reply to our own prompt."""
 _IN_A_ROW = 4
 """Chunks with an unusable reply after which no other chunk is asked about."""
+_OF_ENDS = 0.5
+"""Confidence of the end of a fact. The passage that states the fact is shown before the passage that ends it."""
 _OF_ONE_REQUEST = (INVALID, ModelInputRefused.code)
 
 
@@ -156,14 +158,14 @@ class _Reading:
         }
         options = self._extractor.options
         extraction = read_reply(reply, chunk, f"{self._title} {self._date}".strip(), by_rules, options)
-        kept = tuple(
-            each
-            for each in extraction.relationships
-            if each.invalid_at is not None or _key(each.source, each.relation, each.target) not in ended
-        )
-        # An end without a time in the chunk would state that the relationship still holds.
+        kept = []
+        for each in extraction.relationships:
+            if _key(each.source, each.relation, each.target) not in ended:
+                kept.append(each)
+            elif each.invalid_at is not None:  # an end without a time would state that the relationship still holds
+                kept.append(replace(each, confidence=min(each.confidence, _OF_ENDS)))
         rejected = extraction.rejected + len(extraction.relationships) - len(kept)
-        return replace(extraction, relationships=kept, rejected=rejected)
+        return replace(extraction, relationships=tuple(kept), rejected=rejected)
 
 
 def _key(source: str, relation: str, target: str) -> tuple[str, str, str]:
