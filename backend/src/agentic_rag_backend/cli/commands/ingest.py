@@ -267,7 +267,7 @@ class _Run:
         models = (await self.session.client.get("/status"))["models"]
         used = method or models["extraction"]
         if used != "rules":
-            cost = extraction_cost(extent.files, extent.size)
+            cost = extraction_cost(extent.files, extent.size, used)
             self.session.output.note(
                 f"extraction {used!r} asks {models['extraction_model']} about the chunks: about {cost.calls:,} calls, which "
                 f"read {cost.tokens_read:,} and write {cost.tokens_written:,} tokens; --extraction rules asks no model"
