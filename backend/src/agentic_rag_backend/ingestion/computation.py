@@ -58,7 +58,7 @@ class Computation:
         return self.extraction.extractor(self.method, self.record, self.origin)
 
     def of(
-        self, method: str, ontology: Ontology | None, record: ResultRecord | None = None, origin: Origin | None = None
+        self, method: str, ontology: Ontology | None, record: ResultRecord | None = None, *, origin: Origin | None = None
     ) -> Computation:
         """Return the computation for a version that is extracted by ``method``, under the ``ontology`` of its tenant."""
         methods = self.extraction.under(ontology)

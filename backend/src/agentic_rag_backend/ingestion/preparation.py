@@ -119,7 +119,8 @@ class Preparation:
             await run.jobs.remember(run.tenant, run.job.id, ATTACHMENTS, parsed.attachments)
         await run.progress("chunk", 0, 0)
         origin = Origin(run.tenant, run.document_id, document_date("", metadata))
-        computation = self.computation.of(version.options.extraction, await self.tenants.ontology(run.tenant), record, origin)
+        ontology = await self.tenants.ontology(run.tenant)
+        computation = self.computation.of(version.options.extraction, ontology, record, origin=origin)
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
             # Waiting for the lock lets this version reuse the results that another version of the document is computing.
             async with self._turn(run):

@@ -222,7 +222,7 @@ class _Results:
         record = VersionRecord(stores.catalogue.model_results, tenant, id, number)
         ontology = await stores.catalogue.tenants.ontology(tenant)
         origin = Origin(tenant, id, document_date("", version.metadata))
-        return stores.computation.of(version.options.extraction, ontology, record, origin)
+        return stores.computation.of(version.options.extraction, ontology, record, origin=origin)
 
     async def write_knowledge(self) -> bool:
         """Rewrite the version's knowledge. Return False if results are missing."""
