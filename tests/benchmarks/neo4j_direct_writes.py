@@ -45,7 +45,7 @@ _STATEMENTS = {
     "entities": """
         UNWIND $rows AS row
         CREATE (e:$(row.labels) {uuid: row.uuid, group_id: $tenant, id: row.id, name: row.name, type: row.type,
-            labels: row.labels, summary: '', created_at: datetime()})""",
+            labels: row.labels, summary: '', description: '', created_at: datetime()})""",
     "names": """
         UNWIND $rows AS row
         MATCH (e:Entity {uuid: row.entity}) USING INDEX SEEK e:Entity(uuid)

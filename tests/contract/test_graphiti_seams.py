@@ -18,19 +18,25 @@ from typing import Any
 
 import pytest
 
-from agentic_rag_backend.stores.graph.graphiti import sdk
+from agentic_rag_backend.errors import ModelUnavailable
+from agentic_rag_backend.stores.graph.graphiti import episodes, sdk
+from agentic_rag_backend.stores.graph.graphiti.clients import EpisodeLanguageModel
 from agentic_rag_backend.stores.graph.graphiti.driver import TenantDriver, TenantReads
 from agentic_rag_backend.stores.graph.graphiti.interface import TenantSearch
 from agentic_rag_backend.stores.graph.graphiti.search import recipe
 
 # After the SDK, which imports it without its warnings.
 import graphiti_core  # isort: skip
+from graphiti_core import graphiti_types  # isort: skip
 from graphiti_core import nodes as graphiti_nodes  # isort: skip
 from graphiti_core import edges as graphiti_edges  # isort: skip
+from graphiti_core.llm_client import client  # isort: skip
 from graphiti_core.models.edges.edge_db_queries import get_entity_edge_return_query  # isort: skip
 from graphiti_core.models.nodes.node_db_queries import EPISODIC_NODE_RETURN, get_entity_node_return_query  # isort: skip
 from graphiti_core.search import search, search_utils  # isort: skip
 from graphiti_core.telemetry import telemetry  # isort: skip
+from graphiti_core.utils import bulk_utils  # isort: skip
+from graphiti_core.utils.maintenance import edge_operations, node_operations  # isort: skip
 
 PACKAGE = Path(graphiti_core.__file__).parent
 
@@ -44,7 +50,7 @@ def source(of: ModuleType | Callable[..., Any]) -> str:
 
 
 def test_the_release_is_the_one_that_this_was_written_for() -> None:
-    assert importlib.metadata.version("graphiti-core") == "0.31.1"
+    assert importlib.metadata.version("graphiti-core") == "0.31.1" == sdk.VERSION
 
 
 def test_the_search_takes_what_we_give() -> None:
@@ -145,6 +151,76 @@ def test_what_reaches_the_database_goes_through_what_the_driver_refuses() -> Non
 def test_reads_by_uuid_are_handed_to_the_operations(kind: type, name: str, answered: str) -> None:
     assert f"graph_operations_interface.{answered}(" in re.sub(r"\s+", "", source(getattr(kind, name))).replace("await", "")
     assert parameters(getattr(TenantReads, answered)) == parameters(getattr(sdk.GraphOperationsInterface, answered))
+
+
+def test_an_episode_is_taken_by_its_uuid_and_without_earlier_ones() -> None:
+    taken = source(sdk.Graphiti.add_episode)
+
+    assert {
+        *("name", "episode_body", "source_description", "reference_time", "source", "group_id", "uuid", "update_communities"),
+        *("entity_types", "previous_episode_uuids", "edge_types", "edge_type_map", "custom_extraction_instructions"),
+    } <= set(parameters(sdk.Graphiti.add_episode))
+    assert "await EpisodicNode.get_by_uuid(driver, uuid)" in taken
+    assert "await EpisodicNode.get_by_uuids(driver, previous_episode_uuids)" in taken
+    assert "if update_communities:" in taken
+    assert source(sdk.GraphDriver.clone).rstrip().endswith("return self"), "the driver of an episode stays the same"
+
+
+def test_an_episode_saves_in_one_transaction_that_our_session_drops() -> None:
+    saved = re.sub(r"\s+", "", source(bulk_utils.add_nodes_and_edges_bulk))
+    processed = source(sdk.Graphiti._process_episode_data)
+
+    assert f"session.execute_write({episodes._SAVE}," in saved
+    assert len(re.findall(r"\bdriver\b", saved)) == 4, "it uses the driver for a session only"
+    assert processed.count("await add_nodes_and_edges_bulk(") == 1
+    assert processed.partition("if saga is not None")[0].count("await ") == 1
+    assert set(sdk.AddEpisodeResults.model_fields) >= {"nodes", "edges"}
+
+
+@pytest.mark.parametrize(
+    ("reads", "name"),
+    [
+        (sdk.GraphOperationsInterface, "episodic_node_get_by_uuid"),
+        (sdk.GraphOperationsInterface, "episodic_node_get_by_uuids"),
+        (sdk.GraphOperationsInterface, "node_get_by_names"),
+        (sdk.GraphOperationsInterface, "node_get_by_uuids"),
+        (sdk.SearchInterface, "edge_fulltext_search"),
+    ],
+)
+def test_an_episode_reads_through_these(reads: type, name: str) -> None:
+    ours = episodes._EpisodeReads if reads is sdk.GraphOperationsInterface else episodes._EpisodeSearch
+
+    assert parameters(getattr(reads, name)) == parameters(getattr(ours, name))
+
+
+def test_an_episode_asks_for_candidates_of_entities_by_name_and_of_facts_by_words() -> None:
+    named = source(node_operations._collect_candidate_nodes)
+    assert re.findall(r"await (_\w+)", named) == [
+        "_collect_identity_property_candidate_nodes",
+        "_collect_exact_name_candidate_nodes",
+        "_semantic_candidate_search",
+    ]
+    assert "identity_properties: dict[str, list[str]] | None = None" in source(node_operations.resolve_extracted_nodes)
+    facts = source(edge_operations.resolve_extracted_edges)
+    assert facts.count("await search(") + facts.count("            search(") == 2
+    assert facts.count("config=EDGE_HYBRID_SEARCH_RRF") == 2
+    assert "edge_source_node_uuids=endpoints" in source(edge_operations._pair_search_filter)
+
+
+def test_an_episode_hides_errors_in_two_places_and_repeats_none_of_ours() -> None:
+    """`temporal` reports the first, and `episodes` the second."""
+    for hides in (edge_operations._extract_edge_timestamps, node_operations._collect_exact_name_candidate_nodes):
+        assert "except Exception:" in source(hides)
+    hidden = sum(source(module).count("except Exception:") for module in (edge_operations, node_operations))
+    assert hidden == 3, "the third is a lookup that is not implemented"
+    assert client.is_server_or_retry_error(ModelUnavailable("no reply")) is False  # type: ignore[no-untyped-call]
+
+
+def test_the_prompts_that_are_answered_without_the_model_have_these_names() -> None:
+    assert "prompt_name = 'extract_nodes.extract_summaries_batch'" in source(node_operations._process_summary_flight)
+    assert "'extract_edges.extract_timestamps'" in source(edge_operations._extract_edge_timestamps)
+    assert parameters(sdk.LLMClient.generate_response) == parameters(EpisodeLanguageModel.generate_response)
+    assert "await llm_client.generate_response(" in source(graphiti_types.generate_prompt_response)
 
 
 def test_the_recipe_has_the_fields_that_we_set() -> None:

@@ -53,7 +53,12 @@ FAULTS = [
     ("another_tenant_changes_nothing", "delete_generations_below", "k.group_id = $tenant", f"k.group_id {_ANY}"),
     ("writing_is_repeatable", "add_mentions", "SET m.count = row.count", "SET m.count = coalesce(m.count, 0) + row.count"),
     ("writing_is_repeatable", "add_statements", "{uuid: row.uuid, group_id", "{uuid: randomUUID(), group_id"),
-    ("deletes_remove_everything", "delete_unsupported_entities", "NOT EXISTS { (e)<-[:MENTIONS]-() }", "false"),
+    (
+        "deletes_remove_everything",
+        "delete_unsupported_entities",
+        "NOT EXISTS { (e)<-[m:MENTIONS]-() WHERE m.position IS NOT NULL }",
+        "false",
+    ),
     ("deletes_remove_everything", "delete_unsupported_relationships", "WHERE r.group_id", "WHERE false AND r.group_id"),
     ("deletes_keep_facts_of_other_documents", "delete_statements", "AND s.position >= $from AND s.position < $to", ""),
     ("aliases_are_deleted_with_their_document", "delete_unsupported_names", "WHERE n.name", "WHERE false AND n.name"),

@@ -220,12 +220,14 @@ class Settings(BaseSettings):
     )
 
     # --- knowledge
-    extraction: Literal["rules", "llm", "rules+llm"] | None = Field(
+    extraction: Literal["rules", "llm", "rules+llm", "graphiti"] | None = Field(
         None,
-        description="method that extracts entities and relationships, unless a request names one; unset: llm with LLM=openai, "
-        "otherwise rules",
+        description="method that extracts entities and relationships, unless a request names one; graphiti needs "
+        "GRAPH_STORE=neo4j; unset: llm with LLM=openai, otherwise rules",
     )
-    extraction_model: str | None = Field(None, description="model of EXTRACTION=llm and rules+llm; unset: LLM_FAST_MODEL")
+    extraction_model: str | None = Field(
+        None, description="model of EXTRACTION=llm, rules+llm and graphiti; unset: LLM_FAST_MODEL"
+    )
     extraction_max_entities: int = Field(10, ge=1, le=100, description="maximum number of entities that a model names in a chunk")
     extraction_max_relationships: int = Field(
         15, ge=0, le=100, description="maximum number of relationships that a model names in a chunk"

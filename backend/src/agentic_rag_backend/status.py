@@ -42,6 +42,10 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
         **_deployment(services),
         "model_states": states,
         "ocr": describe_ocr(await services.ocr.status()),
+        "extraction_methods": [
+            {"name": method, "available": not reason, "why_not": reason or None}
+            for method, reason in services.extraction.availability().items()
+        ],
         "strategies": [row["name"] for row in services.retrievers.describe(dual_level=dual_level) if row["available"]],
         "features": {flag.name: flag.value for flag in services.features.effective(caller.flags)},
         "dual_level": _dual_level(services, caller),

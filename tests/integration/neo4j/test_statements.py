@@ -67,7 +67,7 @@ async def test_no_statement_looks_at_more_than_it_needs(store: Neo4jGraphStore, 
         if scans or whole_tenants:
             wide[name] = [*scans, *whole_tenants]
 
-    removed = {"delete_tenant_chunks", "delete_tenant_communities", "delete_tenant_entities"}
+    removed = {"delete_tenant_chunks", "delete_tenant_communities", "delete_tenant_entities", "delete_tenant_sagas"}
     assert set(wide) - removed == {"list_tenants"}
     assert not sorting, "each page reads all that is after it, to sort it"
 

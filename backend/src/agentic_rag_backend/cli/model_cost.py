@@ -13,6 +13,8 @@ _NEW_TOKENS_PER_CHUNK = 188
 _CHUNK_TOKENS = 220
 _WRITTEN_TOKENS = 300
 """Tokens of a usual reply. The limit is higher."""
+_OF_EPISODE = (6, 8_100, 510)
+"""Calls of `graphiti` for a chunk, and the tokens that they read and write, as measured on ``examples/``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +26,10 @@ class ModelCost:
     tokens_written: int
 
 
-def extraction_cost(files: int, size_bytes: int) -> ModelCost:
-    """Return the cost of one call for each chunk of ``files`` files of text. Files that are not text have fewer chunks."""
+def extraction_cost(files: int, size_bytes: int, method: str = "llm") -> ModelCost:
+    """Return the cost of a method for the chunks of ``files`` files of text. Files that are not text have fewer chunks."""
+    chunks = max(files, -(-size_bytes // (_BYTES_PER_TOKEN * _NEW_TOKENS_PER_CHUNK)))
+    if method == "graphiti":
+        return ModelCost(*(chunks * each for each in _OF_EPISODE))
     prompt = built_in("extraction")
-    calls = max(files, -(-size_bytes // (_BYTES_PER_TOKEN * _NEW_TOKENS_PER_CHUNK)))
-    return ModelCost(calls, calls * (text_tokens([prompt.system, prompt.user]) + _CHUNK_TOKENS), calls * _WRITTEN_TOKENS)
+    return ModelCost(chunks, chunks * (text_tokens([prompt.system, prompt.user]) + _CHUNK_TOKENS), chunks * _WRITTEN_TOKENS)

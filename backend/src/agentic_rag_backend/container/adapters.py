@@ -19,6 +19,7 @@ from agentic_rag_backend.ingestion.reading import IsolatedExtractor
 from agentic_rag_backend.ingestion.recognition.installation import Ocr, OcrSettings
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
+from agentic_rag_backend.knowledge.extraction.temporal import TemporalEngine
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.embedding.evidence import EvidenceEncoder
@@ -103,7 +104,9 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         model=model,
         isolation=isolation,
         ocr=ocr,
-        extraction=extraction_methods(settings, IsolatedExtractor(RuleExtractor(), isolation), model),
+        extraction=extraction_methods(
+            settings, IsolatedExtractor(RuleExtractor(), isolation), model, _temporal_engine(settings, graph, catalogue)
+        ),
         graph_search=_open_graph_search(settings, graph, vectors, embedder, model),
         reindex_due=readable.due,
     )
@@ -266,6 +269,16 @@ def _open_graph_search(
     if not isinstance(graph, Neo4jGraphStore):
         return None
     return GraphitiSearch.over(graph.connections, vectors, embedder=embedder, model=model)
+
+
+def _temporal_engine(settings: Settings, graph: GraphStore, catalogue: SqlCatalogue) -> TemporalEngine | None:
+    """Return the engine of EXTRACTION=graphiti. None without a language model, or if the graph is not in Neo4j."""
+    if settings.graph_store != "neo4j" or settings.llm == "extractive":
+        return None
+    # Graphiti belongs to the same extra as the driver, which is open already. Its import takes seconds.
+    from agentic_rag_backend.stores.graph.graphiti.episodes import GraphitiEpisodes
+
+    return TemporalEngine(GraphitiEpisodes(), graph, catalogue.documents)
 
 
 def open_embedder(settings: Settings) -> Embedder:

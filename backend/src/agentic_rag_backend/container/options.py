@@ -16,6 +16,7 @@ from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.extraction.by_model import LLM
 from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOptions
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
+from agentic_rag_backend.knowledge.extraction.temporal import GRAPHITI, TemporalEngine
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.prompts import read_file
@@ -205,10 +206,12 @@ def extraction_method(settings: Settings) -> str:
     """Return the method of extraction of documents that ask for none.
 
     Raises:
-        ConfigurationError: it needs a language model, and none is configured.
+        ConfigurationError: it needs a language model or Neo4j, and none is configured.
     """
     if settings.extraction is None:
         return RULES if settings.llm == "extractive" else LLM
+    if settings.extraction == GRAPHITI and settings.graph_store != "neo4j":
+        raise ConfigurationError("EXTRACTION=graphiti needs the graph in Neo4j: set GRAPH_STORE=neo4j, or another EXTRACTION")
     if settings.extraction != RULES and settings.llm == "extractive":
         raise ConfigurationError(f"EXTRACTION={settings.extraction} needs a language model: set LLM=openai, or EXTRACTION=rules")
     return settings.extraction
@@ -219,15 +222,17 @@ def extraction_model(settings: Settings) -> str | None:
     return None if settings.llm == "extractive" else settings.extraction_model or fast_model(settings)
 
 
-def extraction_methods(settings: Settings, rules: Extractor, model: LanguageModel) -> ExtractionMethods:
-    """Return the methods of extraction. ``model`` is asked by all but the rules."""
+def extraction_methods(
+    settings: Settings, rules: Extractor, model: LanguageModel, temporal: TemporalEngine | None = None
+) -> ExtractionMethods:
+    """Return the methods of extraction. ``model`` is asked by all but the rules. ``temporal`` makes episodes of chunks."""
     asked = DocumentModel(model, extraction_model(settings), settings.ingestion_model_max_tokens)
     options = ModelExtractionOptions(
         max_entities=settings.extraction_max_entities,
         max_relationships=settings.extraction_max_relationships,
         ontology=Ontology(tuple(map(EntityType, settings.entity_types))),
     )
-    return ExtractionMethods(rules, asked, options)
+    return ExtractionMethods(rules, asked, options, temporal)
 
 
 def ingestion_options(settings: Settings) -> IngestionOptions:

@@ -57,6 +57,7 @@ from agentic_rag_backend.jobs.outbox import Relay
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.service import JobService
+from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.graph_files.export import GraphExport
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.knowledge.ontologies import Ontologies
@@ -294,6 +295,11 @@ class Container:
     @cached_property
     def _document_reader(self) -> IsolatedReader:
         return IsolatedReader(self._adapters.isolation, self._adapters.ocr)
+
+    @property
+    def extraction(self) -> ExtractionMethods:
+        """The methods of extraction, and whether they can be used."""
+        return self._adapters.extraction
 
     @property
     def ocr(self) -> Ocr:

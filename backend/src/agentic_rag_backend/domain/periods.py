@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from agentic_rag_backend.domain.text.values import moments
 
+_Time = TypeVar("_Time", datetime, str)
 DATE_FIELDS = ("updated", "modified", "date", "published", "year")
 """Fields of metadata with the date of a document, the first one that is a time counts."""
 _DAY = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
@@ -39,6 +40,18 @@ def period_of(value: Any) -> tuple[datetime, datetime] | None:
         return datetime(day.year, day.month, day.day, tzinfo=UTC), _day_after(day)
     except ValueError:
         return None
+
+
+def end_of(periods: Sequence[tuple[_Time | None, _Time | None]]) -> _Time | None:
+    """Return the end that several passages together give a fact. None: it holds, or the end is unknown.
+
+    Each period is the beginning and the end that one passage gives, None where it gives none. A passage without an end that
+    begins before the last end is older than that end. A passage without both, or that begins later, states that the fact holds.
+    """
+    end = max((end for _, end in periods if end is not None), default=None)
+    if end is None or any(other is None and (begin is None or begin >= end) for begin, other in periods):
+        return None
+    return end
 
 
 def _day_after(day: date) -> datetime:

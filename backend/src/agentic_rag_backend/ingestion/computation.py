@@ -22,7 +22,7 @@ from agentic_rag_backend.errors import (
     UnreadableDocument,
 )
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
-from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.knowledge.extraction.base import Extractor, Origin
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
 from agentic_rag_backend.knowledge.model_calls import ResultRecord, Unrecorded
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -43,21 +43,26 @@ class Computation:
     Args:
         method: of extraction.
         record: results of models for the version.
+        origin: the document of the chunks.
     """
 
     embedder: Embedder
     extraction: ExtractionMethods
     method: str = RULES
     record: ResultRecord = field(default_factory=Unrecorded)
+    origin: Origin | None = None
 
     @property
     def extractor(self) -> Extractor:
         """The extractor of the method."""
-        return self.extraction.extractor(self.method, self.record)
+        return self.extraction.extractor(self.method, self.record, self.origin)
 
-    def of(self, method: str, ontology: Ontology | None, record: ResultRecord | None = None) -> Computation:
+    def of(
+        self, method: str, ontology: Ontology | None, record: ResultRecord | None = None, *, origin: Origin | None = None
+    ) -> Computation:
         """Return the computation for a version that is extracted by ``method``, under the ``ontology`` of its tenant."""
-        return replace(self, extraction=self.extraction.under(ontology), method=method, record=record or Unrecorded())
+        methods = self.extraction.under(ontology)
+        return replace(self, extraction=methods, method=method, record=record or Unrecorded(), origin=origin)
 
     def recipe(self, title: str, chunk: Chunk) -> str:
         """Return the SHA-256 (hex) of all inputs and models of a chunk's results. Equal recipes give equal results."""

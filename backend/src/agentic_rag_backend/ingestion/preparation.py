@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
 from agentic_rag_backend.domain.limits import storable
 from agentic_rag_backend.domain.metadata import beside
+from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
@@ -19,6 +20,7 @@ from agentic_rag_backend.ingestion.metadata import kept
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.questions.asking import Asking, Questioner
 from agentic_rag_backend.jobs.runner import CANCELLED, Run, Stopped
+from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
@@ -113,18 +115,16 @@ class Preparation:
         del content
         # Only then can results be recorded: a text is present if an interrupted attempt parsed it.
         known = bool(version.text) or run.version > 1
+        metadata = _metadata(parsed, version.metadata)
         await self.documents.save_parsed(
-            run.tenant,
-            run.document_id,
-            run.version,
-            text=parsed.text,
-            title=version.title,
-            metadata=_metadata(parsed, version.metadata),
+            run.tenant, run.document_id, run.version, text=parsed.text, title=version.title, metadata=metadata
         )
         if parsed.attachments:
             await run.jobs.remember(run.tenant, run.job.id, ATTACHMENTS, parsed.attachments)
         await run.progress("chunk", 0, 0)
-        computation = self.computation.of(version.options.extraction, await self.tenants.ontology(run.tenant), record)
+        origin = Origin(run.tenant, run.document_id, document_date("", metadata))
+        ontology = await self.tenants.ontology(run.tenant)
+        computation = self.computation.of(version.options.extraction, ontology, record, origin=origin)
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
             # Waiting for the lock lets this version reuse the results that another version of the document is computing.
             async with self._turn(run):

@@ -14,11 +14,13 @@ import numpy as np
 from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import community_point_id
+from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.ingestion.chunk_points import PointFields
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.computation import Computation, recipe_of
 from agentic_rag_backend.ingestion.questions.asking import embedded, is_current
+from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
@@ -111,7 +113,9 @@ class Reindexer:
 
     async def _current(self, tenant: TenantId, record: DocumentRecord) -> list[PreparedChunk]:
         """Return and record the results of every chunk, with vectors of this embedder."""
-        computation = self.computation.of(record.options.extraction, await self.catalogue.tenants.ontology(tenant))
+        origin = Origin(tenant, record.id, document_date("", record.metadata))
+        ontology = await self.catalogue.tenants.ontology(tenant)
+        computation = self.computation.of(record.options.extraction, ontology, origin=origin)
         held = {item.chunk.id: item for item in record.prepared}
         lacking = [chunk for chunk in record.chunks if chunk.id not in held]
         for first in range(0, len(lacking), _GROUP_CHUNKS):

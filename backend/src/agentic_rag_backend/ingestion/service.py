@@ -134,7 +134,7 @@ class IngestionService:
             reader,
             self._options.max_upload_mb,
             extraction=self._options.extraction,
-            has_model=extraction.has_model,
+            methods=extraction,
             questions=self._options.questions,
         )
         self._runner = Runner(catalogue.jobs, self._options.patience_s)

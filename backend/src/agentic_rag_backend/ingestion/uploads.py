@@ -25,7 +25,7 @@ from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BY
 from agentic_rag_backend.ingestion.parsing.registry import ATTACHMENT_READERS
 from agentic_rag_backend.ingestion.questions.base import check_options as check_question_options
 from agentic_rag_backend.ingestion.reading import Reader, Source
-from agentic_rag_backend.knowledge.extraction.methods import METHODS, RULES
+from agentic_rag_backend.knowledge.extraction.methods import METHODS, ExtractionMethods
 from agentic_rag_backend.stores.catalogue.base import Expected, Parent, Submission
 
 HASHED_IN_LOOP_BYTES = 32_768
@@ -61,13 +61,13 @@ class UploadCheck:
     """Checks uploads.
 
     ``extraction`` and ``questions`` are the method of extraction and the synthetic questions of uploads that do not ask for
-    others. ``has_model``: a language model can be asked.
+    others. ``methods`` are the methods of extraction.
     """
 
     reader: Reader
     max_upload_mb: int
     extraction: str
-    has_model: bool
+    methods: ExtractionMethods
     questions: QuestionOptions
 
     async def submission(self, tenant: TenantId, upload: Upload) -> tuple[Submission, tuple[str, ...]]:
@@ -125,8 +125,8 @@ class UploadCheck:
         method = upload.extraction or self.extraction
         if method not in METHODS:
             raise InvalidRequest(f"extraction {method[:80]!r} is not known; known are {', '.join(METHODS)}")
-        if method != RULES and not self.has_model and upload.parent is None:
-            raise InvalidRequest(f"extraction {method!r} needs a language model (LLM=openai); none is configured")
+        if upload.parent is None and (reason := self.methods.unavailable(method)):
+            raise InvalidRequest(f"extraction {method!r} {reason}")
         return method
 
 

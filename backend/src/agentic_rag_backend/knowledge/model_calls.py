@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelInputRefused, ModelReplyInvalid, ModelUnavailable
-from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest
+from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.prompts import Prompt
 from agentic_rag_backend.stores.catalogue.base import ModelResultCatalogue
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -150,7 +150,7 @@ class DocumentModel:
             room = budget - _tokens(await record.spent())
             group: list[int] = []
             for number in left[:_AT_ONCE]:
-                room -= _estimate(requests[number])
+                room -= estimated_tokens(requests[number])
                 if room < 0:
                     break
                 group.append(number)
@@ -158,7 +158,7 @@ class DocumentModel:
                 failure = BUDGET_SPENT
                 break
             answers = await asyncio.gather(
-                *(self._answer(requests[number], inquiries[number], recipes[number], record, ends) for number in group)
+                *(self._answer(requests[number], inquiries[number].accepts, recipes[number], record, ends) for number in group)
             )
             found |= zip(group, answers, strict=True)
             left = left[len(group) :]
@@ -182,8 +182,32 @@ class DocumentModel:
         parts = (request.prompt, self.name or self.model.name, *(message.content for message in request.messages))
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
+    async def answer(self, request: ModelRequest, record: ResultRecord, *, reserved: int = 0) -> Advice:
+        """Return the advice for a request in the caller's own words.
+
+        Args:
+            reserved: tokens of the budget that other calls may still use.
+
+        Raises:
+            NotFound: the document was deleted.
+        """
+        request = replace(request, model=self.name)
+        recipe = self._recipe(request)
+        if recipe in (known := await record.known([recipe])):
+            return Advice(known[recipe])
+        if not self.model.generative:
+            return Advice(None, NO_MODEL)
+        if self.max_tokens - _tokens(await record.spent()) - reserved < estimated_tokens(request):
+            return Advice(None, BUDGET_SPENT)
+        return await self._answer(request, lambda _: True, recipe, record, None)
+
     async def _answer(
-        self, request: ModelRequest, inquiry: Inquiry, recipe: str, record: ResultRecord, ends: float | None
+        self,
+        request: ModelRequest,
+        accepts: Callable[[Mapping[str, Any]], bool],
+        recipe: str,
+        record: ResultRecord,
+        ends: float | None,
     ) -> Advice:
         try:
             async with asyncio.timeout_at(ends):
@@ -194,14 +218,60 @@ class DocumentModel:
             advice = Advice(None, error.code)
         else:
             value = dict(reply.parsed or {})
-            advice = Advice(value) if inquiry.accepts(value) else Advice(None, INVALID)
+            advice = Advice(value) if accepts(value) else Advice(None, INVALID)
         if advice.failure:
             _log.warning("document_model_failed", prompt=request.prompt, code=advice.failure)
         await record.keep(recipe, advice.value, request.account.usage)
         return advice
 
 
-def _estimate(request: ModelRequest) -> int:
+@dataclass(slots=True)
+class VersionModel:
+    """`LanguageModel` of one version for code that asks in its own words. It stays within the budget and records its calls.
+
+    ``failure`` is the code of the first failure since it was last cleared. Callers of the model may hide an error.
+    """
+
+    asked: DocumentModel
+    record: ResultRecord
+    failure: str = ""
+    _reserved: int = 0
+    """Tokens of the budget that running calls may use."""
+
+    generative = True
+
+    @property
+    def name(self) -> str:
+        """The model that is asked."""
+        return self.asked.name or self.asked.model.name
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Return the reply. ``usage`` is empty: the record counts it.
+
+        Raises:
+            ModelUnavailable: there is none; ``failure`` names the reason.
+        """
+        most = estimated_tokens(request)
+        others, self._reserved = self._reserved, self._reserved + most
+        try:
+            advice = await self.asked.answer(request, self.record, reserved=others)
+        finally:
+            self._reserved -= most
+        if advice.value is None:
+            self.failure = self.failure or advice.failure
+            raise ModelUnavailable(f"the language model gave no reply: {advice.failure}")
+        return ModelReply("", Usage(), self.name, advice.value)
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
+        """Refuse: replies are recorded as a whole."""
+        raise ModelUnavailable("a model that records its replies does not stream them")
+
+    async def close(self) -> None:
+        """Do nothing: the container closes the model."""
+
+
+def estimated_tokens(request: ModelRequest) -> int:
+    """Return the most tokens that a request may read and write, by an estimate of its words."""
     return text_tokens(message.content for message in request.messages) + request.max_tokens
 
 

@@ -24,6 +24,7 @@ from agentic_rag_backend.domain.graph import (
     normalise_name,
     relationship_id,
 )
+from agentic_rag_backend.domain.periods import end_of
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.domain.text.descriptions import Description
 from agentic_rag_backend.knowledge.identity.identities import Identities, OwnName
@@ -264,17 +265,11 @@ class _Facts:
                 fact=facts[id_],
                 weight=round(self._weights[id_], 3),
                 valid_at=_moment(min((start for start, _ in self._validity[id_] if start is not None), default=None)),
-                invalid_at=_moment(_end(self._validity[id_])),
+                invalid_at=_moment(end_of(self._validity[id_])),
                 supports=_ordered(supports[id_]),
             )
             for id_, (source, relation, target) in self._ends.items()
         )
-
-
-def _end(validity: Sequence[tuple[str | None, str | None]]) -> str | None:
-    """Return the last end. None if a passage gives no end: then the relationship still holds there."""
-    ends = [end for _, end in validity if end is not None]
-    return max(ends) if len(ends) == len(validity) else None
 
 
 def _moment(text: str | None) -> datetime | None:

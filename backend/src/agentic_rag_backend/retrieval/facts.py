@@ -9,6 +9,7 @@ from collections.abc import Mapping, Set
 from functools import partial
 
 from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.graph import StatedFact
 from agentic_rag_backend.domain.query import FactHit, Query
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
@@ -85,7 +86,7 @@ class Facts:
 
 
 def _fact(visible: VisibleFact, score: float, near: Set[str]) -> FactHit:
-    stated = min(visible.passages, key=lambda each: (each.support.chunk_id not in near, each.support.chunk_id))
+    stated = min(visible.passages, key=lambda each: (_only_ends(each), each.support.chunk_id not in near, each.support.chunk_id))
     return FactHit(
         id=visible.id,
         source=visible.source,
@@ -96,3 +97,8 @@ def _fact(visible: VisibleFact, score: float, near: Set[str]) -> FactHit:
         document_id=stated.support.document_id,
         score=min(1.0, (1 - NEAR_BONUS) * score + (NEAR_BONUS if stated.support.chunk_id in near else 0.0)),
     )
+
+
+def _only_ends(stated: StatedFact) -> bool:
+    """Return whether a passage gives an end and no beginning: another passage states the fact better."""
+    return stated.valid_at is None and stated.invalid_at is not None

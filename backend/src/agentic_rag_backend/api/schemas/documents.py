@@ -34,7 +34,7 @@ from agentic_rag_backend.stores.catalogue.base import Submitted
 B = TypeVar("B", bound=Body)
 Strategy = Literal["recursive", "fixed", "structure", "ast", "parent_child", "semantic", "agentic", "proposition"]
 """The names in `domain.document.CHUNKING_STRATEGIES`."""
-Method = Literal["rules", "llm", "rules+llm"]
+Method = Literal["rules", "llm", "rules+llm", "graphiti"]
 """The names in `knowledge.extraction.methods.METHODS`."""
 
 

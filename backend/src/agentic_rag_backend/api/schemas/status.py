@@ -86,6 +86,14 @@ class OcrView(View):
     reason: str | None
 
 
+class ExtractionMethodView(View):
+    """A method of extraction that a document may ask for. ``why_not``: the reason if it cannot be used."""
+
+    name: str
+    available: bool
+    why_not: str | None
+
+
 class StatusView(View):
     """Status of the server and of a tenant."""
 
@@ -95,6 +103,7 @@ class StatusView(View):
     models: dict[str, str]
     model_states: dict[str, str]
     ocr: OcrView
+    extraction_methods: list[ExtractionMethodView]
     strategies: list[str]
     features: dict[str, bool | float]
     dual_level: DualLevelStatus

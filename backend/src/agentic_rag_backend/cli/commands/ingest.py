@@ -267,7 +267,7 @@ class _Run:
         models = (await self.session.client.get("/status"))["models"]
         used = method or models["extraction"]
         if used != "rules":
-            cost = extraction_cost(extent.files, extent.size)
+            cost = extraction_cost(extent.files, extent.size, used)
             self.session.output.note(
                 f"extraction {used!r} asks {models['extraction_model']} about the chunks: about {cost.calls:,} calls, which "
                 f"read {cost.tokens_read:,} and write {cost.tokens_written:,} tokens; --extraction rules asks no model"
@@ -291,7 +291,9 @@ async def ingest(
     chunking: Annotated[str | None, typer.Option("--chunking", help=STRATEGY_HELP)] = None,
     extraction: Annotated[
         str | None,
-        typer.Option("--extraction", help="Method of extraction: rules, llm or rules+llm. Default: as the server is configured."),
+        typer.Option(
+            "--extraction", help="Method of extraction: rules, llm, rules+llm or graphiti. Default: as the server is configured."
+        ),
     ] = None,
     questions: QuestionsOption = None,
     questions_per_chunk: QuestionsPerChunk = None,

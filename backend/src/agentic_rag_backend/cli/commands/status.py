@@ -23,12 +23,16 @@ async def status(session: Session) -> None:
     if session.output.as_json:
         session.output.result(found)
         return
-    apart = ("strategies", "vector_indexes")
+    apart = ("strategies", "vector_indexes", "extraction_methods")
     whole = {"served by": session.client.where, **{name: value for name, value in found.items() if name not in apart}}
     session.output.show(fields(whole))
     if found["vector_indexes"] is not None:
         columns = ["collection", "vectors", "in the index", "state", "last built"]
         session.output.show("", table(columns, [_index(each) for each in found["vector_indexes"]]))
+    methods = [
+        [each["name"], "available" if each["available"] else f"it {each['why_not']}"] for each in found["extraction_methods"]
+    ]
+    session.output.show("", table(["extraction", "state"], methods))
     rows = [[each["name"], each["why_not"] or "available", each["description"]] for each in strategies]
     session.output.show("", table(["strategy", "state", "description"], rows))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Extraction
+from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.chunk_points import PointFields
 from agentic_rag_backend.ingestion.computation import Computation
@@ -25,6 +26,7 @@ from agentic_rag_backend.ingestion.reconciliation.comparison import (
 )
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
+from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
 from agentic_rag_backend.stores.catalogue.base import ChunkQuestions, DocumentStatus, PreparedChunk, PreparedQuestion
 from agentic_rag_backend.stores.vector.base import Collection, VectorPoint
@@ -219,7 +221,8 @@ class _Results:
         version = await stores.catalogue.documents.version(tenant, id, number)
         record = VersionRecord(stores.catalogue.model_results, tenant, id, number)
         ontology = await stores.catalogue.tenants.ontology(tenant)
-        return stores.computation.of(version.options.extraction, ontology, record)
+        origin = Origin(tenant, id, document_date("", version.metadata))
+        return stores.computation.of(version.options.extraction, ontology, record, origin=origin)
 
     async def write_knowledge(self) -> bool:
         """Rewrite the version's knowledge. Return False if results are missing."""

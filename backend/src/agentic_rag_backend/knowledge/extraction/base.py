@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Extraction
+from agentic_rag_backend.domain.tenant import TenantId
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The document of the chunks, for methods that compare them with the tenant's graph.
+
+    ``date`` is the document's own date (ISO 8601: a day, a month or a year); empty if it has none.
+    """
+
+    tenant: TenantId
+    document_id: str
+    date: str = ""
 
 
 class Extractor(Protocol):

@@ -74,9 +74,14 @@ class ModelExtractor:
             return by_model if self.everywhere else _together(by_rules, by_model)
         if not self.everywhere and advice.failure == BUDGET_SPENT:
             return by_rules  # the budget decides how many chunks the model reads
-        reason = _REASONS.get(advice.failure, "the language model did not answer")
-        message = f"{reason}; rules extracted the entities and relationships instead"
-        return replace(by_rules, failure=by_rules.failure or Failure("extract", advice.failure, message, chunk.id))
+        return by_rules_instead(by_rules, advice.failure)
+
+
+def by_rules_instead(by_rules: Extraction, code: str) -> Extraction:
+    """Return the rules' knowledge of a chunk, with the failure of the model."""
+    reason = _REASONS.get(code, "the language model did not answer")
+    message = f"{reason}; rules extracted the entities and relationships instead"
+    return replace(by_rules, failure=by_rules.failure or Failure("extract", code, message, by_rules.chunk_id))
 
 
 def _is_worth_a_call(extraction: Extraction) -> bool:

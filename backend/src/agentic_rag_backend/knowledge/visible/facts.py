@@ -8,6 +8,7 @@ from datetime import datetime
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import GraphEdge, Relationship, StatedFact, Support
+from agentic_rag_backend.domain.periods import end_of
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
@@ -23,8 +24,7 @@ MAX_PASSAGES = 20
 class VisibleFact:
     """A relationship with the visible sentences that state it, at most `MAX_PASSAGES`, best first. There is at least one.
 
-    ``weight`` is the largest of its visible passages. It holds from the earliest of their times to the latest, and it ends
-    only if all of them give it an end.
+    ``weight`` is the largest of its visible passages. It holds from the earliest of their times to their common end (`end_of`).
     """
 
     id: str
@@ -51,8 +51,7 @@ class VisibleFact:
     @property
     def invalid_at(self) -> datetime | None:
         """The end, exclusive; None: it has not ended, or the end is unknown."""
-        ends = [each.invalid_at for each in self.passages if each.invalid_at is not None]
-        return max(ends) if len(ends) == len(self.passages) else None
+        return end_of([(each.valid_at, each.invalid_at) for each in self.passages])
 
     def holds(self, moment: datetime) -> bool:
         """Return whether the fact holds at a moment. Without times, it always does."""

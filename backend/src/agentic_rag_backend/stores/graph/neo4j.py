@@ -51,6 +51,7 @@ _OF_TENANTS = (
     "theme_records",
     "communities",
     "entities",
+    "sagas",
     "chunks",
     "versions",
     "documents",

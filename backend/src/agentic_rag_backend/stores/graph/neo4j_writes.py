@@ -42,7 +42,7 @@ async def label_entities(transaction: Transaction, key: Mapping[str, Any], uuids
         return
     found = await transaction.rows(CYPHER["labels_of_entities"], {**key, "uuids": uuids, "undecided": sorted(UNDECIDED_TYPES)})
     changed = [
-        {**row, "labels": type_labels(row["type"]), "removed": [label for label in row["labels"] if label != ENTITY]}
+        {**row, "labels": [ENTITY, *type_labels(row["type"])], "removed": [label for label in row["labels"] if label != ENTITY]}
         for row in found
     ]
     if changed:

@@ -116,7 +116,7 @@ def version_uuid(tenant: TenantId, document_id: str, version: int) -> str:
 def entity_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
     """Return one row per entity, with ``labels`` in Graphiti's form."""
     return [
-        {**row, "uuid": graph_uuid(tenant, row["id"]), "labels": type_labels(row["type"])}
+        {**row, "uuid": graph_uuid(tenant, row["id"]), "labels": [ENTITY, *type_labels(row["type"])]}
         for row in rows.entity_rows(tenant, knowledge)
     ]
 
@@ -254,11 +254,6 @@ def to_sentence_row(identifier: str, position: str, fact: str, end: int, *validi
 
 
 def type_labels(kind: str) -> list[str]:
-    """Return the labels of an entity of a type, in Graphiti's form."""
-    return [ENTITY, *_labels(kind)]
-
-
-def _labels(kind: str) -> list[str]:
     """Return the node label of an entity type, such as ``Person`` for "person". Empty if the type makes no safe label."""
     words = kind.strip().lower().replace(" ", "_").replace("-", "_")
     if len(words) > 64 or _LABEL.match(words) is None:

@@ -16,6 +16,7 @@ part                         effect
 ``broken-json``              half of a JSON object
 ``wrong-schema``             a JSON object that matches no schema
 ``json-object-only``         400 for ``response_format: json_schema``, as servers that lack it answer
+``reader``                   the names and facts of plain sentences, for our prompt of extraction and for Graphiti's
 ``numbers-3``                with a schema: every third number of the numbered sentences in the prompt
 ``no-usage``                 no token counts
 ``latency-500ms``            waits before it answers (``ms`` or ``s``)
@@ -51,6 +52,7 @@ from typing import Any
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED
+from agentic_rag_backend.testing.models import reader
 
 _PASSAGE = re.compile(r"<passage id=\"(\d+)\"[^>]*>\n(.*?)\n</passage>", re.DOTALL)
 _NUMBERED_LINE = re.compile(r"^\[(\d+)\] (.+)$", re.MULTILINE)
@@ -62,7 +64,9 @@ _NUMBER = re.compile(r"(?P<kind>length|dimensions|floor|numbers)-(?P<number>\d+)
 _NAMED = re.compile(r"(?P<kind>recorded|poison)-(?P<name>[A-Za-z0-9_.-]+)\Z")
 _DURATION = re.compile(r"(?P<kind>latency|slow-stream|rate-limited)-(?P<number>\d+)(?P<unit>ms|s)\Z")
 _STATUS = re.compile(r"status-([45]\d\d)\Z")
-_CONTENT = frozenset({"echo", "cite", "cite-wrong", "refuse", "empty", "recorded", "broken-json", "wrong-schema", "numbers"})
+_CONTENT = frozenset(
+    {"echo", "cite", "cite-wrong", "refuse", "empty", "recorded", "broken-json", "wrong-schema", "numbers", "reader"}
+)
 _SWITCHES = frozenset({"json-object-only", "no-usage", "drop", "cut-stream", "short-stream", "hashed"})
 
 
@@ -178,6 +182,8 @@ def _written(kinds: Kinds, messages: Sequence[Mapping[str, Any]], schema: Mappin
         return '{"text": "this object never en'
     if "wrong-schema" in kinds:
         return '{"unexpected": [1, 2, 3]}'
+    if schema is not None and "reader" in kinds and reader.reads(schema):
+        return reader.reply(prompt, schema)
     if schema is not None and "numbers" in kinds:
         return json.dumps(_every(schema, prompt, int(kinds.number("numbers"))))
     if schema is not None:

@@ -109,26 +109,10 @@ class TenantReads(GraphOperationsInterface):
         return list((await self.reader.edges(uuids)).values())
 
 
-class TenantDriver(GraphDriver):
-    """The driver of the process's one Graphiti, on the connections of our own store.
-
-    Graphiti's statements find by uuid regardless of the group, and an absent group means all groups. So none of them is run.
-    The driver that Graphiti holds has no tenant and answers nothing. ``within`` returns a driver for one tenant's searches and
-    reads.
-    """
+class RefusingDriver(GraphDriver):
+    """A driver that runs no statement of Graphiti's: they find by uuid regardless of the group, and no group means all groups."""
 
     provider = GraphProvider.NEO4J
-
-    def __init__(self, connections: Neo4jConnections) -> None:
-        self._connections = connections
-        self._database = connections.database
-
-    def within(self, reader: GraphReader, interface: SearchInterface) -> TenantDriver:
-        """Return a copy for one tenant: ``interface`` answers searches, ``reader`` answers reads by uuid."""
-        scoped = copy.copy(self)
-        scoped.search_interface = interface
-        scoped.graph_operations_interface = TenantReads(reader=reader)
-        return scoped
 
     async def execute_query(self, cypher_query_: str, **kwargs: Any) -> NoReturn:
         """Refuse the statement.
@@ -152,6 +136,25 @@ class TenantDriver(GraphDriver):
 
     async def build_indices_and_constraints(self, delete_existing: bool = False) -> None:
         """Do nothing: our migrations create the schema, constraints before indexes."""
+
+
+class TenantDriver(RefusingDriver):
+    """The driver of the Graphiti that searches, on the connections of our own store.
+
+    The driver that Graphiti holds has no tenant and answers nothing. ``within`` returns a driver for one tenant's searches and
+    reads.
+    """
+
+    def __init__(self, connections: Neo4jConnections) -> None:
+        self._connections = connections
+        self._database = connections.database
+
+    def within(self, reader: GraphReader, interface: SearchInterface) -> TenantDriver:
+        """Return a copy for one tenant: ``interface`` answers searches, ``reader`` answers reads by uuid."""
+        scoped = copy.copy(self)
+        scoped.search_interface = interface
+        scoped.graph_operations_interface = TenantReads(reader=reader)
+        return scoped
 
 
 def require_group(tenant: TenantId, group_ids: Sequence[str] | None) -> None:

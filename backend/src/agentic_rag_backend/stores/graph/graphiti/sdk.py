@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections.abc import Iterator
@@ -9,9 +10,13 @@ from contextlib import contextmanager
 
 from pydantic import PydanticDeprecatedSince20
 
+VERSION = "0.31.1"
+"""The release that this package was written for."""
 _TELEMETRY = "GRAPHITI_TELEMETRY_ENABLED"
 _NO_DOTENV = "PYTHON_DOTENV_DISABLED"
 
+# Its warnings quote documents.
+logging.getLogger("graphiti_core").setLevel(logging.ERROR)
 # Graphiti reads it at each event, so it is not reset.
 os.environ[_TELEMETRY] = "false"
 
@@ -41,6 +46,7 @@ with _without_dotenv(), warnings.catch_warnings():
     from graphiti_core.edges import EntityEdge
     from graphiti_core.embedder.client import EmbedderClient
     from graphiti_core.errors import EdgeNotFoundError, NodeNotFoundError
+    from graphiti_core.graphiti import AddEpisodeResults
     from graphiti_core.llm_client.client import LLMClient
     from graphiti_core.llm_client.config import LLMConfig, ModelSize
     from graphiti_core.nodes import EntityNode, EpisodeType, EpisodicNode
@@ -51,6 +57,8 @@ with _without_dotenv(), warnings.catch_warnings():
 
 __all__ = [
     "COMBINED_HYBRID_SEARCH_RRF",
+    "VERSION",
+    "AddEpisodeResults",
     "ComparisonOperator",
     "CrossEncoderClient",
     "DateFilter",

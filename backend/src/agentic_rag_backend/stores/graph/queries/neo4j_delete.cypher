@@ -39,10 +39,11 @@ DELETE r
 RETURN id, source, target;
 
 // name: delete_unsupported_entities
+// Mentions and relationships of another Graphiti client have no position and no id, and support nothing.
 UNWIND $uuids AS uuid
 MATCH (e:Entity {uuid: uuid, group_id: $tenant}) USING INDEX SEEK e:Entity(uuid)
-WHERE NOT EXISTS { (e)<-[:MENTIONS]-() }
-    AND NOT EXISTS { (e)-[:RELATES_TO]-() }
+WHERE NOT EXISTS { (e)<-[m:MENTIONS]-() WHERE m.position IS NOT NULL }
+    AND NOT EXISTS { (e)-[r:RELATES_TO]-() WHERE r.id IS NOT NULL }
     AND NOT EXISTS { (e)-[:NAMED]->(:EntityName)<-[:CALLS]-() }
 WITH e, e.id AS id, COLLECT { MATCH (e)-[:NAMED]->(n:EntityName) RETURN n } AS names
 FOREACH (n IN names | DETACH DELETE n)
@@ -92,6 +93,12 @@ WITH e LIMIT $limit DETACH DELETE e RETURN count(*) AS gone;
 // name: delete_tenant_chunks
 MATCH (c:Episodic) WHERE c.group_id = $tenant
 WITH c LIMIT $limit DETACH DELETE c RETURN count(*) AS gone;
+
+// name: delete_tenant_sagas
+// Of other Graphiti clients, through their episodes: there is no index of sagas.
+MATCH (c:Episodic) WHERE c.group_id = $tenant
+MATCH (c)<-[:HAS_EPISODE]-(s:Saga) WHERE s.group_id = $tenant
+WITH DISTINCT s LIMIT $limit DETACH DELETE s RETURN count(*) AS gone;
 
 // name: delete_tenant_versions
 MATCH (v:DocumentVersion) USING INDEX SEEK v:DocumentVersion(group_id, document_id, version) WHERE v.group_id = $tenant AND v.document_id IS NOT NULL AND v.version IS NOT NULL

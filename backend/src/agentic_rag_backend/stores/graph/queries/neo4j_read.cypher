@@ -4,7 +4,7 @@
 UNWIND $names AS wanted
 MATCH (n:EntityName {group_id: $tenant, normalised: wanted})<-[:NAMED]-(e:Entity) USING INDEX SEEK n:EntityName(group_id, normalised)
 WITH DISTINCT wanted, e
-WITH wanted, e.id AS id, e.name AS name, e.type AS type, e.summary AS summary,
+WITH wanted, e.id AS id, e.name AS name, e.type AS type, coalesce(e.description, e.summary) AS summary,
     COLLECT { MATCH (e)-[:NAMED]->(n:EntityName) RETURN n.name } AS names
 ORDER BY wanted, name, type, id
 RETURN collect([wanted, id, name, type, summary, names]) AS rows;
@@ -39,14 +39,14 @@ RETURN collect([wanted, c.position, c.main, c.type, c.description]) AS rows;
 // name: entities_by_uuid
 UNWIND $uuids AS uuid
 MATCH (e:Entity {uuid: uuid, group_id: $tenant}) USING INDEX SEEK e:Entity(uuid)
-WITH DISTINCT e.id AS id, e.name AS name, e.type AS type, e.summary AS summary,
+WITH DISTINCT e.id AS id, e.name AS name, e.type AS type, coalesce(e.description, e.summary) AS summary,
     COLLECT { MATCH (e)-[:NAMED]->(n:EntityName) RETURN n.name } AS names
 RETURN collect([id, name, type, summary, names]) AS rows;
 
 // name: entities_page
 MATCH (e:Entity) USING INDEX SEEK e:Entity(group_id, id) WHERE e.group_id = $tenant AND e.id > $after
 WITH e ORDER BY e.group_id, e.id LIMIT $limit
-WITH e.id AS id, e.name AS name, e.type AS type, e.summary AS summary,
+WITH e.id AS id, e.name AS name, e.type AS type, coalesce(e.description, e.summary) AS summary,
     COLLECT { MATCH (e)-[:NAMED]->(n:EntityName) RETURN n.name } AS names
 ORDER BY id
 RETURN collect([id, name, type, summary, names]) AS rows;
@@ -200,7 +200,7 @@ RETURN collect([what, id, version, names, mentions, sentences]) AS rows;
 // name: mention_counts
 // Versions share the chunks that an edit left alone.
 UNWIND $uuids AS uuid
-MATCH (e:Entity {uuid: uuid, group_id: $tenant})<-[:MENTIONS]-(c:Episodic) USING INDEX SEEK e:Entity(uuid)
+MATCH (e:Entity {uuid: uuid, group_id: $tenant})<-[:MENTIONS]-(c:Chunk) USING INDEX SEEK e:Entity(uuid)
 WITH e.id AS id, count(DISTINCT c) AS chunks
 RETURN collect([id, chunks]) AS rows;
 

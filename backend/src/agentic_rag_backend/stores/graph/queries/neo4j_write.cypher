@@ -32,7 +32,7 @@ MERGE (v)-[:HOLDS]->(c);
 UNWIND $rows AS row
 MERGE (e:Entity {uuid: row.uuid, group_id: $tenant})
 ON CREATE SET e:$(row.labels), e.id = row.id, e.name = row.name, e.type = row.type, e.labels = row.labels, e.summary = '',
-    e.created_at = datetime()
+    e.description = '', e.created_at = datetime()
 RETURN count(*) AS written;
 
 // name: add_names
@@ -81,9 +81,11 @@ MATCH ()-[r:RELATES_TO {uuid: edge}]->() USING INDEX SEEK r:RELATES_TO(uuid) WHE
 CALL (r) {
     MATCH (c:Episodic)-[s:STATES]->() USING INDEX SEEK s:STATES(group_id, edge) WHERE s.group_id = $tenant AND s.edge = r.uuid
     WITH c, s ORDER BY s.position
-    // It ends only where all that state it say so.
-    RETURN collect(s.fact)[0] AS fact, max(s.weight) AS weight, min(s.valid_at) AS valid_at, CASE WHEN count(s.invalid_at) = count(s) THEN max(s.invalid_at) END AS invalid_at,
-        collect(DISTINCT c.uuid) AS episodes
+    WITH collect(s.fact)[0] AS fact, max(s.weight) AS weight, min(s.valid_at) AS valid_at, max(s.invalid_at) AS end,
+        collect({begin: s.valid_at, end: s.invalid_at}) AS periods, collect(DISTINCT c.uuid) AS episodes
+    // As `end_of`: it ends unless something without an end states it from then on, or at a time that is not known.
+    RETURN fact, weight, valid_at, episodes,
+        CASE WHEN none(period IN periods WHERE period.end IS NULL AND (period.begin IS NULL OR period.begin >= end)) THEN end END AS invalid_at
 }
 SET r.fact = coalesce(fact, ''), r.valid_at = datetime(valid_at), r.invalid_at = datetime(invalid_at), r.episodes = episodes,
     r.weight = weight;
@@ -134,7 +136,7 @@ REMOVE e:$(row.removed)
 SET e:$(row.labels), e.labels = row.labels, e.name = row.name, e.type = row.type;
 
 // name: refresh_entities
-// Of several descriptions the first by document and version.
+// Of several descriptions the first by document and version. `summary` is Graphiti's field: its clients write their own there.
 UNWIND $uuids AS uuid
 MATCH (e:Entity {uuid: uuid, group_id: $tenant}) USING INDEX SEEK e:Entity(uuid)
 CALL (e) {
@@ -142,8 +144,8 @@ CALL (e) {
     WITH c ORDER BY c.position LIMIT 1
     RETURN coalesce(c.description, '') AS summary
 }
-WITH e, summary WHERE e.summary <> summary
-SET e.summary = summary;
+WITH e, summary WHERE e.summary <> summary OR coalesce(e.description, '') <> summary
+SET e.summary = summary, e.description = summary;
 
 // name: record_version
 MATCH (v:DocumentVersion {uuid: $version_uuid, group_id: $tenant}) USING INDEX SEEK v:DocumentVersion(uuid)
