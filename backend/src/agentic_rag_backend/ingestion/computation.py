@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -34,6 +34,14 @@ _PROBE = "text"
 
 _log = get_logger(__name__)
 Embedded = NDArray[np.float32] | ModelInputRefused
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """Results of a group of chunks. ``renewed`` are the extractions of chunks whose other results are on record."""
+
+    prepared: list[PreparedChunk]
+    renewed: list[Extraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,17 +77,32 @@ class Computation:
         Raises:
             ModelUnavailable: the embedder or the extractor's model does not answer, or refuses everything.
         """
-        embedding = asyncio.ensure_future(self._embed([passage_text(title, chunk) for chunk in chunks]))
+        wanted = {chunk.id: recipe for chunk, recipe in zip(chunks, recipes, strict=True)}
+        return (await self.complete(title, chunks, wanted, held=frozenset())).prepared
+
+    async def complete(self, title: str, group: Sequence[Chunk], recipes: Mapping[str, str], held: frozenset[str]) -> Completed:
+        """Compute the results of a group of chunks, of which those of the chunks ``held`` are on record.
+
+        The rules read the whole group, because the type of a name depends on the text around it. So the extraction does not
+        depend on which results are on record. A model reads only chunks without results, because its replies cost money.
+
+        Raises:
+            ModelUnavailable: the embedder or the extractor's model does not answer, or refuses everything.
+        """
+        missing = [chunk for chunk in group if chunk.id not in held]
+        read = group if self.extractor is self.extraction.rules else missing
+        embedding = asyncio.ensure_future(self._embed([passage_text(title, chunk) for chunk in missing]))
         try:
             await asyncio.sleep(0)  # the embedder's threads start before the extractor occupies the loop
-            extractions = await self._extract(title, chunks)
+            extractions = {each.chunk_id: each for each in await self._extract(title, read)}
             vectors = await embedding
         finally:
             embedding.cancel()
-        return [
-            _prepared(chunk, recipe, vector, extraction)
-            for chunk, recipe, vector, extraction in zip(chunks, recipes, vectors, extractions, strict=True)
+        prepared = [
+            _prepared(chunk, recipes[chunk.id], vector, extractions.pop(chunk.id))
+            for chunk, vector in zip(missing, vectors, strict=True)
         ]
+        return Completed(prepared, [each for each in extractions.values() if each.failure is None])
 
     async def embed(self, passages: Sequence[str]) -> list[Embedded]:
         """Return the vector of each passage, or the embedder's reason for refusing it.
@@ -90,6 +113,8 @@ class Computation:
         return await self._embed(passages)
 
     async def _embed(self, passages: Sequence[str]) -> list[Embedded]:
+        if not passages:
+            return []
         try:
             return list(await self.embedder.embed(passages))
         except ModelInputRefused as refused:
@@ -111,6 +136,8 @@ class Computation:
 
     async def _extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Return the extractions of the chunks. After an error, extract each chunk separately, so that only one fails."""
+        if not chunks:
+            return []
         try:
             return await self.extractor.extract(title, chunks)
         except (ModelInputRefused, ModelReplyInvalid) as error:

@@ -151,14 +151,13 @@ class Preparation:
         # Groups are equal at every attempt, because the result of a chunk may depend on its neighbours.
         for first in range(0, len(page), self.group_size):
             group = page[first : first + self.group_size]
-            missing = [chunk for chunk in group if chunk.id not in held]
             done = start + first + len(group)
             last = done == len(chunks)
-            if missing or last:
-                wanted = [recipes[chunk.id] for chunk in missing]
-                prepared: Sequence[PreparedChunk] = await computation.compute(title, missing, wanted) if missing else ()
-                prepared = _with_failures(prepared, chunks[0].id, failures)
-                await self._save(run, prepared, last=last and asking is None)
+            found = await computation.complete(title, group, recipes, held)
+            if found.renewed:
+                await self.documents.save_extractions(run.tenant, run.document_id, run.version, found.renewed)
+            if found.prepared or last:
+                await self._save(run, _with_failures(found.prepared, chunks[0].id, failures), last=last and asking is None)
             if asking is not None:
                 await self._ask(run, asking, title, group, known=known)
                 if last:

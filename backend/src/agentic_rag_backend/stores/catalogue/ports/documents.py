@@ -270,6 +270,14 @@ class DocumentCatalogue(Protocol):
         the document; then it is copied. `NotFound` if the document was deleted.
         """
 
+    async def save_extractions(
+        self, tenant: TenantId, document_id: str, version: int, extractions: Sequence[Extraction]
+    ) -> None:
+        """Replace the extractions of staged chunks. Chunks that are not staged are skipped. Idempotent.
+
+        A version that is visible, or older than a visible one, is not changed. `NotFound` if the document was deleted.
+        """
+
     async def prepared(self, tenant: TenantId, document_id: str, version: int) -> list[PreparedChunk]:
         """Return the prepared chunks in chunk order. Works for the visible version and for newer versions that have ended."""
 
