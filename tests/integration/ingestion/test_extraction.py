@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.job import JobState
+from agentic_rag_backend.domain.ontology import EntityField, EntityType, Ontology
+from agentic_rag_backend.errors import InvalidRequest, NotFound
+from agentic_rag_backend.stores.catalogue.base import Submitted
 
 if TYPE_CHECKING:
     from tests.integration.ingestion.conftest import World
@@ -42,3 +47,55 @@ async def test_an_edited_document_has_the_knowledge_of_its_text(world: World) ->
     assert await extractions(world, document) == await extractions(world, fresh)
     (kept,) = [each for each in await extractions(world, document) if any(one.name == "Tervo" for one in each.mentions)]
     assert {one.type for one in kept.mentions if one.name == "Tervo"} == {"person"}, "the type comes from another, new chunk"
+
+
+AUTHORS = Ontology((EntityType("person"), EntityType("concept")), entity_fields=(EntityField("author", "person"),))
+
+
+async def named(world: World, *names: str) -> dict[str, str]:
+    """Return the types of the entities that the graph has of names."""
+    found = await world.graph.find_entities(world.tenant, [name.lower() for name in names])
+    return {entity.name: entity.type for entities in found.values() for entity in entities}
+
+
+async def test_metadata_names_entities_and_a_change_of_it_changes_them(world: World) -> None:
+    await world.catalogue.tenants.set_ontology(world.tenant, AUTHORS)
+    first = await world.submit("# Tides\n\nThe tide rose.", key="tides", metadata={"author": ["Mara Voss", "Ina Holt", 7]})
+    assert (await world.ended(first.job)).state is JobState.SUCCEEDED
+    assert await named(world, "Mara Voss", "Ina Holt") == {"Mara Voss": "person", "Ina Holt": "person"}
+
+    async def changed(submitted: Submitted) -> None:
+        job = await world.ended(submitted.job)
+        assert job.state is JobState.SUCCEEDED
+        assert job.result is not None
+        assert job.result["reused"] == job.result["chunks"], "no vector is computed again"
+
+    update = world.ingestion.update
+    await changed(await update(world.tenant, first.document.id, fields={"author": "Ina Holt"}))
+    assert await named(world, "Mara Voss", "Ina Holt") == {"Ina Holt": "person"}
+    assert (await update(world.tenant, first.document.id, fields={"shelf": 7})).job is None, "no entity depends on it"
+    again = await world.submit("# Tides\n\nThe tide rose.", key="tides", metadata={"author": "Mara Voss", "shelf": 7})
+    await changed(again)
+    assert await named(world, "Mara Voss", "Ina Holt") == {"Mara Voss": "person"}
+    assert (await world.submit("# Tides\n\nThe tide rose.", key="tides", metadata={"author": "Mara Voss"})).job is None
+    await changed(await update(world.tenant, first.document.id, fields={"author": None}))
+    assert await named(world, "Mara Voss", "Ina Holt") == {}
+
+
+async def test_a_document_is_extracted_again_by_another_method(world: World) -> None:
+    submitted = await world.submit(
+        "# Tides\n\nAda Holt met Mia Tervo.", key="tides", options=SMALL, metadata={"author": "Mara Voss"}
+    )
+    await world.ended(submitted.job)
+    assert await named(world, "Mara Voss") == {}
+    await world.catalogue.tenants.set_ontology(world.tenant, AUTHORS)
+    again = await world.ingestion.extract_again(world.tenant, submitted.document.id)
+    job = await world.ended(again.job)
+    assert job.result is not None
+    assert (job.state, job.result["version"], job.result["reused"]) == (JobState.SUCCEEDED, 2, job.result["chunks"])
+    assert await named(world, "Mara Voss", "Ada Holt") == {"Mara Voss": "person", "Ada Holt": "person"}
+    for method, message in (("magic", "known are"), ("llm", "needs a language model")):
+        with pytest.raises(InvalidRequest, match=message):
+            await world.ingestion.extract_again(world.tenant, submitted.document.id, method)
+    with pytest.raises(NotFound):
+        await world.ingestion.extract_again(world.tenant, "unknown")

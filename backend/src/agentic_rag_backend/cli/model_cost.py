@@ -26,6 +26,10 @@ class ModelCost:
 
 def extraction_cost(files: int, size_bytes: int) -> ModelCost:
     """Return the cost of one call for each chunk of ``files`` files of text. Files that are not text have fewer chunks."""
+    return cost_of_chunks(max(files, -(-size_bytes // (_BYTES_PER_TOKEN * _NEW_TOKENS_PER_CHUNK))))
+
+
+def cost_of_chunks(calls: int) -> ModelCost:
+    """Return the cost of a call for each of a number of chunks."""
     prompt = built_in("extraction")
-    calls = max(files, -(-size_bytes // (_BYTES_PER_TOKEN * _NEW_TOKENS_PER_CHUNK)))
     return ModelCost(calls, calls * (text_tokens([prompt.system, prompt.user]) + _CHUNK_TOKENS), calls * _WRITTEN_TOKENS)

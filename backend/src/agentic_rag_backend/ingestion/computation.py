@@ -94,7 +94,7 @@ class Computation:
         embedding = asyncio.ensure_future(self._embed([passage_text(title, chunk) for chunk in missing]))
         try:
             await asyncio.sleep(0)  # the embedder's threads start before the extractor occupies the loop
-            extractions = {each.chunk_id: each for each in await self._extract(title, read)}
+            extractions = {each.chunk_id: each for each in await self.extract(title, read)}
             vectors = await embedding
         finally:
             embedding.cancel()
@@ -134,7 +134,7 @@ class Computation:
                 found += await self._embed_halves(half, again)
         return found
 
-    async def _extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
+    async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Return the extractions of the chunks. After an error, extract each chunk separately, so that only one fails."""
         if not chunks:
             return []
@@ -149,7 +149,7 @@ class Computation:
             # document. The error is logged, and listed with the document.
             problem = error
         if len(chunks) > 1:
-            return [extraction for chunk in chunks for extraction in await self._extract(title, [chunk])]
+            return [extraction for chunk in chunks for extraction in await self.extract(title, [chunk])]
         (chunk,) = chunks
         known = isinstance(problem, AgenticRagError)
         _log.error("extraction_failed", document=chunk.document_id, chunk=chunk.id, exc_info=None if known else problem)

@@ -57,18 +57,19 @@ from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 place = Location(start_char=0, end_char=1, start_line=1, end_line=1, headings=("Board of Northwind",))
 fields = dict(document_id="d", version=1, size_tokens=1, content_hash="", location=place)
 texts = sys.stdin.read().split("|")
-print(RuleExtractor().extract_document("Vestby, Norway", [Chunk(id=str(n), ordinal=n, text=t, **fields) for n, t in enumerate(texts)]))
+chunks = [Chunk(id=str(n), ordinal=n, text=t, **fields) for n, t in enumerate(texts)]
+print(RuleExtractor().extract_document("Vestby, Norway", chunks))
 """
 
 
 def test_every_process_finds_the_same() -> None:
     """The order of sets differs between processes."""
     text = (
-        "Dr Maria Keller of Northwind Institute (NI) met Anton Brandt, Ada Holt and Corin Ltd in Oslo on 3 May 2019. NI and Keller "
-        "agreed.|The Lys River Agency, Brandt, Vestby and the BBC joined Keller. She said IBM and `load_all` left Halden."
+        "Dr Maria Keller of Northwind Institute (NI) met Anton Brandt, Ada Holt and Corin Ltd in Oslo on 3 May 2019. NI "
+        "and Keller agreed.|The Lys River Agency, Brandt, Vestby and the BBC joined Keller. IBM and `load_all` left Halden."
     )
     found = [
-        subprocess.run(  # noqa: S603 - our own code
+        subprocess.run(
             [sys.executable, "-c", _ANYWHERE],
             input=text,
             env={**os.environ, "PYTHONHASHSEED": seed},
