@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
     from tests.e2e.api.conftest import World
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 TEXT = "# The lock of Sarn\n\nDr Ines Harrow joined Corvane Ltd (CL) in 2019. CL was acquired by Belmont Group."
 ONTOLOGY: dict[str, Any] = {
     "entity_types": [{"name": "person"}, {"name": "concept"}],
@@ -23,7 +26,8 @@ async def test_a_chunk_is_extracted_with_and_without_writing(world: World) -> No
     assert await client.data("PUT", "/ontology", json=ONTOLOGY) == {
         "entity_types": [{"name": "person", "description": ""}, {"name": "concept", "description": ""}],
         "relation_types": [],
-        **{"entity_fields": ONTOLOGY["entity_fields"], "source": "tenant"},
+        "entity_fields": ONTOLOGY["entity_fields"],
+        "source": "tenant",
     }
 
     found = await client.data("POST", path, json={"dry_run": True})

@@ -292,7 +292,9 @@ class Container:
     def extractions(self) -> ChunkExtractions:
         """Extracts from single chunks."""
         catalogue = self.catalogue
-        return ChunkExtractions(catalogue.documents, catalogue.tenants, catalogue.model_results, self._computation)
+        return ChunkExtractions(
+            catalogue.documents, catalogue.tenants, catalogue.model_results, self._computation, self._document_reader
+        )
 
     @cached_property
     def _chunk_reader(self) -> ChunkReader:

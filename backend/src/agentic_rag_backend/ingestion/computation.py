@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from agentic_rag_backend.domain.code import CodeRelation
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.ontology import Ontology
@@ -23,6 +24,7 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.knowledge.extraction.code_relations import with_code
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
 from agentic_rag_backend.knowledge.model_calls import ResultRecord, Unrecorded
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -51,21 +53,30 @@ class Computation:
     Args:
         method: of extraction.
         record: results of models for the version.
+        code: relations of a file of source code.
     """
 
     embedder: Embedder
     extraction: ExtractionMethods
     method: str = RULES
     record: ResultRecord = field(default_factory=Unrecorded)
+    code: Sequence[CodeRelation] = ()
 
     @property
     def extractor(self) -> Extractor:
         """The extractor of the method."""
         return self.extraction.extractor(self.method, self.record)
 
-    def of(self, method: str, ontology: Ontology | None, record: ResultRecord | None = None) -> Computation:
+    def of(
+        self,
+        method: str,
+        ontology: Ontology | None,
+        record: ResultRecord | None = None,
+        *,
+        code: Sequence[CodeRelation] = (),
+    ) -> Computation:
         """Return the computation for a version that is extracted by ``method``, under the ``ontology`` of its tenant."""
-        return replace(self, extraction=self.extraction.under(ontology), method=method, record=record or Unrecorded())
+        return replace(self, extraction=self.extraction.under(ontology), method=method, record=record or Unrecorded(), code=code)
 
     def recipe(self, title: str, chunk: Chunk) -> str:
         """Return the SHA-256 (hex) of all inputs and models of a chunk's results. Equal recipes give equal results."""
@@ -139,7 +150,7 @@ class Computation:
         if not chunks:
             return []
         try:
-            return await self.extractor.extract(title, chunks)
+            return with_code(await self.extractor.extract(title, chunks), chunks, title, self.code)
         except (ModelInputRefused, ModelReplyInvalid) as error:
             problem: Exception = error
         except (StoreUnavailable, ModelUnavailable, UnreadableDocument):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.document import Chunk
+from agentic_rag_backend.domain.code import CodeRelation
+from agentic_rag_backend.domain.document import Chunk, DocumentVersion
 from agentic_rag_backend.domain.graph import Extraction
+from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.reading import Reader
 from agentic_rag_backend.ingestion.uploads import checked_method
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.extraction.methods import RULES
@@ -36,6 +40,7 @@ class ChunkExtractions:
     tenants: TenantDirectory
     results: ModelResultCatalogue
     computation: Computation
+    reader: Reader
 
     async def document_of(self, tenant: TenantId, chunk_id: str) -> str:
         """Return the document of a chunk. Raises `NotFound` if no visible version has the chunk."""
@@ -66,9 +71,17 @@ class ChunkExtractions:
         group = await self._group(tenant, document_id, chunk_id)
         if used != RULES:  # the model is asked about this chunk only
             group = [chunk for chunk in group if chunk.id == chunk_id]
-        extractions = await self.computation.of(used, ontology, record).extract(version.title, group)
+        code = await self._code(tenant, version)
+        extractions = await self.computation.of(used, ontology, record, code=code).extract(version.title, group)
         named = with_fields(extractions, document.metadata, ontology)
         return ChunkExtraction(document_id, used, next(each for each in named if each.chunk_id == chunk_id))
+
+    async def _code(self, tenant: TenantId, version: DocumentVersion) -> Sequence[CodeRelation]:
+        """Return the relations of a file of source code, whose text is the file."""
+        if FORMATS[version.media_type].language is None:
+            return ()
+        parsed, _ = await self.reader.read(tenant, version, version.text, waiting=True)
+        return parsed.code
 
     async def _group(self, tenant: TenantId, document_id: str, chunk_id: str) -> list[Chunk]:
         """Return the chunks that are extracted together with a chunk."""

@@ -120,7 +120,8 @@ class Preparation:
         if parsed.attachments:
             await run.jobs.remember(run.tenant, run.job.id, ATTACHMENTS, parsed.attachments)
         await run.progress("chunk", 0, 0)
-        computation = self.computation.of(version.options.extraction, await self.tenants.ontology(run.tenant), record)
+        ontology = await self.tenants.ontology(run.tenant)
+        computation = self.computation.of(version.options.extraction, ontology, record, code=parsed.code)
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
             # Waiting for the lock lets this version reuse the results that another version of the document is computing.
             async with self._turn(run):
