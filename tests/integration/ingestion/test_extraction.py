@@ -99,3 +99,39 @@ async def test_a_document_is_extracted_again_by_another_method(world: World) -> 
             await world.ingestion.extract_again(world.tenant, submitted.document.id, method)
     with pytest.raises(NotFound):
         await world.ingestion.extract_again(world.tenant, "unknown")
+
+
+GERMAN = "Die Regierung hat am Montag ein neues Gesetz beschlossen, und die Züge fahren nach langem Streit wieder in das Land."
+
+
+async def test_the_language_is_on_record_and_a_script_that_rules_do_not_read_is_a_warning(world: World) -> None:
+    async def metadata(text: str, **given: object) -> dict[str, object]:
+        submitted = await world.submit(text, metadata=given)
+        await world.ended(submitted.job)
+        return dict((await world.catalogue.documents.document(world.tenant, submitted.document.id)).metadata)
+
+    assert await metadata(GERMAN) == {"language": "de"}
+    assert await metadata(f"{GERMAN} ", language="de-AT") == {"language": "de-AT"}, "the owner knows better"
+    assert await metadata("The government passed a law on Monday, and the trains are running again after a long dispute.") == {}
+    warned = await metadata("Правительство Москвы приняло новый закон о железных дорогах.")
+    assert warned == {"warnings": ["the rules of extraction do not read Cyrillic script well; extraction 'llm' does"]}
+
+
+async def test_functions_of_different_files_are_related(world: World) -> None:
+    for name, text in (
+        ("locks.py", "from gates import raise_gate\n\n\ndef fill_lock():\n    raise_gate()\n"),
+        ("gates.py", "def raise_gate():\n    turn_winch()\n\n\ndef turn_winch():\n    return 1\n"),
+    ):
+        await world.ended((await world.submit(text, file_name=name)).job)
+    found: dict[tuple[str, str, str], str] = {}
+    async for batch in world.graph.all_relationships(world.tenant):
+        names = await world.graph.entities(world.tenant, [id for each in batch for id in (each.source_id, each.target_id)])
+        found |= {(names[each.source_id].name, each.relation, names[each.target_id].name): each.fact for each in batch}
+    assert found == {
+        ("locks", "imports", "gates"): "from gates import raise_gate",
+        ("locks", "defines", "locks.fill_lock"): "def fill_lock():",
+        ("locks.fill_lock", "calls", "gates.raise_gate"): "raise_gate()",
+        ("gates", "defines", "gates.raise_gate"): "def raise_gate():",
+        ("gates", "defines", "gates.turn_winch"): "def turn_winch():",
+        ("gates.raise_gate", "calls", "gates.turn_winch"): "turn_winch()",
+    }

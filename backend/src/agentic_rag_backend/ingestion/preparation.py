@@ -10,12 +10,14 @@ from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.text.languages import ENGLISH, foreign_script_of, language_of
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.questions.asking import Asking, Questioner
 from agentic_rag_backend.jobs.runner import CANCELLED, Run, Stopped
+from agentic_rag_backend.knowledge.extraction.methods import RULES
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
@@ -31,6 +33,8 @@ from agentic_rag_backend.stores.catalogue.base import (
 MAX_WARNINGS = 10
 """Warnings of a parser that are kept with the document. They leave most of the metadata's 8,192 bytes to its owner."""
 MAX_WARNING_CHARACTERS = 200
+LANGUAGE = "language"
+"""Metadata key of the language of a document that is not English. The owner's value, and the file's own, take precedence."""
 ATTACHMENTS = "attachments"
 """Argument of a job: the number of attachments that become documents, if there are any."""
 _PAGE_GROUPS = 8
@@ -115,7 +119,9 @@ class Preparation:
             text=parsed.text,
             title=version.title,
             # The owner of a document uses null to remove a value that the file itself sets.
-            metadata={name: value for name, value in {**_facts(parsed), **version.metadata}.items() if value is not None},
+            metadata={
+                name: value for name, value in {**_facts(parsed, version), **version.metadata}.items() if value is not None
+            },
         )
         if parsed.attachments:
             await run.jobs.remember(run.tenant, run.job.id, ATTACHMENTS, parsed.attachments)
@@ -201,16 +207,20 @@ class Preparation:
         run.results_saved += 1
 
 
-def _facts(parsed: ParsedDocument) -> dict[str, Any]:
-    """Return the metadata that a file gives, with the first warnings of its parser."""
-    if not parsed.warnings:
-        return dict(parsed.metadata)
-    shown = [
-        each if len(each) <= MAX_WARNING_CHARACTERS else f"{each[: MAX_WARNING_CHARACTERS - 1]}…" for each in parsed.warnings
-    ]
+def _facts(parsed: ParsedDocument, version: DocumentVersion) -> dict[str, Any]:
+    """Return the metadata that a file gives, its language unless it is English, and its first warnings."""
+    language = language_of(parsed.text) if parsed.language is None else None
+    facts = {**({LANGUAGE: language} if language not in (None, ENGLISH) else {}), **parsed.metadata}
+    warnings = list(parsed.warnings)
+    script = foreign_script_of(parsed.text)
+    if script is not None and version.options.extraction == RULES:
+        warnings.insert(0, f"the rules of extraction do not read {script} script well; extraction 'llm' does")
+    if not warnings:
+        return facts
+    shown = [each if len(each) <= MAX_WARNING_CHARACTERS else f"{each[: MAX_WARNING_CHARACTERS - 1]}…" for each in warnings]
     if len(shown) > MAX_WARNINGS:
         shown[MAX_WARNINGS - 1 :] = [f"{len(shown) - MAX_WARNINGS + 1} more warnings are not kept"]
-    return {**parsed.metadata, "warnings": shown}
+    return {**facts, "warnings": shown}
 
 
 def _with_failures(prepared: Sequence[PreparedChunk], first: str, failures: Sequence[Failure]) -> Sequence[PreparedChunk]:
