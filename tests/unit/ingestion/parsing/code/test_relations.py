@@ -109,6 +109,14 @@ def test_files_of_every_language_define_import_and_call(language: str) -> None:
         assert "\n" not in line
 
 
+def test_imports_of_python() -> None:
+    text = (
+        "from importlib import (\n    load,  # loads\n    store as put,\n)\nimport a.b as c, d.e\nload(); put(); c.f(); d.e.g()\n"
+    )
+    calls = {"calls importlib.load", "calls importlib.store", "calls b.f", "calls d.e.g"}
+    assert shown(text, "python") == {"imports importlib", "imports a.b", "imports d.e", *calls}
+
+
 def test_a_place_counts_characters_and_a_long_line_is_cut() -> None:
     long = f"größe = 'ü'\ndef läuft():\n    {'ä' * 400} = 1; rufe(); \n\ndef rufe(): pass\n"
     found = {each.relation: long[each.start_char : each.end_char] for each in structure_of(long, "python").relations}

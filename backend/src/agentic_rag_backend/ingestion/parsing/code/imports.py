@@ -11,7 +11,6 @@ MAX_CHARACTERS = 2_000
 _QUOTED = re.compile(r"""["'<]([^"'<>\n]{1,200})["'>]""")
 _WORD = re.compile(r"[^\W\d]\w*")
 _LIST = re.compile(r"[{(]([^{}()]*)[})]")
-_PYTHON_FROM = re.compile(r"from\s+(\.*)\s*([\w.]*)\s+import\s+(.*)", re.DOTALL)
 _DOTTED = re.compile(r"[^\W\d][\w]*(?:(?:\.|::|\\)[^\W\d]\w*)*")
 _SEPARATOR = re.compile(r"::|[./\\]")
 _KEYWORDS = frozenset({"import", "use", "using", "extern", "crate", "static", "pub", "function", "const", "global", "type", "as"})
@@ -42,24 +41,24 @@ def read_import(text: str, language: str) -> Import:
 
 def _python(text: str) -> Import:
     names: dict[str, tuple[str, ...]] = {}
-    found = _PYTHON_FROM.match(text)
-    if found is None:
+    text = " ".join(word for line in text.split("\n") for word in line.split("#", 1)[0].split())
+    if not text.startswith("from"):
         modules = []
         for each in text.removeprefix("import").split(","):
-            words = each.split()
-            if words:
-                modules.append(words[0])
-                whole = tuple(words[0].split("."))
-                names[words[-1] if len(words) == 3 else whole[0]] = whole[-1:] if len(words) == 3 else whole[:1]
+            named = each.split()
+            if named:
+                modules.append(named[0])
+                path = tuple(named[0].split("."))
+                renamed = len(named) > 1  # import a.b as c
+                names[named[-1] if renamed else path[0]] = path[-1:] if renamed else path[:1]
         return Import(tuple(modules), names)
-    module = found[2]
-    for each in found[3].strip("() \n").split(","):
-        words = each.split("#")[0].split()
-        if words and words[0].isidentifier():
-            names[words[-1]] = (*module.split(".")[-1:], words[0]) if module else (words[0],)
-    if module:
-        return Import((module,), names)
-    return Import(tuple(path[0] for path in names.values()), names)  # from . import a
+    before, _, listed = text.removeprefix("from").partition(" import ")
+    module = before.strip().lstrip(".").strip()
+    for each in listed.strip("() ").split(","):
+        named = each.split()
+        if named and named[0].isidentifier():
+            names[named[-1]] = (*module.split(".")[-1:], named[0]) if module else (named[0],)
+    return Import((module,) if module else tuple(path[0] for path in names.values()), names)  # from . import a
 
 
 def _script_names(text: str, module: str) -> dict[str, tuple[str, ...]]:
