@@ -291,6 +291,7 @@ IDS = [
     _get("GET of a search", "/search", status=405),
 ]
 
+SHIPS = {"entity_types": [{"name": "ship"}]}
 OTHERS = [
     Bad(id="features unknown flag", method="PATCH", path="/features", json={"TELEPATHY": True}, says=("'TELEPATHY'", DUAL_LEVEL)),
     Bad(id="features text", method="PATCH", path="/features", json={DUAL_LEVEL: "on"}, says=(DUAL_LEVEL,)),
@@ -307,6 +308,11 @@ OTHERS = [
             ("end", {"entity_types": [{"name": "ship"}], "relation_types": [{"name": "owns", "sources": ["pier"]}]}, ("'pier'",)),
             ("description", {"entity_types": [{"name": "ship", "description": "x" * 201}]}, ("200", "201")),
             ("field", {"entity_types": [{"name": "ship", "colour": "red"}]}, ("colour",)),
+            ("field's type", {**SHIPS, "entity_fields": [{"name": "author", "type": "person"}]}, ("'author'", "'person'")),
+            ("document's field", {**SHIPS, "entity_fields": [{"name": "title", "type": "ship"}]}, ("'title'", "every document")),
+            ("field twice", {**SHIPS, "entity_fields": [{"name": "x", "type": "ship"}] * 2}, ("'x'", "twice")),
+            ("blank field", {**SHIPS, "entity_fields": [{"name": " ", "type": "ship"}]}, ("1 to 128",)),
+            ("many fields", {**SHIPS, "entity_fields": [{"name": f"f{n}", "type": "ship"} for n in range(21)]}, ("20", "21")),
         )
     ),
     Bad(id="rebuild mode", path="/admin/communities/rebuild", json={"mode": "wild"}, says=("mode", "full")),

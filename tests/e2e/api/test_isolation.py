@@ -102,10 +102,15 @@ CASES: Mapping[str, tuple[Case, ...]] = {
         Case("document", "path", {"chunk_size": 50, "overlap": 0}),
         Case("document", "If-Match", {"chunk_size": 50, "overlap": 0}, headers={"If-Match": '"x"'}),
     ),
+    "POST /documents/{document_id}/extract": (
+        Case("document", "path", {}),
+        Case("document", "If-Match", {"extraction": "rules"}, headers={"If-Match": '"x"'}),
+    ),
     "POST /chunking/preview": tuple(
         Case(kind, "body", {"document_id": "{id}", "chunking": {"chunk_size": 50}}) for kind in ("document", "chunk", "tenant")
     ),
     "GET /chunks/{chunk_id}": (Case("chunk"), Case("document"), Case("community")),
+    "POST /chunks/{chunk_id}/extract": (Case("chunk", "path", {}), Case("chunk", "dry run", {"dry_run": True})),
     "GET /jobs": (Case("document", "query document_id", query={"document_id": "{id}"}, status=200),),
     "GET /jobs/{job_id}": (Case("job"), Case("document")),
     "GET /jobs/{job_id}/events": (Case("job"),),

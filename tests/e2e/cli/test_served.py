@@ -130,6 +130,14 @@ def test_the_graph_is_built_and_diversity_told(served: Any) -> None:
     assert served.cli("build-graph", "--json").json["communities"]["unchanged"]
     estimate = served.cli("build-graph", "--dry-run", "--json").json
     assert estimate["communities"]["dry_run"]
+    documents = served.cli("documents", "list", "--json").json
+    planned = served.cli("build-graph", "--all", "--dry-run", "--json").json["extraction"]["planned"]
+    assert (planned["documents"], planned["extraction"], planned["model_calls"]) == (len(documents), "rules", 0)
+    again = served.cli("build-graph", "--documents", documents[0]["id"], "--extraction", "rules", "--json").json
+    assert (again["extraction"]["succeeded"], again["graph"]["found"]) == (1, 0)
+    assert again["communities"]["communities"] == built["communities"]["communities"], "the same text gives the same graph"
+    for wrong in (("--all", "--documents", "x"), ("--extraction", "rules"), ("--all", "--entity-types", ",")):
+        assert served.cli("build-graph", *wrong).code == 2, wrong
     told = served.cli("analyze-diversity", "--num-queries", "4", "--strategies", "dense,community", "--json").json
     assert set(told["strategies"]) == {"dense", "community"}
     assert 0 < told["strategies"]["dense"]["diversity_ratio"] <= 1

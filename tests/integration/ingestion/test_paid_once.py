@@ -37,18 +37,19 @@ class Metered:
 
     def __init__(self) -> None:
         self.embedded: list[str] = []
-        self.extracted: list[str] = []
         self.poison: str | None = None
         self.refusal: type[ModelRefused] = ModelInputRefused
         self.embedder = _Embedder(self)
         self.extractor = _Extractor(self)
 
-    def paid(self) -> tuple[int, int]:
-        """Return the numbers of texts embedded and chunks extracted since the last call."""
-        counts = len([text for text in self.embedded if text != "text"]), len(self.extracted)
+    def paid(self) -> int:
+        """Return the number of texts embedded since the last call.
+
+        The rules cost nothing. They read unchanged chunks again, because the types of names depend on the whole document.
+        """
+        count = len([text for text in self.embedded if text != "text"])
         self.embedded.clear()
-        self.extracted.clear()
-        return counts
+        return count
 
 
 class _Embedder(BundledEmbedder):
@@ -78,7 +79,6 @@ class _Extractor(RuleExtractor):
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         if any("riddle" in chunk.text for chunk in chunks):
             raise ZeroDivisionError("a fault in a rule")
-        self.meter.extracted += [chunk.id for chunk in chunks]
         return await super().extract(title, chunks)
 
 
@@ -110,7 +110,7 @@ async def test_an_update_pays_for_what_changed_only(metered: World, meter: Meter
     first = await submitted(metered, report())
     assert first.result is not None
     assert (first.result["chunks"], first.result["reused"]) == (10, 0)
-    assert meter.paid() == (10, 10)
+    assert meter.paid() == 10
     before = await shown(metered, first)
     vectors = await metered.vectors.vectors(metered.tenant, Collection.CHUNKS, [chunk.id for chunk in before])
     edited = report(besides={3: "Ines Carrow left the Tidal Institute in 2031."})
@@ -118,7 +118,7 @@ async def test_an_update_pays_for_what_changed_only(metered: World, meter: Meter
     assert second.result is not None
     assert (second.result["chunks"], second.result["reused"]) == (10, 9)
     assert (second.done, second.total) == (10, 10)
-    assert meter.paid() == (1, 1)
+    assert meter.paid() == 1
     after = await shown(metered, second)
     kept = {chunk.id for chunk in before} & {chunk.id for chunk in after}
     assert len(kept) == 9
@@ -132,7 +132,7 @@ async def test_an_update_pays_for_what_changed_only(metered: World, meter: Meter
     third = await submitted(metered, f"## Preface\n\nLise Meitner wrote a preface. {FILLER}\n\n{edited}")
     assert third.result is not None
     assert (third.result["chunks"], third.result["reused"]) == (11, 10)
-    assert meter.paid() == (1, 1)
+    assert meter.paid() == 1
 
 
 async def test_versions_on_their_way_at_once_compute_a_chunk_once(metered: World, meter: Metered) -> None:
@@ -150,7 +150,6 @@ async def test_versions_on_their_way_at_once_compute_a_chunk_once(metered: World
     meter.embedder.gate.set()
     assert (await metered.ended(job)).state is JobState.SUCCEEDED
     assert len(meter.embedded) == len(set(meter.embedded)) >= 10
-    assert len(meter.extracted) == len(set(meter.extracted)) >= 10
 
 
 async def test_another_title_is_another_passage(metered: World, meter: Metered) -> None:
@@ -159,7 +158,7 @@ async def test_another_title_is_another_passage(metered: World, meter: Metered) 
     again = await submitted(metered, report(besides={0: "Something else."}), title="Floods")
     assert again.result is not None
     assert again.result["reused"] == 0
-    assert meter.paid() == (10, 10)
+    assert meter.paid() == 10
 
 
 async def test_another_chunking_keeps_the_chunks_that_stay(metered: World, meter: Metered) -> None:
@@ -169,7 +168,7 @@ async def test_another_chunking_keeps_the_chunks_that_stay(metered: World, meter
     cut = await metered.ingestion.chunk_again(metered.tenant, first.document_id, ChunkingOptions(chunk_size=64, overlap=0))
     second = await metered.ended(cut.job)
     assert second.result is not None
-    assert second.result["chunks"] - second.result["reused"] == meter.paid()[0]
+    assert second.result["chunks"] - second.result["reused"] == meter.paid()
     assert second.result["reused"] > 0
 
 
@@ -180,12 +179,12 @@ async def test_a_cancelled_job_is_not_paid_again(metered: World, meter: Metered)
     await meter.embedder.waiting.wait()
     await metered.catalogue.jobs.request_cancel(metered.tenant, job.id)
     assert (await metered.ended(job)).state is JobState.CANCELLED
-    assert meter.paid()[0] == 4, "one group was finished"
+    assert meter.paid() == 4, "one group was finished"
     meter.embedder.gate = None
     # Another version reuses the results of the cancelled one.
     second = await submitted(metered, report(besides={9: "Something else."}))
     assert second.state is JobState.SUCCEEDED
-    assert meter.paid()[0] == 6
+    assert meter.paid() == 6
     assert second.result is not None
     assert second.result["reused"] == 4
 
@@ -201,7 +200,7 @@ async def test_a_retried_job_continues_after_its_cancellation(metered: World, me
     meter.embedder.gate = None
     again = await retried(metered, cancelled)
     assert again.state is JobState.SUCCEEDED
-    assert meter.paid()[0] == 6
+    assert meter.paid() == 6
 
 
 @pytest.mark.parametrize("word", ["poison", "riddle"])
@@ -226,14 +225,14 @@ async def test_only_what_failed_is_tried_again(metered: World, meter: Metered, w
 
     still = await retried(metered, job)
     assert still.state is JobState.PARTIAL, "nothing has changed yet"
-    assert meter.paid() in ((0, 1), (1, 0))
+    assert meter.paid() <= 1
     meter.poison = None
     meter.extractor.__class__ = RuleExtractor  # type: ignore[assignment]
     good = await retried(metered, still)
     assert (good.id, good.state) == (job.id, JobState.SUCCEEDED)
     assert good.result is not None
     assert (good.result["chunks"], good.result["reused"], good.result["failures"]) == (10, 9, 0)
-    assert meter.paid()[0] <= 1
+    assert meter.paid() <= 1
     document = await metered.catalogue.documents.document(metered.tenant, job.document_id)
     assert (document.state, document.failures, document.current_version) == (DocumentState.READY, (), 3)
     assert [chunk.id for chunk in await shown(metered, good)] == [chunk.id for chunk in before]
@@ -281,7 +280,7 @@ async def test_another_strategy_keeps_the_chunks_that_stay(metered: World, meter
     second = await metered.ended(cut.job)
     assert second.result is not None
     assert (second.result["chunks"], second.result["reused"]) == (10, 10)
-    assert meter.paid() == (0, 0)
+    assert meter.paid() == 0
 
     by_meaning = await metered.ingestion.chunk_again(metered.tenant, first.document_id, ChunkingOptions("semantic", 60, 0))
     third = await metered.ended(by_meaning.job)

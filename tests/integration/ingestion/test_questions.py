@@ -72,15 +72,15 @@ async def test_only_changed_chunks_and_new_options_are_paid(builder: Builder) ->
     meter = Metered()
     world = await builder.open(embedder=meter.embedder, extractor=meter.extractor)
     await take_in(world, report(), questions=None)
-    assert meter.paid() == (10, 10)
+    assert meter.paid() == 10
     document = await take_in(world, report(), questions=PATTERNS)
-    assert meter.paid() == (20, 0), "the questions only: the chunks are known"
+    assert meter.paid() == 20, "the questions only: the chunks are known"
     await take_in(world, report(besides={3: "The Heron has two blades."}), questions=PATTERNS)
-    assert meter.paid() == (2, 1), "one chunk with one question"
+    assert meter.paid() == 2, "one chunk with one question"
     await take_in(world, report(), questions=QuestionOptions("patterns", 1))
-    assert meter.paid() == (11, 1), "another number of questions is another recipe"
+    assert meter.paid() == 11, "another number of questions is another recipe"
     await take_in(world, report(), questions=QuestionOptions("off", 2))
-    assert meter.paid() == (0, 0)
+    assert meter.paid() == 0
     assert await texts(world, document) == [()] * 10
     assert await question_points(world) == {}
 

@@ -76,6 +76,10 @@ async def test_a_child_reads_what_this_process_would(opened: Opened) -> None:
         "read", SMALL, "text/markdown", OWNER, ReadingOptions(ProcessingOptions()), size_bytes=len(SMALL)
     )
     assert (parsed, chunks) == calls.read(resources, SMALL, "text/markdown", OWNER, ReadingOptions(ProcessingOptions()))
+    code = b"import a\ndef load(): a.read()\n"
+    parsed, _ = await isolation.call("read", code, "text/x-python", OWNER, ReadingOptions(ProcessingOptions()), size_bytes=1)
+    assert parsed == calls.read(resources, code, "text/x-python", OWNER, ReadingOptions(ProcessingOptions()))[0]
+    assert len(parsed.code) == 3
     assert await title(isolation) == "Ada"
     extractor = IsolatedExtractor(RuleExtractor(), isolation)
     assert await extractor.extract("Ada", chunks) == RuleExtractor().extract_document("Ada", chunks)

@@ -60,7 +60,7 @@ async def test_a_method_says_what_it_needs_and_an_upload_that_asks_for_it_is_ref
             with pytest.raises(InvalidRequest, match="extraction '" + method.replace("+", r"\+") + "' needs"):
                 await check.submission(TenantId("t_" + "a" * 32), upload)
         else:
-            assert check._extraction(upload) == method
+            assert check.method(method) == method
 
 
 @pytest.mark.parametrize(

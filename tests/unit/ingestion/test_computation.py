@@ -17,7 +17,10 @@ from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.errors import AgenticRagError, ModelInputRefused, ModelRefused, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
+from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Vectors
+
+RULES = RuleExtractor()
 
 
 class FussyEmbedder:
@@ -124,6 +127,20 @@ async def test_an_extractor_whose_model_is_away_is_nobodys_failure() -> None:
     extractor = QuietExtractor("poison", error=ModelUnavailable("away"))
     with pytest.raises(ModelUnavailable):
         await computation(FussyEmbedder(), extractor).compute("", chunks("poison", "plain"), ["a", "b"])
+
+
+@given(held=st.sets(st.integers(0, 5)), order=st.permutations(range(6)))
+def test_the_extraction_of_a_chunk_does_not_depend_on_the_results_on_record(held: set[int], order: list[int]) -> None:
+    texts = ("Keller met Brandt.", "Dr Maria Keller left.", "Brandt Ltd agreed.", "IBM stayed.", "Oslo", "It was Maria Keller.")
+    group = chunks(*(texts[number] for number in order))
+    whole = RULES.extract_document("Minutes", group)
+    by_rules = Computation(embedder=FussyEmbedder(), extraction=ExtractionMethods(RULES))
+    recipes = {chunk.id: f"r{chunk.id}" for chunk in group}
+    found = asyncio.run(by_rules.complete("Minutes", group, recipes, frozenset(f"c{number}" for number in held)))
+    assert [item.chunk.ordinal for item in found.prepared] == sorted(set(range(6)) - held)
+    both = {each.chunk_id: each for each in (*(item.extraction for item in found.prepared), *found.renewed)}
+    assert [both[each.chunk_id] for each in whole] == whole
+    assert sorted(both) == sorted(recipes)
 
 
 def test_a_recipe_is_of_all_that_goes_into_a_result() -> None:

@@ -28,7 +28,11 @@ class ModelCost:
 
 def extraction_cost(files: int, size_bytes: int, method: str = "llm") -> ModelCost:
     """Return the cost of a method for the chunks of ``files`` files of text. Files that are not text have fewer chunks."""
-    chunks = max(files, -(-size_bytes // (_BYTES_PER_TOKEN * _NEW_TOKENS_PER_CHUNK)))
+    return cost_of_chunks(max(files, -(-size_bytes // (_BYTES_PER_TOKEN * _NEW_TOKENS_PER_CHUNK))), method)
+
+
+def cost_of_chunks(chunks: int, method: str = "llm") -> ModelCost:
+    """Return the cost of a method for a number of chunks."""
     if method == "graphiti":
         return ModelCost(*(chunks * each for each in _OF_EPISODE))
     prompt = built_in("extraction")

@@ -40,6 +40,7 @@ from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnsw
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.extracting import ChunkExtractions
 from agentic_rag_backend.ingestion.pages import DocumentPages
 from agentic_rag_backend.ingestion.previewing import ChunkPreviews
 from agentic_rag_backend.ingestion.reading import IsolatedReader
@@ -287,6 +288,14 @@ class Container:
     def previews(self) -> ChunkPreviews:
         """Previews the chunks of documents."""
         return ChunkPreviews(self.catalogue.documents, self.blobs, self._chunk_reader)
+
+    @cached_property
+    def extractions(self) -> ChunkExtractions:
+        """Extracts from single chunks."""
+        catalogue = self.catalogue
+        return ChunkExtractions(
+            catalogue.documents, catalogue.tenants, catalogue.model_results, self._computation, self._document_reader
+        )
 
     @cached_property
     def _chunk_reader(self) -> ChunkReader:

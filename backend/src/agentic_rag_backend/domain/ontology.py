@@ -1,17 +1,21 @@
-"""Ontology of a tenant: the types of entities and relationships that a language model may use."""
+"""Ontology of a tenant: types of entities and relationships for a language model, and metadata fields that name entities."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from agentic_rag_backend.domain.filters import DOCUMENT_FIELDS
+from agentic_rag_backend.domain.limits import storable
 from agentic_rag_backend.errors import InvalidRequest
 
 MAX_ENTITY_TYPES = 50
 MAX_RELATION_TYPES = 100
 MAX_DESCRIPTION_CHARACTERS = 200
+MAX_ENTITY_FIELDS = 20
+MAX_FIELD_CHARACTERS = 128
 UNTYPED = "other"
 """The type of entities that have none of the ontology's types. It may be an end of every relationship."""
 _NAME = re.compile(r"[a-z][a-z0-9_ ]{0,39}")
@@ -46,8 +50,26 @@ class RelationType:
 
 
 @dataclass(frozen=True, slots=True)
+class EntityField:
+    """A metadata field of documents. Its values are the names of entities of a type."""
+
+    name: str
+    type: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip() or len(self.name) > MAX_FIELD_CHARACTERS:
+            raise InvalidRequest(f"entity field: a name has 1 to {MAX_FIELD_CHARACTERS} characters; got {str(self.name)[:80]!r}")
+        if self.name != storable(self.name):
+            raise InvalidRequest(f"entity field {self.name[:80]!r} has a NUL character or an unpaired surrogate")
+        if self.name in DOCUMENT_FIELDS:
+            raise InvalidRequest(f"entity field {self.name!r} is a field of every document, not metadata")
+
+
+@dataclass(frozen=True, slots=True)
 class Ontology:
     """At least one type of entities. Without types of relationships, every relation is allowed.
+
+    ``entity_fields`` are no input of the extraction of a chunk, so they are not part of the text that identifies an ontology.
 
     Raises:
         InvalidRequest: a name, a description or a number is outside its limits, a name occurs twice, or an end is no type.
@@ -55,6 +77,7 @@ class Ontology:
 
     entity_types: tuple[EntityType, ...]
     relation_types: tuple[RelationType, ...] = ()
+    entity_fields: tuple[EntityField, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         types = [each.name for each in self.entity_types]
@@ -62,12 +85,23 @@ class Ontology:
             raise InvalidRequest(f"an ontology has 1 to {MAX_ENTITY_TYPES} entity types; got {len(types)}")
         if len(self.relation_types) > MAX_RELATION_TYPES:
             raise InvalidRequest(f"an ontology has at most {MAX_RELATION_TYPES} relation types; got {len(self.relation_types)}")
+        if len(self.entity_fields) > MAX_ENTITY_FIELDS:
+            raise InvalidRequest(f"an ontology has at most {MAX_ENTITY_FIELDS} entity fields; got {len(self.entity_fields)}")
         _check_unique("entity type", types)
         _check_unique("relation type", [each.name for each in self.relation_types])
+        _check_unique("entity field", [each.name for each in self.entity_fields])
+        for named in self.entity_fields:
+            if named.type not in types:
+                raise InvalidRequest(f"entity field {named.name!r} has the type {str(named.type)[:80]!r}, which is not defined")
         for each in self.relation_types:
             for end in (*each.sources, *each.targets):
                 if end not in types:
                     raise InvalidRequest(f"relation type {each.name!r} names the entity type {end[:80]!r}, which is not defined")
+
+    @property
+    def field_names(self) -> frozenset[str]:
+        """The names of the metadata fields whose values are entities."""
+        return frozenset(each.name for each in self.entity_fields)
 
     @property
     def type_names(self) -> tuple[str, ...]:
@@ -88,6 +122,7 @@ def ontology_of(value: Mapping[str, Any]) -> Ontology:
                 RelationType(**{**each, "sources": tuple(each["sources"]), "targets": tuple(each["targets"])})
                 for each in value["relation_types"]
             ),
+            entity_fields=tuple(EntityField(**each) for each in value.get("entity_fields", ())),  # earlier releases had none
         )
     except (KeyError, TypeError) as error:
         raise InvalidRequest(f"not an ontology: {error}") from None

@@ -18,6 +18,7 @@ from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.ingestion.preparation import ATTACHMENTS, fail_version, superseded
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock, current_fence
 from agentic_rag_backend.jobs.runner import START, Run, Stopped
+from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
@@ -26,6 +27,7 @@ from agentic_rag_backend.stores.catalogue.base import (
     ModelResultCatalogue,
     QuestionCatalogue,
     ReadyVersion,
+    TenantDirectory,
 )
 from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox, Topic
 from agentic_rag_backend.stores.vector.base import Collection
@@ -86,6 +88,7 @@ class Commitment:
     results: ModelResultCatalogue
     questions: QuestionCatalogue
     outbox: Outbox
+    tenants: TenantDirectory
     blobs: BlobStore
     resolver: Resolver
     facts: FactPoints
@@ -214,10 +217,10 @@ class Commitment:
     async def _write(self, run: Run, ready: ReadyVersion, order: Order) -> WrittenVersion:
         document, version, prepared = ready.document, ready.version, ready.prepared
         await run.progress("graph", 0, len(prepared))
+        ontology = await self.tenants.ontology(run.tenant) if version.metadata else None
+        extractions = with_fields([item.extraction for item in prepared], version.metadata, ontology)
         async with order.graph:
-            knowledge = await self.resolver.resolve(
-                run.tenant, run.document_id, run.version, version.title, [item.extraction for item in prepared]
-            )
+            knowledge = await self.resolver.resolve(run.tenant, run.document_id, run.version, version.title, extractions)
             await confirm_lock()
             await self.facts.graph.write_document(run.tenant, knowledge)
             if self.facts.names is not None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agentic_rag_backend.domain.code import CodeRelation
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.ontology import Ontology
@@ -23,6 +24,7 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.knowledge.extraction.base import Extractor, Origin
+from agentic_rag_backend.knowledge.extraction.code_relations import with_code
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
 from agentic_rag_backend.knowledge.model_calls import ResultRecord, Unrecorded
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -36,6 +38,14 @@ _log = get_logger(__name__)
 Embedded = NDArray[np.float32] | ModelInputRefused
 
 
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """Results of a group of chunks. ``renewed`` are the extractions of chunks whose other results are on record."""
+
+    prepared: list[PreparedChunk]
+    renewed: list[Extraction]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computation:
     """Embeds and extracts groups of chunks of one version.
@@ -44,6 +54,7 @@ class Computation:
         method: of extraction.
         record: results of models for the version.
         origin: the document of the chunks.
+        code: relations of a file of source code.
     """
 
     embedder: Embedder
@@ -51,6 +62,7 @@ class Computation:
     method: str = RULES
     record: ResultRecord = field(default_factory=Unrecorded)
     origin: Origin | None = None
+    code: Sequence[CodeRelation] = ()
 
     @property
     def extractor(self) -> Extractor:
@@ -58,11 +70,17 @@ class Computation:
         return self.extraction.extractor(self.method, self.record, self.origin)
 
     def of(
-        self, method: str, ontology: Ontology | None, record: ResultRecord | None = None, *, origin: Origin | None = None
+        self,
+        method: str,
+        ontology: Ontology | None,
+        record: ResultRecord | None = None,
+        *,
+        origin: Origin | None = None,
+        code: Sequence[CodeRelation] = (),
     ) -> Computation:
         """Return the computation for a version that is extracted by ``method``, under the ``ontology`` of its tenant."""
         methods = self.extraction.under(ontology)
-        return replace(self, extraction=methods, method=method, record=record or Unrecorded(), origin=origin)
+        return replace(self, extraction=methods, method=method, record=record or Unrecorded(), origin=origin, code=code)
 
     def recipe(self, title: str, chunk: Chunk) -> str:
         """Return the SHA-256 (hex) of all inputs and models of a chunk's results. Equal recipes give equal results."""
@@ -74,17 +92,32 @@ class Computation:
         Raises:
             ModelUnavailable: the embedder or the extractor's model does not answer, or refuses everything.
         """
-        embedding = asyncio.ensure_future(self._embed([passage_text(title, chunk) for chunk in chunks]))
+        wanted = {chunk.id: recipe for chunk, recipe in zip(chunks, recipes, strict=True)}
+        return (await self.complete(title, chunks, wanted, held=frozenset())).prepared
+
+    async def complete(self, title: str, group: Sequence[Chunk], recipes: Mapping[str, str], held: frozenset[str]) -> Completed:
+        """Compute the results of a group of chunks, of which those of the chunks ``held`` are on record.
+
+        The rules read the whole group, because the type of a name depends on the text around it. So the extraction does not
+        depend on which results are on record. A model reads only chunks without results, because its replies cost money.
+
+        Raises:
+            ModelUnavailable: the embedder or the extractor's model does not answer, or refuses everything.
+        """
+        missing = [chunk for chunk in group if chunk.id not in held]
+        read = group if self.extractor is self.extraction.rules else missing
+        embedding = asyncio.ensure_future(self._embed([passage_text(title, chunk) for chunk in missing]))
         try:
             await asyncio.sleep(0)  # the embedder's threads start before the extractor occupies the loop
-            extractions = await self._extract(title, chunks)
+            extractions = {each.chunk_id: each for each in await self.extract(title, read)}
             vectors = await embedding
         finally:
             embedding.cancel()
-        return [
-            _prepared(chunk, recipe, vector, extraction)
-            for chunk, recipe, vector, extraction in zip(chunks, recipes, vectors, extractions, strict=True)
+        prepared = [
+            _prepared(chunk, recipes[chunk.id], vector, extractions.pop(chunk.id))
+            for chunk, vector in zip(missing, vectors, strict=True)
         ]
+        return Completed(prepared, [each for each in extractions.values() if each.failure is None])
 
     async def embed(self, passages: Sequence[str]) -> list[Embedded]:
         """Return the vector of each passage, or the embedder's reason for refusing it.
@@ -95,6 +128,8 @@ class Computation:
         return await self._embed(passages)
 
     async def _embed(self, passages: Sequence[str]) -> list[Embedded]:
+        if not passages:
+            return []
         try:
             return list(await self.embedder.embed(passages))
         except ModelInputRefused as refused:
@@ -114,10 +149,12 @@ class Computation:
                 found += await self._embed_halves(half, again)
         return found
 
-    async def _extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
+    async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Return the extractions of the chunks. After an error, extract each chunk separately, so that only one fails."""
+        if not chunks:
+            return []
         try:
-            return await self.extractor.extract(title, chunks)
+            return with_code(await self.extractor.extract(title, chunks), chunks, title, self.code)
         except (ModelInputRefused, ModelReplyInvalid) as error:
             problem: Exception = error
         except (StoreUnavailable, ModelUnavailable, UnreadableDocument):
@@ -127,7 +164,7 @@ class Computation:
             # document. The error is logged, and listed with the document.
             problem = error
         if len(chunks) > 1:
-            return [extraction for chunk in chunks for extraction in await self._extract(title, [chunk])]
+            return [extraction for chunk in chunks for extraction in await self.extract(title, [chunk])]
         (chunk,) = chunks
         known = isinstance(problem, AgenticRagError)
         _log.error("extraction_failed", document=chunk.document_id, chunk=chunk.id, exc_info=None if known else problem)

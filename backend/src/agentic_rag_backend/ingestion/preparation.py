@@ -13,6 +13,7 @@ from agentic_rag_backend.domain.limits import storable
 from agentic_rag_backend.domain.metadata import beside
 from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.text.languages import ENGLISH, foreign_script_of, language_of
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
@@ -21,6 +22,7 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.questions.asking import Asking, Questioner
 from agentic_rag_backend.jobs.runner import CANCELLED, Run, Stopped
 from agentic_rag_backend.knowledge.extraction.base import Origin
+from agentic_rag_backend.knowledge.extraction.methods import RULES
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
@@ -38,6 +40,8 @@ MAX_WARNINGS = 10
 MAX_WARNING_CHARACTERS = 200
 MAX_WARNINGS_BYTES = 2048
 """Bytes of these warnings. They leave most of the metadata's 8,192 bytes to the file and its owner."""
+LANGUAGE = "language"
+"""Metadata key of the language of a document that is not English. The owner's value, and the file's own, take precedence."""
 ATTACHMENTS = "attachments"
 """Argument of a job: the number of attachments that become documents, if there are any."""
 _PAGE_GROUPS = 8
@@ -115,7 +119,7 @@ class Preparation:
         del content
         # Only then can results be recorded: a text is present if an interrupted attempt parsed it.
         known = bool(version.text) or run.version > 1
-        metadata = _metadata(parsed, version.metadata)
+        metadata = _metadata(parsed, version)
         await self.documents.save_parsed(
             run.tenant, run.document_id, run.version, text=parsed.text, title=version.title, metadata=metadata
         )
@@ -124,7 +128,7 @@ class Preparation:
         await run.progress("chunk", 0, 0)
         origin = Origin(run.tenant, run.document_id, document_date("", metadata))
         ontology = await self.tenants.ontology(run.tenant)
-        computation = self.computation.of(version.options.extraction, ontology, record, origin=origin)
+        computation = self.computation.of(version.options.extraction, ontology, record, origin=origin, code=parsed.code)
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
             # Waiting for the lock lets this version reuse the results that another version of the document is computing.
             async with self._turn(run):
@@ -155,14 +159,13 @@ class Preparation:
         # Groups are equal at every attempt, because the result of a chunk may depend on its neighbours.
         for first in range(0, len(page), self.group_size):
             group = page[first : first + self.group_size]
-            missing = [chunk for chunk in group if chunk.id not in held]
             done = start + first + len(group)
             last = done == len(chunks)
-            if missing or last:
-                wanted = [recipes[chunk.id] for chunk in missing]
-                prepared: Sequence[PreparedChunk] = await computation.compute(title, missing, wanted) if missing else ()
-                prepared = _with_failures(prepared, chunks[0].id, failures)
-                await self._save(run, prepared, last=last and asking is None)
+            found = await computation.complete(title, group, recipes, held)
+            if found.renewed:
+                await self.documents.save_extractions(run.tenant, run.document_id, run.version, found.renewed)
+            if found.prepared or last:
+                await self._save(run, _with_failures(found.prepared, chunks[0].id, failures), last=last and asking is None)
             if asking is not None:
                 await self._ask(run, asking, title, group, known=known)
                 if last:
@@ -205,32 +208,37 @@ class Preparation:
         run.results_saved += 1
 
 
-def _metadata(parsed: ParsedDocument, owned: Mapping[str, Any]) -> dict[str, Any]:
+def _metadata(parsed: ParsedDocument, version: DocumentVersion) -> dict[str, Any]:
     """Return the metadata of a version: what its file gives, as far as it fits, and the owner's values, which win."""
-    fields = _facts(parsed)
+    owned, fields = version.metadata, _facts(parsed, version)
     found = beside(owned, fields)
     if found != fields:
         cut = ", ".join(name for name, value in fields.items() if found.get(name) != value)
         notice = f"metadata of the file that is too long is shortened or left out: {cut}"
-        found = beside(owned, _facts(replace(parsed, warnings=(notice, *parsed.warnings))))
+        found = beside(owned, _facts(replace(parsed, warnings=(notice, *parsed.warnings)), version))
     # The owner of a document uses null to remove a value that the file itself sets.
     return {name: value for name, value in (found | dict(owned)).items() if value is not None}
 
 
-def _facts(parsed: ParsedDocument) -> dict[str, Any]:
-    """Return the valid metadata that a file gives, with the first warnings of its parser."""
-    fields = kept(parsed.metadata)
-    if not parsed.warnings:
+def _facts(parsed: ParsedDocument, version: DocumentVersion) -> dict[str, Any]:
+    """Return the valid metadata that a file gives, its language unless it is English, and its first warnings."""
+    language = language_of(parsed.text) if parsed.language is None else None
+    fields = {**({LANGUAGE: language} if language not in (None, ENGLISH) else {}), **kept(parsed.metadata)}
+    warnings = list(parsed.warnings)
+    script = foreign_script_of(parsed.text)
+    if script is not None and version.options.extraction == RULES:
+        warnings.insert(0, f"the rules of extraction do not read {script} script well; extraction 'llm' does")
+    if not warnings:
         return fields
     shown, room = [], MAX_WARNINGS_BYTES
-    for each in parsed.warnings[:MAX_WARNINGS]:
+    for each in warnings[:MAX_WARNINGS]:
         short = storable(each if len(each) <= MAX_WARNING_CHARACTERS else f"{each[: MAX_WARNING_CHARACTERS - 1]}…")
         room -= len(short.encode())
         if room < 0:
             break
         shown.append(short)
-    if len(shown) < len(parsed.warnings):
-        shown[MAX_WARNINGS - 1 :] = [f"{len(parsed.warnings) - min(len(shown), MAX_WARNINGS - 1)} more warnings are not kept"]
+    if len(shown) < len(warnings):
+        shown[MAX_WARNINGS - 1 :] = [f"{len(warnings) - min(len(shown), MAX_WARNINGS - 1)} more warnings are not kept"]
     # First, so that they are kept if not everything fits, and above a value of the file with this name.
     return {"warnings": shown} | fields | {"warnings": shown}
 

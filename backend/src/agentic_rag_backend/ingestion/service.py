@@ -160,6 +160,7 @@ class IngestionService:
             results=catalogue.model_results,
             questions=catalogue.questions,
             outbox=catalogue.outbox,
+            tenants=catalogue.tenants,
             blobs=blobs,
             resolver=resolver,
             facts=facts,
@@ -178,7 +179,7 @@ class IngestionService:
         )
         self._batches = Batches(self._runner, commitment, together=self._options.commit_together)
         # Without `names`: the names that a repeated resolution leaves unsettled were recorded when they became so.
-        self._settlement = Settlement(documents, catalogue.outbox, resolver, FactPoints(graph, vectors))
+        self._settlement = Settlement(documents, catalogue.tenants, catalogue.outbox, resolver, FactPoints(graph, vectors))
         self._deletion = _deletion(catalogue, graph, blobs=blobs, facts=facts, embedder=embedder)
         self.relay.register(self.deliveries())
 
@@ -227,6 +228,7 @@ class IngestionService:
 
     async def _accept(self, tenant: TenantId, upload: Upload) -> Submitted:
         submission, warnings = await self._check.submission(tenant, upload)
+        submission = replace(submission, entity_fields=await self._entity_fields(tenant))
         # If the caller disconnects, neither an original without its row nor a row without its original may remain.
         submitted = await asyncio.shield(self._record(tenant, submission, upload.content))
         return replace(submitted, warnings=warnings)
@@ -242,7 +244,8 @@ class IngestionService:
     ) -> Submitted:
         """Change a document's title, and its metadata by key (None removes a key). Vectors stay.
 
-        If a version is in processing, a version with the change follows it, and the result has its job.
+        If a version is in processing, or the value of a field changes that names entities in the tenant's ontology, a version
+        with the change follows, and the result has its job.
 
         Raises:
             NotFound: the document does not exist.
@@ -253,7 +256,8 @@ class IngestionService:
         if short == "":
             raise InvalidRequest("title is blank")
         plain = None if fields is None else metadata.checked(fields)
-        change = Change(title=short, metadata=plain, expected=expected, check=metadata.checked)
+        named = await self._entity_fields(require_tenant(tenant))
+        change = Change(title=short, metadata=plain, entity_fields=named, expected=expected, check=metadata.checked)
         return await self._revise(require_tenant(tenant), document_id, change)
 
     async def chunk_again(
@@ -279,6 +283,28 @@ class IngestionService:
         asked = None if questions is None else checked_questions(questions)
         change = Change(chunking=chunking, questions=asked, expected=expected)
         return await self._revise(require_tenant(tenant), document_id, change)
+
+    async def extract_again(
+        self, tenant: TenantId, document_id: str, extraction: str | None = None, *, expected: Expected = None
+    ) -> Submitted:
+        """Add a version of the same original, title and metadata, whose knowledge is extracted again.
+
+        Results on record are reused as long as text, ontology and method are the same: no vector and no reply of a model is
+        computed twice. None keeps the document's method of ``extraction``.
+
+        Raises:
+            NotFound: the document does not exist.
+            InvalidRequest: the method is not known, or needs a language model.
+            Conflict: no version of the document was ever readable.
+            PreconditionFailed: the document has another revision.
+        """
+        method = None if extraction is None else self._check.method(extraction)
+        change = Change(extraction=method, again=True, expected=expected)
+        return await self._revise(require_tenant(tenant), document_id, change)
+
+    async def _entity_fields(self, tenant: TenantId) -> frozenset[str]:
+        ontology = await self._catalogue.tenants.ontology(tenant)
+        return ontology.field_names if ontology is not None else frozenset()
 
     async def _revise(self, tenant: TenantId, document_id: str, change: Change) -> Submitted:
         revised = await self._catalogue.documents.revise(tenant, document_id, change, self._queue.enqueuer(INGEST))

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.fact_points import FactPoints
+from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.resolution import Resolver
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, TenantDirectory
 from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox, Topic
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -26,6 +27,7 @@ class Settlement:
     """Delivers the recorded names, under the tenant's commit lock."""
 
     documents: DocumentCatalogue
+    tenants: TenantDirectory
     outbox: Outbox
     resolver: Resolver
     facts: FactPoints
@@ -50,7 +52,8 @@ class Settlement:
         if not set(order) <= prepared.keys():
             _log.warning("names_not_settled", tenant=tenant.value, document=document_id, reason="results are missing")
             return
-        extractions = [prepared[chunk] for chunk in order]
+        ontology = await self.tenants.ontology(tenant) if document.metadata else None
+        extractions = with_fields([prepared[chunk] for chunk in order], document.metadata, ontology)
         await self.facts.remove(tenant, document_id, up_to_version=version, above=version - 1)
         knowledge = await self.resolver.resolve(tenant, document_id, version, document.title, extractions)
         await self.facts.graph.write_document(tenant, knowledge)

@@ -84,7 +84,7 @@ class UploadCheck:
             raise PayloadTooLarge(f"the document has {size} bytes; the limit is {most} (MAX_UPLOAD_MB={self.max_upload_mb})")
         key = short_text("key", upload.key, MAX_DOCUMENT_KEY_CHARACTERS)
         title = short_text("title", upload.title, MAX_TITLE_CHARACTERS)
-        extraction = self._extraction(upload)
+        extraction = self.method(upload.extraction or self.extraction, attached=upload.parent is not None)
         check_options(upload.options.chunking)
         questions = checked_questions(upload.questions or self.questions)
         plain = metadata.checked(upload.metadata)
@@ -120,14 +120,29 @@ class UploadCheck:
         )
         return submission, ((differs, *warnings) if differs else warnings)
 
-    def _extraction(self, upload: Upload) -> str:
-        """Return a known method. An attachment has the method of its message, for which rules stand in without a model."""
-        method = upload.extraction or self.extraction
-        if method not in METHODS:
-            raise InvalidRequest(f"extraction {method[:80]!r} is not known; known are {', '.join(METHODS)}")
-        if upload.parent is None and (reason := self.methods.unavailable(method)):
-            raise InvalidRequest(f"extraction {method!r} {reason}")
-        return method
+    def method(self, method: str, *, attached: bool = False) -> str:
+        """Return a known method. An attachment has the method of its message, for which rules stand in without a model.
+
+        Raises:
+            InvalidRequest: it is not known, or cannot be used.
+        """
+        return checked_method(method, None if attached else self.methods)
+
+
+def checked_method(method: str, methods: ExtractionMethods | None) -> str:
+    """Return a known method of extraction.
+
+    Args:
+        methods: the methods of the deployment. None: it need not be available.
+
+    Raises:
+        InvalidRequest: it is not known, or cannot be used.
+    """
+    if method not in METHODS:
+        raise InvalidRequest(f"extraction {method[:80]!r} is not known; known are {', '.join(METHODS)}")
+    if methods is not None and (reason := methods.unavailable(method)):
+        raise InvalidRequest(f"extraction {method!r} {reason}")
+    return method
 
 
 def attachments_of(upload: Upload, media_type: str) -> AttachmentOptions:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,6 +47,49 @@ async def test_a_long_document_gives_the_same_as_its_parts_read_at_once(chunks: 
     long = chunks(*texts)
     assert sum(len(text) for text in texts) > 20_000
     assert await EXTRACTOR.extract("Northwind", long) == EXTRACTOR.extract_document("Northwind", long)
+
+
+_ANYWHERE = """
+import sys
+from agentic_rag_backend.domain.document import Chunk
+from agentic_rag_backend.domain.location import Location
+from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
+place = Location(start_char=0, end_char=1, start_line=1, end_line=1, headings=("Board of Northwind",))
+fields = dict(document_id="d", version=1, size_tokens=1, content_hash="", location=place)
+texts = sys.stdin.read().split("|")
+chunks = [Chunk(id=str(n), ordinal=n, text=t, **fields) for n, t in enumerate(texts)]
+print(RuleExtractor().extract_document("Vestby, Norway", chunks))
+"""
+
+
+def test_every_process_finds_the_same() -> None:
+    """The order of sets differs between processes."""
+    text = (
+        "Dr Maria Keller of Northwind Institute (NI) met Anton Brandt, Ada Holt and Corin Ltd in Oslo on 3 May 2019. NI "
+        "and Keller agreed.|The Lys River Agency, Brandt, Vestby and the BBC joined Keller. IBM and `load_all` left Halden."
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", _ANYWHERE],
+            input=text,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert found[0] == found[1]
+    assert "Maria Keller" in found[0]
+
+
+@given(others=st.lists(st.sampled_from(["Brandt Ltd met Oslo.", "Norway agreed.", "Maria Keller AG sank.", ""]), max_size=4))
+def test_other_documents_change_nothing(chunks: MakeChunks, others: list[str]) -> None:
+    own = "Maria Keller met Brandt in Oslo. Norway and Brandt Ltd agreed."
+    expected = RuleExtractor().extract_document("Minutes", chunks(own))
+    for other in others:
+        EXTRACTOR.extract_document(other, chunks(other))
+    assert EXTRACTOR.extract_document("Minutes", chunks(own)) == expected
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ _EXAMPLE: dict[str, Any] = {
         {"name": "commands", "sources": ["person"], "targets": ["vessel"]},
         {"name": "owns", "description": "legal ownership", "sources": ["organisation", "person"], "targets": ["vessel"]},
     ],
+    "entity_fields": [{"name": "author", "type": "person"}],
 }
 
 
@@ -40,13 +41,25 @@ class RelationTypeBody(Body):
     targets: list[str] = Field(default_factory=list, description="entity types that it leads to; empty: any")
 
 
+class EntityFieldBody(Body):
+    """A metadata field of documents whose values are names of entities."""
+
+    name: str
+    type: str = Field(description="one of the entity types")
+
+
 class OntologyBody(Body):
-    """The types of entities and relationships that a language model may use."""
+    """The types of entities and relationships that a language model may use, and metadata fields that name entities."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
     entity_types: list[EntityTypeBody] = Field(description="1 to 50; an entity of none of them is `other`")
     relation_types: list[RelationTypeBody] = Field(default_factory=list, description="at most 100; empty: any relation")
+
+    entity_fields: list[EntityFieldBody] = Field(
+        default_factory=list,
+        description="at most 20; a string, or each string of a list, is an entity of all chunks of the document",
+    )
 
     def ontology(self) -> Ontology:
         """Return the ontology.
@@ -73,11 +86,19 @@ class RelationTypeView(View):
     targets: list[str]
 
 
+class EntityFieldView(View):
+    """A metadata field of documents whose values are names of entities."""
+
+    name: str
+    type: str
+
+
 class OntologyView(View):
     """The ontology of a tenant. ``source`` says whether the tenant has set it."""
 
     entity_types: list[EntityTypeView]
     relation_types: list[RelationTypeView]
+    entity_fields: list[EntityFieldView]
     source: str = Field(description="`tenant`, or `deployment` (EXTRACTION_ENTITY_TYPES)")
 
     @classmethod

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
+from agentic_rag_backend.domain.code import CodeName, CodeRelation
 from agentic_rag_backend.domain.document import AttachmentOptions, Chunk, Failure
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, NameDescription
 from agentic_rag_backend.domain.location import Location, Region
@@ -36,6 +37,8 @@ _READABLE: Mapping[tuple[str, str], type] = {
         ParsedDocument,
         Piece,
         Region,
+        CodeName,
+        CodeRelation,
     )
 }
 

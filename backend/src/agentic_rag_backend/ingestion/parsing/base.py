@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from agentic_rag_backend.domain.code import CodeRelation
 from agentic_rag_backend.domain.document import AttachmentOptions, Failure
 from agentic_rag_backend.domain.location import Box, Region
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
@@ -31,9 +32,9 @@ class ParsedDocument:
 
     ``title`` is the one the file gives itself, or None. ``metadata`` holds JSON scalars and lists of them. ``regions`` are the
     places of the text in the file, in order and without overlap; empty if the file has no pages, sheets or boxes. ``language`` is
-    the programming language of source code, as `domain.media_types.Format` names it, otherwise None. ``warnings`` tell the owner
-    how the text may differ from the file. With ``failures``, parts of the file could not be read, and the document is partial.
-    ``attachments`` is the number of files in it that become documents of their own.
+    the programming language of source code, as `domain.media_types.Format` names it, otherwise None. ``code`` are the relations
+    of source code. ``warnings`` tell the owner how the text may differ from the file. With ``failures``, parts of the file could
+    not be read, and the document is partial. ``attachments`` is the number of files in it that become documents of their own.
     """
 
     text: str
@@ -42,6 +43,7 @@ class ParsedDocument:
     headings: tuple[Heading, ...] = ()
     regions: tuple[Region, ...] = ()
     language: str | None = None
+    code: tuple[CodeRelation, ...] = ()
     warnings: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
     attachments: int = 0

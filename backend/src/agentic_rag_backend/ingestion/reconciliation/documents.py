@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.document import Chunk
-from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.chunk_points import PointFields
@@ -27,6 +26,7 @@ from agentic_rag_backend.ingestion.reconciliation.comparison import (
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
 from agentic_rag_backend.knowledge.extraction.base import Origin
+from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
 from agentic_rag_backend.stores.catalogue.base import ChunkQuestions, DocumentStatus, PreparedChunk, PreparedQuestion
 from agentic_rag_backend.stores.vector.base import Collection, VectorPoint
@@ -230,7 +230,8 @@ class _Results:
             return False
         tenant, stores, document = self._round.tenant, self._round.stores, self._document
         version = document.current_version
-        extractions: list[Extraction] = [self._held[id].extraction for id in self._order]
+        ontology = await stores.catalogue.tenants.ontology(tenant)
+        extractions = with_fields([self._held[id].extraction for id in self._order], document.metadata, ontology)
         # Remove the old knowledge first: names may now resolve to other entities, which would leave parts of both states.
         await stores.facts.remove(tenant, document.id, up_to_version=version, above=version - 1)
         knowledge = await stores.resolver.resolve(tenant, document.id, version, document.title, extractions)

@@ -26,6 +26,7 @@ from agentic_rag_backend.knowledge.extraction.entity_types import (
     OTHER,
     PERSON,
 )
+from agentic_rag_backend.knowledge.extraction.foreign import ForeignNames, foreign_language
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.extraction.name_descriptions import describe_names, name_forms
 from agentic_rag_backend.knowledge.extraction.names import DocumentSpellings, Span, find_spans
@@ -103,9 +104,16 @@ class RuledDocument:
             tokens = tokenise(chunk.text)
             vocabulary.add(tokens)
             self._passages.append(_Passage(chunk, tokens, self._topics_of(chunk)))
-        for passage in self._passages:
+        spans = [find_spans(passage.tokens, vocabulary) for passage in self._passages]
+        language = foreign_language(passage.tokens for passage in self._passages)
+        if language is not None:
+            foreign = ForeignNames(language, vocabulary)
+            for passage, found in zip(self._passages, spans, strict=True):
+                foreign.learn(passage.tokens, found)
+            spans = [foreign.corrected(passage.tokens, found) for passage, found in zip(self._passages, spans, strict=True)]
+        for passage, found in zip(self._passages, spans, strict=True):
             passage.topics = [one for one in passage.topics if one is self._title or not _is_plain_heading(one, vocabulary)]
-            _find_names(passage, vocabulary)
+            _place_names(passage, found)
         self.ballots = self._collect_ballots()
         self._types = self._decide_types()
         self._pairs = [self._alias_pairs(passage) for passage in self._passages]
@@ -284,9 +292,9 @@ def _relationship(pair: Pair, text: str, start: int, end: int) -> ExtractedRelat
     )
 
 
-def _find_names(passage: _Passage, vocabulary: DocumentSpellings) -> None:
+def _place_names(passage: _Passage, found: list[Span]) -> None:
     tokens = passage.tokens
-    spans = _with_topics(tokens, find_spans(tokens, vocabulary), passage.topics)
+    spans = _with_topics(tokens, found, passage.topics)
     position = 0
     for _, end in tokens.sentences:
         names: list[_Name] = []

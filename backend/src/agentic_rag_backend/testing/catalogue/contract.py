@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from agentic_rag_backend.domain.document import DocumentState
+from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.ontology import EntityType, Ontology
 from agentic_rag_backend.domain.tenant import Scope, TenantId
@@ -100,6 +101,7 @@ OPERATIONS: dict[str, Operation] = {
     "documents.ready": lambda c, t, _: c.documents.ready(t, STAGED, 1),
     "documents.publish": lambda c, t, _: c.documents.publish(t, STAGED, 1),
     "documents.reuse": lambda c, t, _: c.documents.reuse(t, STAGED, 1, WANTED),
+    "documents.save_extractions": lambda c, t, _: c.documents.save_extractions(t, STAGED, 1, [Extraction(chunk_id=CHUNKS[-1])]),
     "documents.remains": lambda c, t, _: c.documents.remains(t, STAGED),
     "documents.fail": lambda c, t, _: c.documents.fail(t, STAGED, 1, state=DocumentState.FAILED, failure=BAD),
     "documents.revise": lambda c, t, _: c.documents.revise(t, VISIBLE, Change(metadata={"of": "B"}), nothing),

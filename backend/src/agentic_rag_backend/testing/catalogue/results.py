@@ -8,6 +8,7 @@ from dataclasses import replace
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.document import Chunk, Document, DocumentState, Failure
+from agentic_rag_backend.domain.graph import Alias, Extraction
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage
@@ -150,6 +151,24 @@ async def another_recipe_reuses_no_result(catalogue: Catalogue) -> None:
     equal(seen(await docs.prepared(owner, document.id, 2)), seen(new), "its own results are not copies")
 
 
+async def extractions_of_staged_chunks_are_replaced(catalogue: Catalogue) -> None:
+    """Only the extractions of staged chunks change. Those of the visible version and of other chunks stay."""
+    owner, docs = await tenant(catalogue), catalogue.documents
+    document = await ingest(catalogue, owner, "report")
+    old, new = prepared(document.id, 1, TEXT), prepared(document.id, 2, SECOND)
+    await begin(catalogue, owner, "report", SECOND)
+    await docs.reuse(owner, document.id, 2, wanted(new))
+    first = Extraction(chunk_id=new[0].chunk.id, aliases=(Alias(name="Ada Lovelace", alias="Ada", type="person"),))
+    for extractions in ([first, Extraction(chunk_id=new[2].chunk.id)], [first], []):
+        await docs.save_extractions(owner, document.id, 2, extractions)
+    held = await docs.prepared(owner, document.id, 2)
+    equal([item.extraction for item in held], [first, old[2].extraction], "the third chunk is not staged")
+    equal([item.recipe for item in held], [item.recipe for item in new[:2]])
+    equal(seen(await docs.prepared(owner, document.id, 1)), seen(old), "the visible version's own result stays")
+    await docs.save_extractions(owner, document.id, 1, [Extraction(chunk_id=old[0].chunk.id)])
+    equal(seen(await docs.prepared(owner, document.id, 1)), seen(old), "a visible version is not changed")
+
+
 async def failed_results_are_not_reused(catalogue: Catalogue) -> None:
     """A chunk without a vector, or with a failed extraction, is computed again, and the new result replaces it."""
     owner, docs = await tenant(catalogue), catalogue.documents
@@ -250,6 +269,7 @@ CHECKS: tuple[Check, ...] = (
     a_job_ends_in_the_transaction_of_its_publication,
     a_version_reuses_unchanged_results,
     another_recipe_reuses_no_result,
+    extractions_of_staged_chunks_are_replaced,
     failed_results_are_not_reused,
     results_of_a_stopped_version_are_reused,
     results_belong_to_one_document_of_one_tenant,

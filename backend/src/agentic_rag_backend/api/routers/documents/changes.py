@@ -32,7 +32,7 @@ router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
     responses={
         202: {
             "model": Envelope[DocumentView],
-            "description": "a version is being processed; one with the change follows",
+            "description": "a version with the change follows: one is being processed, or a field changed that names entities",
         },
         412: {},
     },
@@ -46,7 +46,8 @@ async def change_document(
     body: DocumentChange,
     expected: IfMatch,
 ) -> dict[str, Any]:
-    """Merge metadata by key (null removes a key) and set the title. The content is not processed again.
+    """Merge metadata by key (null removes a key) and set the title. The content is not processed again, unless the value of
+    one of the ontology's `entity_fields` changes.
 
     `meta.search` is `current` if search and its filters have the change. If it is `pending`, they get it soon,
     without another request.

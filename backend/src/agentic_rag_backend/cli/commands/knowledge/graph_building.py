@@ -9,8 +9,18 @@ import typer
 
 from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.commands.knowledge.communities import MaxClusterSize, MinCommunitySize, RebuildWatch, rebuild_body
+from agentic_rag_backend.cli.commands.knowledge.extraction import Selection, extract_selected
 from agentic_rag_backend.cli.following import Job, failure_reason, follow, succeeded
 from agentic_rag_backend.cli.output import fields, table
+
+Documents = Annotated[
+    list[str] | None,
+    typer.Option("--documents", metavar="ID", help="Extract from this document again, by id or key. Repeat it for several."),
+]
+EntityTypes = Annotated[
+    str | None,
+    typer.Option("--entity-types", metavar="T,…", help="Replace the entity types of the tenant's ontology first."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -20,6 +30,12 @@ def register(app: typer.Typer) -> None:
 
 async def build_graph(
     session: Session,
+    documents: Documents = None,
+    everything: Annotated[bool, typer.Option("--all", help="Extract from all documents again.")] = False,
+    extraction: Annotated[
+        str | None, typer.Option("--extraction", help="Method of extraction: rules, llm or rules+llm; default: EXTRACTION.")
+    ] = None,
+    entity_types: EntityTypes = None,
     full: Annotated[bool, typer.Option("--full", help="Do not start from the current communities.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count differences and estimate costs; change nothing.")] = False,
     communities: Annotated[
@@ -36,11 +52,15 @@ async def build_graph(
 ) -> None:
     """Complete the graph from the stored extractions, then detect its communities.
 
-    Nothing is extracted again. Missing entities, relationships and vectors are written, and those without a document are
-    removed. A complete graph stays unchanged.
+    With --documents or --all, extract from these documents first; results on record are reused. Missing entities,
+    relationships and vectors are written, and those without a document are removed. A complete graph stays unchanged.
     """
-    graph = await _graph(session, dry_run=dry_run)
-    built: dict[str, Any] = {"graph": graph}
+    types = None if entity_types is None else [name for each in entity_types.split(",") if (name := each.strip())]
+    selection = Selection(documents or (), everything, extraction, types)
+    selection.check()
+    extracted = await extract_selected(session, selection, dry_run=dry_run) if selection.wanted else None
+    built: dict[str, Any] = {} if extracted is None else {"extraction": extracted}
+    built["graph"] = await _graph(session, dry_run=dry_run)
     if communities:
         sizes = {"max_cluster_size": max_cluster_size, "min_community_size": min_community_size}
         asked = rebuild_body(full=full, dry_run=dry_run, summarize=summarize, levels=levels, resolution=resolution, **sizes)
@@ -83,6 +103,12 @@ def _require(session: Session, job: Job, built: Mapping[str, Any]) -> None:
 
 
 def _show(session: Session, built: Mapping[str, Any]) -> None:
+    if "extraction" in built:
+        extracted = dict(built["extraction"])
+        planned, failures = extracted.pop("planned"), extracted.pop("failures", [])
+        session.output.show(fields({**planned, **extracted}, title="extraction"))
+        for each in failures:
+            session.output.note(f"{each['document_id']}: {each['reason']}")
     graph = dict(built["graph"])
     kinds = graph.pop("kinds")
     session.output.show(fields(graph, title="graph"))

@@ -46,17 +46,19 @@ def definitions(text: str, language: str) -> tuple[Definition, ...]:
     complicated for its syntax tree.
     """
     content = text.encode("utf-8", "replace")
-    if len(content) > MAX_BYTES:
-        return ()
     known = LANGUAGES[language]
-    tree = _tree(content, known)
+    tree = tree_of(content, known)
     if tree is None:
         return ()
-    return tuple(_in_characters(_Walk(content, known).found(tree), content))
+    return tuple(in_characters(Walk(content, known).found(tree), content))
 
 
-def _tree(content: bytes, language: Language) -> tree_sitter.Tree | None:
-    """Return the syntax tree of the first grammar that finds no error, else of the first grammar."""
+def tree_of(content: bytes, language: Language) -> tree_sitter.Tree | None:
+    """Return the syntax tree of the first grammar that finds no error, else of the first grammar. None: the code is too large
+    or too complicated.
+    """
+    if len(content) > MAX_BYTES:
+        return None
     trees = (tree for name in language.grammars if (tree := _parsed(content, grammar(name))) is not None)
     first = next(trees, None)
     if first is None or not first.root_node.has_error:
@@ -81,7 +83,7 @@ def _parsed(content: bytes, language: tree_sitter.Language) -> tree_sitter.Tree 
         return None
 
 
-class _Walk:
+class Walk:
     """Finds definitions with a cursor. Offsets are bytes."""
 
     def __init__(self, content: bytes, language: Language) -> None:
@@ -92,15 +94,23 @@ class _Walk:
         self._last_end = 0
 
     def found(self, tree: tree_sitter.Tree) -> Iterator[Definition]:
-        for node in _nodes(tree):
-            kind = node.type
-            if kind in self._language.remarks:
-                self._remark(node)
-            elif kind in self._language.wrappers and node.start_byte >= self._wrapper[1]:
-                self._wrapper = (self._start(node), node.end_byte)
-            elif (found := self._definition(node, kind)) is not None:
-                self._last_end = found.start_char
-                yield found
+        return (found for node in nodes_of(tree) if (found := self.step(node)) is not None)
+
+    def step(self, node: tree_sitter.Node) -> Definition | None:
+        """Return the definition that begins at ``node``, which follows the nodes of earlier steps."""
+        kind = node.type
+        if kind in self._language.remarks:
+            self._remark(node)
+        elif kind in self._language.wrappers and node.start_byte >= self._wrapper[1]:
+            self._wrapper = (self._start(node), node.end_byte)
+        elif (found := self._definition(node, kind)) is not None:
+            self._last_end = found.start_char
+            return found
+        return None
+
+    def around(self, start: int) -> tuple[str, ...]:
+        """Return the path of the definition around the byte ``start``, which no earlier step has passed. Empty: the file."""
+        return next((each.path for each in reversed(self._around) if start < each.end_char), ())
 
     def _remark(self, node: tree_sitter.Node) -> None:
         start, end = self._above
@@ -198,7 +208,7 @@ def _has_members(node: tree_sitter.Node, kind: str) -> bool:
     return kind != "class" or node.is_named  # the key word of Ruby's class has the type of its node
 
 
-def _nodes(tree: tree_sitter.Tree) -> Iterator[tree_sitter.Node]:
+def nodes_of(tree: tree_sitter.Tree) -> Iterator[tree_sitter.Node]:
     """Yield the named nodes up to `MAX_DEPTH` in the order of their starts, without recursion."""
     cursor = tree.walk()
     if not cursor.goto_first_child():
@@ -214,19 +224,19 @@ def _nodes(tree: tree_sitter.Tree) -> Iterator[tree_sitter.Node]:
                 return
 
 
-def _in_characters(found: Iterator[Definition], content: bytes) -> Iterator[Definition]:
+def in_characters(found: Iterator[Definition], content: bytes) -> Iterator[Definition]:
     """Yield the definitions with offsets in characters instead of bytes."""
     some = list(found)
     if content.isascii():
         yield from some
         return
     places = sorted({place for each in some for place in (each.start_char, each.end_char)})
-    characters = dict(zip(places, _characters(places, content), strict=True))
+    characters = dict(zip(places, character_offsets(places, content), strict=True))
     for each in some:
         yield replace(each, start_char=characters[each.start_char], end_char=characters[each.end_char])
 
 
-def _characters(places: Sequence[int], content: bytes) -> Iterator[int]:
+def character_offsets(places: Sequence[int], content: bytes) -> Iterator[int]:
     counted, last = 0, 0
     for place in places:
         counted += len(content[last:place].decode("utf-8", "replace"))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument
-from agentic_rag_backend.ingestion.parsing.code.definitions import definitions
+from agentic_rag_backend.ingestion.parsing.code.definitions import Definition
+from agentic_rag_backend.ingestion.parsing.code.relations import structure_of
 from agentic_rag_backend.ingestion.parsing.text import PlainTextParser
 
 
@@ -19,14 +22,16 @@ class CodeParser(PlainTextParser):
 
     def restore(self, text: str) -> ParsedDocument:
         """Return ``text`` with its structure: the text is the file."""
-        return ParsedDocument(text=text, headings=headings_of(text, self._language), language=self._language)
+        structure = structure_of(text, self._language)
+        headings = headings_of(structure.definitions)
+        return ParsedDocument(text=text, headings=headings, language=self._language, code=structure.relations)
 
 
-def headings_of(text: str, language: str) -> tuple[Heading, ...]:
+def headings_of(definitions: Iterable[Definition]) -> tuple[Heading, ...]:
     """Return a heading for each class and function, except those within functions, which a reader does not look for."""
     headings: list[Heading] = []
     local_end = 0
-    for each in definitions(text, language):
+    for each in definitions:
         if each.kind == "import" or each.start_char < local_end:
             continue
         headings.append(Heading(len(each.path), each.path[-1], each.start_char))

@@ -154,6 +154,7 @@ class SqlDocuments(SqlPort):
     save_parsed = write(versions.save_parsed)
     save_prepared = write(results.save_prepared)
     reuse = write(results.reuse)
+    save_extractions = write(results.save_extractions)
     prepared = read(results.prepared)
     ready = read(ready)
     publish = write(versions.publish)

@@ -20,11 +20,13 @@ from sqlalchemy import (
     or_,
     select,
     tuple_,
+    update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.document import Chunk, Failure
+from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.catalogue.base import HandOn, PreparedChunk
@@ -95,6 +97,26 @@ _KNOWN = (
         chunks.c.chunk_id.in_(_IDS),  # uses the index; the pairs are checked afterwards
         tuple_(chunks.c.chunk_id, prepared_chunks.c.recipe).in_(_RECIPES),
     )
+)
+_EXTRACTIONS = (
+    select(chunks.c.chunk_id, prepared_chunks.c.ordinal, prepared_chunks.c.extraction)
+    .select_from(chunks.join(prepared_chunks, _results_of(chunks)))
+    .where(
+        chunks.c.tenant_id == bindparam("tenant"),
+        chunks.c.document_id == bindparam("document"),
+        chunks.c.version == bindparam("number"),
+        chunks.c.chunk_id.in_(_IDS),
+    )
+)
+_REPLACE_EXTRACTION = (
+    update(prepared_chunks)
+    .where(
+        prepared_chunks.c.tenant_id == bindparam("tenant"),
+        prepared_chunks.c.document_id == bindparam("document"),
+        prepared_chunks.c.version == bindparam("number"),
+        prepared_chunks.c.ordinal == bindparam("place"),
+    )
+    .values(extraction=bindparam("new_extraction"))
 )
 _INSERT_CHUNKS = insert(chunks)
 _INSERT_PREPARED = insert(prepared_chunks)
@@ -173,6 +195,25 @@ def _stage(connection: Connection, tenant: TenantId, document_id: str, version: 
     connection.execute(_INSERT_PREPARED, staged)
     asked = {item.chunk.ordinal: item.questions for item in prepared if item.questions is not None}
     insert_questions(connection, tenant, document_id, version, asked)
+
+
+def save_extractions(
+    connection: Connection, tenant: TenantId, document_id: str, version: int, extractions: Sequence[Extraction]
+) -> None:
+    """See `DocumentCatalogue.save_extractions`. Rows that would not change are not written."""
+    if writable(connection, tenant, document_id, version) is None:
+        return
+    bound = {"tenant": tenant.value, "document": document_id, "number": version}
+    for batch in batches(extractions):
+        found = {each.chunk_id: each for each in batch}
+        held = connection.execute(_EXTRACTIONS, {**bound, "ids": list(found)}).all()
+        changed = [
+            {**bound, "place": row.ordinal, "new_extraction": found[row.chunk_id]}
+            for row in held
+            if extraction_from_json(row.extraction) != found[row.chunk_id]
+        ]
+        if changed:
+            connection.execute(_REPLACE_EXTRACTION, changed)
 
 
 def reuse(

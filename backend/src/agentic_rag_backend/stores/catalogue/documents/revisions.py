@@ -19,6 +19,7 @@ from agentic_rag_backend.stores.catalogue.documents.submissions import (
     FAILED_STATES,
     UNFINISHED_STATES,
     change_document,
+    differ,
     next_version,
     present,
     read_version,
@@ -49,9 +50,11 @@ def revise(connection: Connection, tenant: TenantId, document_id: str, change: C
         source = _cut_again(connection, tenant, held, latest, change)
     labelled = _labelled(source, change)
     cut = options_from_json(labelled["options"]) != options_from_json(latest["options"])
-    if cut or (change.processes and latest["state"] in FAILED_STATES):
+    if cut or change.again or (change.processes and latest["state"] in FAILED_STATES):
         return _process(connection, tenant, held, labelled, enqueue)
     if latest["state"] in UNFINISHED_STATES and labelled != source:
+        return _process(connection, tenant, held, labelled, enqueue)
+    if latest["state"] not in FAILED_STATES and differ(latest["metadata"], labelled["metadata"], change.entity_fields):
         return _process(connection, tenant, held, labelled, enqueue)
     return _relabel(connection, tenant, held, source, change)
 
@@ -71,7 +74,12 @@ def _cut_again(connection: Connection, tenant: TenantId, held: RowMapping, lates
             raise Conflict(f"document {held['id']!r} is unreadable, so it cannot be chunked again; upload it again")
         source = _row(connection, tenant, held, held["current_version"])
     options = options_from_json(source["options"])
-    options = replace(options, chunking=change.chunking or options.chunking, questions=change.questions or options.questions)
+    options = replace(
+        options,
+        chunking=change.chunking or options.chunking,
+        questions=change.questions or options.questions,
+        extraction=change.extraction or options.extraction,
+    )
     return {**source, "options": plain(options_to_json(options))}
 
 

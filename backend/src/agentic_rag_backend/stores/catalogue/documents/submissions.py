@@ -91,7 +91,21 @@ def submit(connection: Connection, tenant: TenantId, submission: Submission, enq
     if latest["state"] in UNFINISHED_STATES:
         # Its job may be merging the old metadata right now. A separate version avoids this race.
         return _supersede(connection, tenant, held, submission, enqueue)
+    if differ(latest["metadata"], _merged(latest, submission), submission.entity_fields):
+        return _supersede(connection, tenant, held, submission, enqueue)
     return _update_metadata(connection, tenant, held, latest, submission)
+
+
+def differ(before: Mapping[str, Any], after: Mapping[str, Any], fields: frozenset[str]) -> bool:
+    """Return whether the value of one of ``fields`` differs between two documents' metadata."""
+    return any(before.get(name) != after.get(name) for name in fields)
+
+
+def _merged(latest: RowMapping, submission: Submission) -> dict[str, Any]:
+    """Return the metadata: the caller's old values are removed, parsed values (front matter) stay, the new values win."""
+    parsed = {name: value for name, value in latest["metadata"].items() if name not in latest["submitted_metadata"]}
+    submitted = plain(submission.metadata)
+    return present({**beside(submitted, parsed), **submitted})
 
 
 def require_parent(connection: Connection, tenant: TenantId, parent_id: str, version: int) -> None:
@@ -231,9 +245,7 @@ def _update_metadata(
     connection: Connection, tenant: TenantId, held: RowMapping, latest: RowMapping, submission: Submission
 ) -> Submitted:
     submitted = plain(submission.metadata)
-    # The caller's old values are removed, parsed values (front matter) stay, the caller's new values win.
-    parsed = {name: value for name, value in latest["metadata"].items() if name not in latest["submitted_metadata"]}
-    merged = present({**beside(submitted, parsed), **submitted})
+    merged = _merged(latest, submission)
     title = submission.title if submission.title != latest["submitted_title"] else latest["title"]
     connection.execute(
         update(versions)

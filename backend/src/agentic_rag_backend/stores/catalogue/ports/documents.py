@@ -66,6 +66,8 @@ class Submission:
     expected: Expected = None
     parent: Parent | None = None
     """The message that the document is attached to. Its place identifies the document, instead of its key."""
+    entity_fields: frozenset[str] = frozenset()
+    """Metadata fields that name entities; see `Change`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,12 @@ class Change:
     chunking: ChunkingOptions | None = None
     questions: QuestionOptions | None = None
     """Options of synthetic questions."""
+    extraction: str | None = None
+    """Method of extraction."""
+    again: bool = False
+    """Whether the content is processed again even if nothing else changes."""
+    entity_fields: frozenset[str] = frozenset()
+    """Metadata fields that name entities. If the value of one changes, the content is processed again."""
     expected: Expected = None
     check: Callable[[Mapping[str, Any]], object] = lambda merged: None
     """Validates the merged metadata before it is written. If it raises, nothing is changed."""
@@ -85,7 +93,7 @@ class Change:
     @property
     def processes(self) -> bool:
         """Whether the content is processed again."""
-        return self.chunking is not None or self.questions is not None
+        return self.again or self.chunking is not None or self.questions is not None or self.extraction is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +201,10 @@ class DocumentCatalogue(Protocol):
     async def submit(self, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
         """Record a new document, or a new version of a document, and enqueue its job in the same transaction.
 
-        The content is processed again if content, media type or options differ from the latest version, or if that version
-        failed. A tombstoned document no longer owns its key: an upload under that key creates another document.
-        `PreconditionFailed` if the document under the key has none of the expected revisions, or if no document has the
-        key. `Conflict` if the key belongs to an attachment, and the submission has no parent.
+        The content is processed again if content, media type, options or the value of an entity field differ from the latest
+        version, or if that version failed. A tombstoned document no longer owns its key: an upload under that key creates
+        another document. `PreconditionFailed` if the document under the key has none of the expected revisions, or if no
+        document has the key. `Conflict` if the key belongs to an attachment, and the submission has no parent.
 
         With a ``parent``, the document is the attachment at its place. If its content is the same, its title and the keys of
         its metadata that the submission does not have are kept. `NotFound` if the message was deleted, or shows another
@@ -204,11 +212,14 @@ class DocumentCatalogue(Protocol):
         """
 
     async def revise(self, tenant: TenantId, document_id: str, change: Change, enqueue: Enqueue) -> Submitted:
-        """Change title and metadata in place. With other chunking or questions, add a version of the same original, with its job.
+        """Change title and metadata in place, or add a version of the same original with its job.
+
+        A version is added for other chunking, questions or extraction, for another value of an entity field, and if the change
+        asks for it.
 
         A version in processing is superseded by a version with the new title or metadata, because its job may have read the old
         ones. `NotFound` if the document does not exist. `PreconditionFailed` if it has none of the expected revisions.
-        `Conflict` if chunking or questions change and no version of the document was ever readable.
+        `Conflict` if the content is to be processed again and no version of the document was ever readable.
         """
 
     async def document(self, tenant: TenantId, document_id: str) -> Document:
@@ -268,6 +279,12 @@ class DocumentCatalogue(Protocol):
 
         A result counts if it has the same recipe and no failure. It may belong to this version, or to another version of
         the document; then it is copied. `NotFound` if the document was deleted.
+        """
+
+    async def save_extractions(self, tenant: TenantId, document_id: str, version: int, extractions: Sequence[Extraction]) -> None:
+        """Replace the extractions of staged chunks. Chunks that are not staged are skipped. Idempotent.
+
+        A version that is visible, or older than a visible one, is not changed. `NotFound` if the document was deleted.
         """
 
     async def prepared(self, tenant: TenantId, document_id: str, version: int) -> list[PreparedChunk]:

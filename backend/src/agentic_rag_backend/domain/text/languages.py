@@ -1,0 +1,121 @@
+"""The language of a text, from its function words and its script.
+
+Function words are the most frequent words of a language, and few of them are words of another one. So their share tells
+languages of the Latin script apart in texts of a few sentences.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+ENGLISH = "en"
+READ_CHARACTERS = 20_000
+"""Characters at the beginning of a text that decide."""
+MIN_WORDS = 20
+"""Shorter texts have no language."""
+_MIN_SHARE = 0.15
+_LEAD = 1.5
+"""A language has this many times as many function words as any other one."""
+_MIN_FOREIGN = 0.6
+"""Share of letters of another script."""
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+STOP_WORDS: Mapping[str, frozenset[str]] = {
+    "en": _words(
+        "the of and to in is was for on as with by at from that his her he she it an be are were which has had not but or "
+        "this their its they after who also one when been first have during there than into other would"
+    ),
+    "de": _words(
+        "der die das und ist von den mit im ein eine einer eines einem einen dem des zu auf für nicht auch als wurde war "
+        "sich aus bei nach wie oder sie er es wir ihr werden hat haben sind durch am vom zur zum über unter vor dass kann "
+        "noch nur aber in an um so bis seine ihre diese dieser dieses seit während zwischen gegen ohne man wenn doch ich "
+        "mich mir dann hier da was wer wo warum alle beim sein seit einige mehr sehr schon wieder jedoch"
+    ),
+    "fr": _words(
+        "le la les de des du et est un une dans en au aux que qui pour par sur avec il elle ils elles ce cette ces son sa "
+        "ses ne pas plus été était sont mais ou où comme se leur leurs dont nous vous je lors après avant depuis entre "
+        "sous sans chez aussi puis ainsi si selon contre tout tous toute toutes cet on y a ont fut être avoir l d qu c n "
+        "s j"
+    ),
+    "es": _words(
+        "el la los las de del y en es un una que por con para su sus se al lo como más fue era son pero o no este esta "
+        "estos estas ese esa entre sobre desde hasta cuando también sin ser había ha han tras durante según donde muy ya "
+        "le les me si todo todos toda todas otro otra otros ante bajo e u nos"
+    ),
+    "it": _words(
+        "il lo la i gli le di del della dei delle degli dello dell e è un una uno che per con su sul sulla nel nella nei "
+        "nelle da dal dalla al alla ai alle in non si come più fu era sono ma o anche suo sua suoi sue questo questa "
+        "questi queste tra fra dopo prima durante quando dove ha hanno stato stata se ne ci lui lei loro secondo poi così "
+        "l dell all d un"
+    ),
+    "pt": _words(
+        "o a os as de do da dos das e em no na nos nas um uma que por para com não se mais foi era são mas ou como ao à "
+        "aos às seu sua seus suas este esta isso ele ela eles elas pelo pela pelos pelas entre sobre desde até quando "
+        "também sem ser tem após durante segundo onde já num numa muito"
+    ),
+    "nl": _words(
+        "de het een en van in is op te dat die voor met aan zijn was er door niet ook als bij uit naar om tot over werd "
+        "heeft had worden hij zij ze deze dit maar of nog wordt onder tussen tegen na haar hun wij we ik je kan zich "
+        "sinds tijdens dan wel geen meer veel waar wanneer toen"
+    ),
+    "sv": _words(
+        "och i att det som en på är av för den med till han var ett om men de har inte hade sig från vid så efter under "
+        "sin sina också eller när där hon vi mellan över genom blev kan ut upp detta denna dessa hans hennes sedan mot "
+        "utan mycket"
+    ),
+    "pl": _words(
+        "i w na z się do nie to jest że o jak po od za przez dla oraz był była było są przy jego jej ich ale lub a we ze "
+        "tym tego który która które jako także pod nad między został została roku przed już może tylko tak co gdy czy"
+    ),
+}
+"""Function words of the languages that are told apart, by ISO 639-1 code."""
+_LANGUAGES_OF: Mapping[str, frozenset[str]] = {
+    word: frozenset(code for code, held in STOP_WORDS.items() if word in held) for held in STOP_WORDS.values() for word in held
+}
+
+
+def language_of_words(words: Iterable[str]) -> str | None:
+    """Return the ISO 639-1 code of the language of words in lower case. None: there are few of them, or it is unclear."""
+    counts: Counter[str] = Counter()
+    total = 0
+    for word in words:
+        total += 1
+        counts.update(_LANGUAGES_OF.get(word, ()))
+    if total < MIN_WORDS or not counts:
+        return None
+    (best, most), *others = counts.most_common(2)
+    if most < _MIN_SHARE * total or (others and most < _LEAD * others[0][1]):
+        return None
+    return best
+
+
+def language_of(text: str) -> str | None:
+    """Return the ISO 639-1 code of a text's language, if it is one of `STOP_WORDS`."""
+    return language_of_words(word.lower() for word in _WORD.findall(text[:READ_CHARACTERS]))
+
+
+def foreign_script_of(text: str) -> str | None:
+    """Return the script of most letters, such as "Cyrillic", if it is not the Latin one. None: Latin, mixed, or few letters."""
+    scripts = Counter(_script(letter) for letter in text[:READ_CHARACTERS] if letter.isalpha())
+    total = sum(scripts.values())
+    if total < MIN_WORDS:
+        return None
+    latin = scripts.pop("Latin", 0)
+    if not scripts or total - latin < _MIN_FOREIGN * total:
+        return None
+    return min(scripts, key=lambda name: (-scripts[name], name))
+
+
+def _script(letter: str) -> str:
+    if letter.isascii():
+        return "Latin"
+    first = unicodedata.name(letter, "Other").split(" ", 1)[0].split("-", 1)[0]
+    return "Han" if first == "CJK" else first.title()

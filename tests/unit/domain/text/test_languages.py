@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentic_rag_backend.domain.text.languages import STOP_WORDS, foreign_script_of, language_of, language_of_words
+
+TEXTS = {
+    "de": "Die Regierung in Berlin hat am Montag ein neues Gesetz beschlossen. "
+    "Nach dem langen Streit fahren die Züge wieder, und das ist auch gut so.",
+    "en": "The government in Berlin passed a law on Monday, and the trains are running again after a long dispute about it.",
+    "es": "El presidente visitó la ciudad con la ministra. "
+    "Según el periódico, los ministros hablaron de la situación en el país y de las elecciones.",
+    "fr": "Le président a rencontré son homologue dans la ville. "
+    "Après la réunion, ils ont parlé de la situation et de la sécurité du pays.",
+    "it": "Il presidente ha incontrato il ministro. "
+    "Secondo il giornale, la riunione è stata lunga e non è la prima di questo anno nella città.",
+    "nl": "De minister is op maandag naar de stad gegaan. Volgens de krant was het een lang gesprek over de boeren en hun land.",
+    "pl": "Premier był w mieście na spotkaniu. "
+    "Według gazety było ono długie i nie przyniosło rozwiązania, które jest ważne dla kraju i dla nas.",
+    "pt": "O presidente visitou a cidade com o ministro. "
+    "Segundo o jornal, a reunião foi longa e não houve acordo entre as partes do governo.",
+    "sv": "Ministern har varit i staden. Enligt tidningen var det ett långt möte som inte gav något, och det är en viktig fråga.",
+}
+
+
+@pytest.mark.parametrize("language", STOP_WORDS)
+def test_languages_are_told_apart(language: str) -> None:
+    assert language_of(TEXTS[language]) == language
+    assert foreign_script_of(TEXTS[language]) is None
+
+
+def test_short_and_mixed_texts_have_no_language() -> None:
+    for text in ("", "Die Regierung", "x " * 100, "Oslo Bergen " * 20, f"{TEXTS['de']} {TEXTS['fr']}"):
+        assert language_of(text) is None, text
+
+
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [
+        ("Правительство Москвы приняло новый закон.", "Cyrillic"),
+        ("Η κυβέρνηση στην Αθήνα ψήφισε νέο νόμο.", "Greek"),
+        ("政府在北京通过了一项新的法律，这是一个重要的决定，火车又开始运行了。", "Han"),
+        ("وافقت الحكومة على قانون جديد في المدينة", "Arabic"),
+        ("The word Москва is Russian, and this sentence is English.", None),
+        ("Москва", None),
+        ("Größe, naïve, Łódź, œuvre, façade, Ærø and Þór are Latin.", None),
+    ],
+)
+def test_scripts_other_than_latin_are_named(text: str, script: str | None) -> None:
+    assert foreign_script_of(text) == script
+
+
+@given(words=st.lists(st.sampled_from(["the", "of", "der", "und", "le", "la", "Oslo", "x"]), max_size=60))
+def test_the_order_of_words_does_not_matter(words: list[str]) -> None:
+    assert language_of_words(words) == language_of_words(sorted(words))
