@@ -65,6 +65,7 @@ from agentic_rag_backend.knowledge.paths.neighbourhood import NeighbourhoodReade
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.entities import EntityReader
+from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.retrieval.base import Stores
@@ -375,24 +376,29 @@ class Container:
         return TenantGraphs(self.graph, self.catalogue.documents, max_bytes=max_bytes)
 
     @cached_property
+    def facts(self) -> FactReader:
+        """Reads what visible passages state."""
+        return FactReader(self.graph, self.catalogue.documents, self.ontologies)
+
+    @cached_property
     def entities(self) -> EntityReader:
         """Reads entities and what relates them."""
-        return EntityReader(self.graphs, self.graph, self.catalogue.documents)
+        return EntityReader(self.graphs, self.graph, self.catalogue.documents, self.facts)
 
     @cached_property
     def neighbourhoods(self) -> NeighbourhoodReader:
         """Reads the entities around an entity."""
-        return NeighbourhoodReader(self.graphs, self.graph, self.catalogue.documents)
+        return NeighbourhoodReader(self.graphs, self.graph, self.catalogue.documents, self.facts)
 
     @cached_property
     def paths(self) -> PathFinder:
         """Finds paths between entities."""
-        return PathFinder(self.graphs, self.graph, self.catalogue.documents)
+        return PathFinder(self.graphs, self.graph, self.catalogue.documents, self.facts)
 
     @cached_property
     def graph_export(self) -> GraphExport:
         """Writes tenants' visible graphs as files."""
-        return GraphExport(self.graphs, self.graph, self.catalogue.documents)
+        return GraphExport(self.graphs, self.graph, self.facts)
 
     @cached_property
     def _readable(self) -> Stores:
@@ -405,6 +411,7 @@ class Container:
             graph=self.graph,
             embedder=self.embedder,
             encoder=QueryEncoder(self.embedder),
+            facts=self.facts,
             leg=GraphLeg(self._adapters.graph_search, timeout_s=self.settings.graphiti_search_timeout_s),
         )
 

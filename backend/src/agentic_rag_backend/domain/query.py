@@ -162,6 +162,11 @@ class FactHit:
     chunk_id: str
     document_id: str
     score: float
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
+    created_at: datetime | None = None
+    expired_at: datetime | None = None
+    """Times of `VisibleFact`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
