@@ -31,6 +31,8 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.knowledge.contradictions.base import Contradiction, Kind
+from agentic_rag_backend.knowledge.contradictions.finder import LIKELY, ContradictionFilter
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourhoodOptions
 from agentic_rag_backend.knowledge.visible.entities import ListedEntity, VisibleEntity
@@ -235,6 +237,31 @@ class Embedded:
         """
         tenant = (await self._principal()).tenant
         return await self.container.paths.between(tenant, [source], [target], PathOptions(**options))
+
+    async def contradictions(
+        self, entity: str | None = None, *, kind: Kind | None = None, min_confidence: float = LIKELY, limit: int = 50
+    ) -> list[Contradiction]:
+        """Return statements of documents that cannot both be true, at most ``limit`` (1–1,000).
+
+        Args:
+            entity: only about this entity, which is given by id or name.
+            kind: only of this kind.
+            min_confidence: in [0, 1]; those with less are often none.
+
+        Raises:
+            NotFound: no document mentions an entity of this id or name.
+        """
+        tenant = (await self._principal()).tenant
+        wanted = ContradictionFilter(entity=entity, kind=kind, min_confidence=min_confidence)
+        found: list[Contradiction] = []
+        cursor: str | None = None
+        while len(found) < limit:
+            page = await self.container.contradictions.page(tenant, wanted, limit=limit - len(found), cursor=cursor)
+            found += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return found
 
     async def export_graph(self, format: Literal["graphml", "json"] = "graphml") -> AsyncIterator[str]:
         """Yield the graph as a file, in parts."""

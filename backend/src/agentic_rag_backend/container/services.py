@@ -57,6 +57,7 @@ from agentic_rag_backend.jobs.outbox import Relay
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.service import JobService
+from agentic_rag_backend.knowledge.contradictions.finder import ContradictionFinder
 from agentic_rag_backend.knowledge.graph_files.export import GraphExport
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.knowledge.ontologies import Ontologies
@@ -394,6 +395,11 @@ class Container:
     def paths(self) -> PathFinder:
         """Finds paths between entities."""
         return PathFinder(self.graphs, self.graph, self.catalogue.documents, self.facts)
+
+    @cached_property
+    def contradictions(self) -> ContradictionFinder:
+        """Finds statements that cannot both be true."""
+        return ContradictionFinder(self.graphs, self.graph, self.catalogue.documents, self.facts, self.ontologies)
 
     @cached_property
     def graph_export(self) -> GraphExport:

@@ -69,6 +69,9 @@ _FOLLOWING = 3
 _AFTER = 48
 
 
+Span = tuple[int, int]
+
+
 class Value(Protocol):
     """A value that a text gives."""
 
@@ -131,6 +134,23 @@ class Word:
 def moments(text: str) -> list[Moment]:
     """Return the dates of ``text``, in order. Weekdays and "three years later" are no dates."""
     return [_moment(match) for match in _DATE.finditer(text)]
+
+
+def placed_moments(text: str) -> list[tuple[Moment, Span]]:
+    """Return the dates of ``text`` with their places, in order."""
+    return [(_moment(match), match.span()) for match in _DATE.finditer(text)]
+
+
+def placed_amounts(text: str) -> list[tuple[Amount, Span]]:
+    """Return the amounts of ``text`` with their places, in order. Dates are no amounts."""
+    dates = [match.span() for match in _DATE.finditer(text)]
+    found = []
+    for match in _AMOUNT.finditer(text):
+        start, end = match.span()
+        if not any(first < end and start < last for first, last in dates):
+            following = [word.form for word in words(text[end : end + _AFTER])[:_FOLLOWING]]
+            found.append((_amount(match, _unit(text, end, following)), (start, end)))
+    return found
 
 
 def values_of(text: str, asked: AnswerKind, question: str) -> list[Moment] | list[Amount] | list[Word]:

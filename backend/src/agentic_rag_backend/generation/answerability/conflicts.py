@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.text.dates import years
+from agentic_rag_backend.domain.text.occasions import BESIDE, DISTINGUISHING
 from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.domain.text.values import Value, values_of
-from agentic_rag_backend.domain.text.words import all_forms
 from agentic_rag_backend.generation.answerability.evidence import EvidenceSentence
 from agentic_rag_backend.generation.answerability.selection import Selection
 
@@ -25,15 +25,6 @@ MATCHED = 0.5
 MAX_VALUES = 4
 _VALUES = frozenset({AnswerKind.TIME, AnswerKind.COLOUR})
 """Kinds of values, in addition to numbers."""
-_DISTINGUISHING = all_forms(
-    "again another second third fourth next previous former last old new original other both also later earlier reopened rebuilt "
-    "re-opened re-built refounded renovated restored reelected planned expected proposed intended should will would forecast "
-    "estimated target until since north south east west northern southern eastern western upper lower inner outer main"
-)
-"""Words that make an event or a thing another one: "another flood", "rebuilt in 1950", "will open"."""
-BESIDE = 3
-"""Words between such a word and the event or thing, at most. Farther away it is about something else."""
-
 Order = Literal["newer", "better_supported", "nearer"]
 """What decides which value comes first; ``nearer`` is nearer to the question."""
 
@@ -149,7 +140,7 @@ def _distinguishing(selection: Selection, sentence: EvidenceSentence) -> frozens
     return frozenset(
         word.form
         for place, word in enumerate(sentence.words)
-        if word.form in _DISTINGUISHING and bool((np.abs(held - place) <= BESIDE + 1).any())
+        if word.form in DISTINGUISHING and bool((np.abs(held - place) <= BESIDE + 1).any())
     )
 
 
