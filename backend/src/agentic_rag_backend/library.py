@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from agentic_rag_backend.api.schemas.search import SearchBody
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.answer import Answer
+from agentic_rag_backend.domain.contradictions import Contradiction, Kind
 from agentic_rag_backend.domain.document import Document, DocumentState
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.query import Retrieval
@@ -31,7 +32,6 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.ingestion.uploads import Upload
-from agentic_rag_backend.knowledge.contradictions.base import Contradiction, Kind
 from agentic_rag_backend.knowledge.contradictions.finder import LIKELY, ContradictionFilter
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourhoodOptions
@@ -159,6 +159,7 @@ class Embedded:
         """
         asked = await self._query(question, options)
         found = await self.container.retrievers.get(asked.strategy).retrieve(asked.query)
+        found = await self.container.contradictions_of_results.attached(asked.query, found)
         return found.with_warnings(asked.warnings)
 
     async def ask(

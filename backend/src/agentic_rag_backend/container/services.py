@@ -35,6 +35,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.claims.registry import VerifierParts, verifier_factory
 from agentic_rag_backend.generation.claims.statements import is_stated
+from agentic_rag_backend.generation.contradicting import AnswerContradictions
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
@@ -71,6 +72,7 @@ from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.building import QueryBuilder
+from agentic_rag_backend.retrieval.contradictions import ContradictionsOfResults
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.explanation import Explainer
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
@@ -402,6 +404,11 @@ class Container:
         return ContradictionFinder(self.graphs, self.graph, self.catalogue.documents, self.facts, self.ontologies)
 
     @cached_property
+    def contradictions_of_results(self) -> ContradictionsOfResults:
+        """Finds what contradicts results and citations."""
+        return ContradictionsOfResults(self.contradictions)
+
+    @cached_property
     def graph_export(self) -> GraphExport:
         """Writes tenants' visible graphs as files."""
         return GraphExport(self.graphs, self.graph, self.facts)
@@ -472,6 +479,7 @@ class Container:
             judge=self._judge,
             verifier=verifier_factory(self.settings.claim_verifier, VerifierParts(self._adapters.evidence_encoder, calls)),
             calls=calls,
+            contradictions=AnswerContradictions(self.contradictions_of_results),
         )
 
     @cached_property

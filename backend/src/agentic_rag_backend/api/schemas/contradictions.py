@@ -9,7 +9,8 @@ from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
 from agentic_rag_backend.api.schemas.entities import INVALID_AT, VALID_AT, EntityView
-from agentic_rag_backend.knowledge.contradictions.base import Contradiction, Side
+from agentic_rag_backend.domain.contradictions import Contradiction, Side
+from agentic_rag_backend.domain.graph import EntityRef
 
 ContradictionKind = Literal["denial", "exclusive", "date", "number"]
 
@@ -53,10 +54,10 @@ class ContradictionView(View):
         description="`denial`: one denies the other; `exclusive`: a relation that can have one value at a time has two; `date`, "
         "`number`: two values of one thing"
     )
-    about: EntityView = Field(description="the entity that both statements are about")
+    about: EntityView | None = Field(description="the entity that both statements are about; null: they answer the question")
     subject: str = Field(description="what of it")
-    entity_a: EntityView = Field(description="the entity at the other end of `a`; of values that are no entities, `about`")
-    entity_b: EntityView
+    entity_a: EntityView | None = Field(description="the entity at the other end of `a`; of values that are no entities, `about`")
+    entity_b: EntityView | None
     a: SideView
     b: SideView
     reason: str
@@ -68,12 +69,16 @@ class ContradictionView(View):
         return cls(
             id=found.id,
             kind=found.kind,
-            about=EntityView.of(found.about),
+            about=_entity(found.about),
             subject=found.subject,
-            entity_a=EntityView.of(found.entity_a),
-            entity_b=EntityView.of(found.entity_b),
+            entity_a=_entity(found.entity_a),
+            entity_b=_entity(found.entity_b),
             a=SideView.of(found.a),
             b=SideView.of(found.b),
             reason=found.reason,
             confidence=found.confidence,
         )
+
+
+def _entity(entity: EntityRef | None) -> EntityView | None:
+    return None if entity is None else EntityView.of(entity)

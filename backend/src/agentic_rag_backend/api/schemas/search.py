@@ -10,6 +10,7 @@ from pydantic import AliasChoices, ConfigDict, Field, field_validator
 
 from agentic_rag_backend.api.schemas.base import Body, Number, Switch, View, Whole
 from agentic_rag_backend.api.schemas.citations import CitationView, ClaimView
+from agentic_rag_backend.api.schemas.contradictions import ContradictionView
 from agentic_rag_backend.api.schemas.documents import Location, ParentView
 from agentic_rag_backend.api.schemas.entities import CREATED_AT, EXPIRED_AT, INVALID_AT, VALID_AT, EntityView
 from agentic_rag_backend.api.schemas.moments import AS_OF_DESCRIPTION, AsOf
@@ -307,6 +308,7 @@ class SearchView(View):
     results: list[ResultView]
     facts: list[FactView]
     themes: list[ThemeView]
+    contradictions: list[ContradictionView] = Field(description="if `options.contradictions`: those of a result or a fact")
     trace: TraceView
 
     @classmethod
@@ -316,6 +318,7 @@ class SearchView(View):
             results=[ResultView.of(hit) for hit in found.hits],
             facts=[FactView.of(fact) for fact in found.facts],
             themes=[ThemeView.of(theme, found.weights.high if found.weights else None) for theme in found.themes],
+            contradictions=[ContradictionView.of(each) for each in found.contradictions],
             trace=TraceView.of(found.trace),
         )
 

@@ -33,13 +33,17 @@ Order = Literal["newer", "better_supported", "nearer"]
 class StatedValue:
     """A value with the titles of the documents that give it.
 
-    ``place`` is that of its best sentence among the candidates. ``date`` is that of the newest document, or empty.
+    ``place`` is that of its best sentence among the candidates. ``date`` is that of the newest document, or empty. ``sentence``
+    is the best sentence, at ``start_char`` of the passage with the number ``passage``.
     """
 
     value: str
     place: int
     documents: tuple[str, ...]
     date: str = ""
+    passage: int = 0
+    sentence: str = ""
+    start_char: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +189,16 @@ def _stated(selection: Selection, group: _Group, groups: Sequence[_Group]) -> St
     others = [value for other in groups if other is not group for value in other.values]
     own = next((value for value in group.values if not _agree([value], others)), group.values[0])
     documents = tuple(dict.fromkeys(_documents(selection, group).values()))
-    return StatedValue(own.text, group.places[0], documents, _newest(selection, group))
+    best = _sentence(selection, group.places[0])
+    return StatedValue(
+        own.text,
+        group.places[0],
+        documents,
+        _newest(selection, group),
+        passage=best.passage,
+        sentence=best.text,
+        start_char=best.sentence.start,
+    )
 
 
 def _documents(selection: Selection, group: _Group) -> dict[str, str]:

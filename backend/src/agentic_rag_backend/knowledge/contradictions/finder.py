@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from agentic_rag_backend.domain.contradictions import Contradiction, Kind, Side
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import GraphEdge
 from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.knowledge.contradictions.base import Contradiction, Kind, Side
 from agentic_rag_backend.knowledge.contradictions.of_facts import contradictions_of_facts
 from agentic_rag_backend.knowledge.contradictions.passages import PassageReadings, contradictions_in_text
 from agentic_rag_backend.knowledge.ontologies import Ontologies
@@ -226,7 +226,7 @@ class ContradictionFinder:
         by_entity: dict[str, list[Contradiction]] = {}
         for each in found:
             a, b = _with_document(request, each.a), _with_document(request, each.b)
-            by_entity.setdefault(each.about.id, []).append(replace(each, a=a, b=b))
+            by_entity.setdefault(each.about.id if each.about else "", []).append(replace(each, a=a, b=b))
         return by_entity
 
     async def _edges(self, request: _Request, ids: Sequence[str]) -> list[GraphEdge]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from agentic_rag_backend.domain.contradictions import Contradiction, Side
 from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.text.values import Amount, Moment
 from agentic_rag_backend.domain.text.words import all_forms
-from agentic_rag_backend.knowledge.contradictions.base import Contradiction, Side
 from agentic_rag_backend.knowledge.contradictions.statements import ReadSentence, ValueStatement
 
 ALIKE = 0.8

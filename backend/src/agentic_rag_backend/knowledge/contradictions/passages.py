@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from agentic_rag_backend.domain.contradictions import Contradiction
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.words import comparable, words
-from agentic_rag_backend.knowledge.contradictions.base import Contradiction
 from agentic_rag_backend.knowledge.contradictions.of_values import contradictions_of_values
 from agentic_rag_backend.knowledge.contradictions.statements import ReadSentence, ValueStatement, read_sentences, statements_about
 from agentic_rag_backend.knowledge.visible.names import contains_label

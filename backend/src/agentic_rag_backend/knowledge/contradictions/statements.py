@@ -127,11 +127,14 @@ def _statement(
         if word.content and not word.name and word.form not in _NO_PREDICATE and word.form not in STOP_WORDS
     )
     measure = "" if kind == "date" else _measure(value, every[last : last + BESIDE], text[span[0] : span[1]])
+    if kind == "number" and measure and not predicate and between:
+        # "The array has six turbines" says what is counted after the number.
+        predicate = frozenset({measure})
     if not predicate or (kind == "number" and not measure):
         return
     clause = next((at for at in range(span[1], len(text)) if text[at] in _CLAUSE_ENDS), len(text))
     around = every[max(begin - BESIDE, 0) : last] + tuple(word for word in every[last : last + BESIDE] if word.start < clause)
-    distinguishing = frozenset(word.form for word in around if word.form in DISTINGUISHING)
+    distinguishing = frozenset(word.form for word in around if word.form in DISTINGUISHING) - predicate
     yield ValueStatement(read, kind, value, measure, predicate, distinguishing)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from agentic_rag_backend.domain.document import stable_id
-from agentic_rag_backend.domain.query import EntityRef
+from agentic_rag_backend.domain.graph import EntityRef
 
 Kind = Literal["denial", "exclusive", "date", "number"]
 """``denial``: one passage denies what the other states. ``exclusive``: two values of a relation that can have only one at a time.
@@ -48,14 +48,15 @@ class Contradiction:
 
     ``about`` is the entity that both are about, and ``subject`` says what of it. ``entity_a`` and ``entity_b`` are the entities
     at the other end of each statement: two different ones for ``exclusive``, the same one for ``denial``, and ``about`` itself
-    for values that are no entities. ``confidence`` in [0, 1] estimates the chance that they contradict each other.
+    for values that are no entities. All three are None if both statements answer the question that is the ``subject``.
+    ``confidence`` in [0, 1] estimates the chance that they contradict each other.
     """
 
     kind: Kind
-    about: EntityRef
+    about: EntityRef | None
     subject: str
-    entity_a: EntityRef
-    entity_b: EntityRef
+    entity_a: EntityRef | None
+    entity_b: EntityRef | None
     a: Side
     b: Side
     reason: str
@@ -65,8 +66,8 @@ class Contradiction:
     def id(self) -> str:
         """An id that depends on what it is about and on the two places only."""
         places = sorted(f"{chunk}:{start}" for chunk, start in (self.a.place, self.b.place))
-        return stable_id("contradiction", self.about.id, self.kind, self.subject, *places)
+        return stable_id("contradiction", self.about.id if self.about else "", self.kind, self.subject, *places)
 
     def entity_ids(self) -> frozenset[str]:
         """Return the ids of the entities that it is about."""
-        return frozenset({self.about.id, self.entity_a.id, self.entity_b.id})
+        return frozenset(each.id for each in (self.about, self.entity_a, self.entity_b) if each is not None)
