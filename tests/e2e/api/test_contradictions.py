@@ -64,7 +64,9 @@ async def test_the_ontology_says_what_is_exclusive(world: World) -> None:
     ]  # fmt: skip
     assert (await world.beta.data("GET", "/ontology"))["relation_types"] == held["relation_types"]
     await world.beta.upload("Petra Novak led Zillerdam Waterworks.", key="led-2009", title="Notice 3", metadata={"date": "2009"})
-    await world.beta.upload("Hugo Brandt leads Zillerdam Waterworks.", key="led-2015", title="Notice 4", metadata={"date": "2015"})
+    await world.beta.upload(
+        "Hugo Brandt leads Zillerdam Waterworks.", key="led-2015", title="Notice 4", metadata={"date": "2015"}
+    )
     found = await world.beta.data("GET", "/graph/entities", params={"name": "Zillerdam Waterworks"})
     entity = await world.beta.data("GET", f"/graph/entities/{found[0]['id']}")
     assert [each["source"]["name"] for each in entity["relationships"] if each["relation"] == "leads"] == ["Hugo Brandt"]

@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.contradictions.of_facts import contradictions_of_facts
-from agentic_rag_backend.knowledge.contradictions.passages import PassageReadings, contradictions_in_text
+from agentic_rag_backend.knowledge.contradictions.passages import PassageReadings, contradictions_in_text, statements_in
 from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.relation_types import NEGATION, ExclusiveRelations
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
@@ -195,6 +195,9 @@ class ContradictionFinder:
         graph = request.graph
         refs = {number: graph.entity(number) for number in numbers}
         chunks = {number: _chunks(graph, number, first) for number in numbers}
+        if first:
+            await self._hydrate(request, list(first))
+            chunks = await asyncio.to_thread(_with_values, request, chunks, first)
         request.read += sum(map(len, chunks.values()))
         await self._hydrate(request, [id for held in chunks.values() for id in held])
         of_facts = await self._of_facts(request, refs)
@@ -252,11 +255,21 @@ def _denied(edge: GraphEdge) -> tuple[str, str, str]:
     return edge.source_id, edge.relation.removeprefix(NEGATION), edge.target_id
 
 
-def _chunks(graph: TenantGraph, number: int, first: Collection[str]) -> list[str]:
+def _chunks(graph: TenantGraph, number: int, first: Collection[str]) -> Sequence[str]:
     """Return the chunks of an entity that are read: those among ``first`` that mention it, then those about it."""
     mentioning = {int(chunk) for chunk in graph.links.of(number).tolist()} if first else set()
     preferred = [id for id in first if graph.chunk_index.get(id) in mentioning]
     return list(dict.fromkeys((*preferred, *first_chunks(graph, number, limit=MAX_CHUNKS))))[:MAX_CHUNKS]
+
+
+def _with_values(request: _Request, chunks: Mapping[int, Sequence[str]], first: Collection[str]) -> dict[int, Sequence[str]]:
+    """Return the chunks of the entities of which ``first`` give a date or a number. Others are not read."""
+    kept: dict[int, Sequence[str]] = {}
+    for number, held in chunks.items():
+        passages = [request.passages[id] for id in held if id in first and id in request.passages]
+        stated = statements_in(request.graph.names_of(number), passages, request.readings)
+        kept[number] = held if stated else ()
+    return kept
 
 
 def _of_values(

@@ -51,6 +51,15 @@ def contradictions_in_text(
     """Return the contradictions between dates and numbers that passages of different documents give of an entity."""
     if len({passage.chunk.document_id for passage in passages}) < 2:
         return []
+    statements = statements_in(names, passages, readings)
+    if len(statements) < 2:
+        return []
+    found = contradictions_of_values(about, statements[:MAX_STATEMENTS], copies=_copies(passages, readings))
+    return list({each.id: each for each in found}.values())
+
+
+def statements_in(names: Sequence[str], passages: Sequence[VisibleChunk], readings: PassageReadings) -> list[ValueStatement]:
+    """Return the dates and numbers that passages give of the entity with these names."""
     forms = [
         form for name in names[:MAX_NAMES] if (form := tuple(comparable(name[word.start : word.end]) for word in words(name)))
     ]
@@ -61,10 +70,7 @@ def contradictions_in_text(
             topic = any(contains_label_above(passage, name) for name in names[:1])
             for read in sentences:
                 statements.extend(statements_about(read, forms, topic=topic))
-    if len(statements) < 2:
-        return []
-    found = contradictions_of_values(about, statements[:MAX_STATEMENTS], copies=_copies(passages, readings))
-    return list({each.id: each for each in found}.values())
+    return statements
 
 
 def contains_label_above(passage: VisibleChunk, name: str) -> bool:
