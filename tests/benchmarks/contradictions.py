@@ -1,7 +1,8 @@
-"""Measures contradictions: edited copies of Re-DocRED documents, MuSiQue as it is, and the examples.
+"""Measures contradictions: edited copies of Re-DocRED documents, MuSiQue and HotpotQA as they are, and the examples.
 
 A copy has another date, number, or place of birth or death in one sentence. Unedited copies and merely different documents
-contradict nothing. Documents with even numbers were looked at while the rules were made; odd ones were not.
+contradict nothing. Documents with even numbers and MuSiQue were looked at while the rules were made; odd ones and HotpotQA were
+not.
 
 Writes ``results/contradictions.json`` and ``.md``, and all contradictions found in ``results/contradictions.txt``.
 """
@@ -174,7 +175,7 @@ def listed(name: str, found: Sequence[Contradiction], keys: Mapping[str, str], e
 
 
 async def measure(folder: Path, data_dir: Path) -> tuple[dict[str, Any], str]:
-    """Measure the three sets. A data folder that holds them already is not filled again."""
+    """Measure the sets. A data folder that holds them already is not filled again."""
     documents = [json.loads(line) for line in (folder / "redocred" / "dev.jsonl").read_text().splitlines()]
     results: dict[str, Any] = {}
     texts: list[str] = []
@@ -189,6 +190,7 @@ async def measure(folder: Path, data_dir: Path) -> tuple[dict[str, Any], str]:
             await _measured(services, tenant, name, edits, (results, texts))
         for name, passages in (
             ("musique", load_question_set(folder / "musique").passages),
+            ("hotpotqa", load_question_set(folder / "hotpotqa").passages),
             ("examples", [CorpusPassage(path.stem, "", path.read_text()) for path in sorted(EXAMPLES.iterdir())]),
         ):
             tenant = tenants.get(name) or await services.tenants.create(name)

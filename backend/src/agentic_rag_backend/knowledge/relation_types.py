@@ -31,7 +31,6 @@ DEFAULTS: Mapping[str, RelationType] = {
     for each in (
         *_permanent("born_in", "born_on", "born_at", "died_in", "died_on", "date_of_birth", "place_of_birth"),
         *_permanent("date_of_death", "place_of_death", "founded_in", "founded_on", "opened_on", "opened_in"),
-        *_permanent("published_on", "released_on"),
         *_offices("chief_executive_of", "ceo_of", "president_of", "mayor_of", "governor_of", "chairs", "chair_of"),
         *_offices("chairman_of", "chairwoman_of", "prime_minister_of", "monarch_of", "capital_of"),
     )

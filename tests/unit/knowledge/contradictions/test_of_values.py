@@ -108,3 +108,27 @@ def test_a_copy_with_another_date_contradicts_its_original() -> None:
 def test_the_order_of_passages_does_not_matter() -> None:
     pair = passage("d1", OPENED), passage("d2", "The MTA was opened in 2013.")
     assert [each.id for each in found(*pair)] == [each.id for each in found(*reversed(pair))]
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("The route to the Mirrow Tidal Array was opened in 2013.", "The Mirrow Tidal Array was opened in 2016."),
+        ("The Mirrow Tidal Array outlet was opened in 2013.", "The Mirrow Tidal Array outlet was opened in 2016."),
+        ("Ann ran in the Mirrow Tidal Array, starting in 2013.", "Bob ran in the Mirrow Tidal Array, starting in 2016."),
+        ("The Mirrow Tidal Array covers 20.4% of the bay.", "The Mirrow Tidal Array covers 20% of the bay."),
+        ("The Mirrow Tidal Array killed at least 20 eels.", "The Mirrow Tidal Array killed 20 to 30 eels."),
+        ("The Mirrow Tidal Array fed 20 houses.", "The Mirrow Tidal Array fed 30 houses in 2016."),
+    ],
+    ids=" / ".join,
+)
+def test_pairs_that_contradict_nothing(pair: tuple[str, str]) -> None:
+    assert between(*pair) == []
+
+
+def test_a_copy_may_change_a_name() -> None:
+    text = "The Mirrow Tidal Array was built in {} by a company. Its owner is a bank. The wind was brisk."
+    assert between(text.format("Ellery"), text.format("Scarrow")) == [("exclusive", "Ellery", "Scarrow")]
+    assert between(text.format("Ellery"), text.format("secret")) == []
+    assert between(text.format("Ellery"), text.format("2013")) == []
+    assert between(text.format("Ellery"), text.format("Ellery")) == []

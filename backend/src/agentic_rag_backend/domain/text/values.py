@@ -153,6 +153,18 @@ def placed_amounts(text: str) -> list[tuple[Amount, Span]]:
     return found
 
 
+def may_agree(one: str, other: str) -> bool:
+    """Return whether a number of one text may be a number of the other: it is rounded, or within a bound or a range."""
+    numbers, others = ([amount for amount, _ in placed_amounts(text)] for text in (one, other))
+    return any(mine.agrees(theirs) or rounds_to(mine, theirs) or rounds_to(theirs, mine) for mine in numbers for theirs in others)
+
+
+def rounds_to(exact: Amount, rounded: Amount) -> bool:
+    """Return whether a number with decimals is the other one, a whole number, when it is rounded: 20.4 and 20."""
+    middle = (exact.low + exact.high) / 2
+    return exact.low != exact.high and rounded.low == rounded.high and abs(middle - rounded.low) <= _HALF
+
+
 def values_of(text: str, asked: AnswerKind, question: str) -> list[Moment] | list[Amount] | list[Word]:
     """Return the values of the asked kind that ``text`` gives and the question does not contain. Empty for other kinds.
 

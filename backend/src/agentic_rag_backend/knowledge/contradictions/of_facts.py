@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.contradictions import Contradiction, Kind, Side
-from agentic_rag_backend.domain.graph import StatedFact
+from agentic_rag_backend.domain.graph import StatedFact, name_words
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.knowledge.relation_types import NEGATION, End, ExclusiveRelations
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 from agentic_rag_backend.knowledge.visible.succession import other_end, rival_pairs, shared_end, speaks_of_past, stated_at
 
 DENIED = 0.85
-DENIED_LATER = 0.6
-"""Confidence if the denial is of another time: both may have been true once."""
+DENIED_LATER = 0.4
+"""Confidence if the denial is of another time, or of a period: both may have been true once."""
+_OF_A_PERIOD = frozenset({"yet", "since", "until", "longer", "anymore", "year", "years", "still", "before", "again", "season"})
 PERMANENT = 0.85
 CONTAINED = 0.4
 """Confidence of two places that one passage names: one may lie in the other."""
@@ -54,7 +55,8 @@ def contradictions_of_facts(facts: Iterable[VisibleFact], exclusive: ExclusiveRe
 def _denial(stated: VisibleFact, denying: VisibleFact, exclusive: ExclusiveRelations) -> Contradiction:
     times = stated_at(stated), stated_at(denying)
     ordered = times[0] is not None and times[1] is not None and (times[0].is_after(times[1]) or times[1].is_after(times[0]))
-    lasting = exclusive.is_permanent(stated.relation)
+    limited = any(not _OF_A_PERIOD.isdisjoint(name_words(each.fact)) for each in denying.passages)
+    later = (ordered or limited) and not exclusive.is_permanent(stated.relation)
     relation = stated.relation.replace("_", " ")
     return Contradiction(
         kind="denial",
@@ -65,13 +67,15 @@ def _denial(stated: VisibleFact, denying: VisibleFact, exclusive: ExclusiveRelat
         a=side_of(stated, stated.passages[0], relation),
         b=side_of(denying, denying.passages[0], f"not {relation}"),
         reason=f"one passage denies that {stated.source.name} {relation} {stated.target.name}; another one states it",
-        confidence=_sure(DENIED_LATER if ordered and not lasting else DENIED, stated, denying),
+        confidence=_sure(DENIED_LATER if later else DENIED, stated, denying),
     )
 
 
 def _judged(end: End, one: VisibleFact, other: VisibleFact, exclusive: ExclusiveRelations, near: Near) -> _Judged | None:
     """Return whether two exclusive facts contradict each other, and why; None: one follows the other."""
     ends = other_end(one, end), other_end(other, end)
+    if _one_document(one, other):
+        return None
     if exclusive.is_permanent(one.relation):
         places = ends[0].type == ends[1].type == _PLACE
         if places and near(*ends):
@@ -79,7 +83,7 @@ def _judged(end: End, one: VisibleFact, other: VisibleFact, exclusive: Exclusive
         return _Judged(PERMANENT, "there is one value, and it does not change")
     if one.retirement is not None or other.retirement is not None or _apart(one, other) or _apart(other, one):
         return None
-    if _one_document(one, other) or any(speaks_of_past(each.passages[0].fact) for each in (one, other)):
+    if any(speaks_of_past(each.passages[0].fact) for each in (one, other)):
         return None
     if one.valid_at is not None and other.valid_at is not None:
         return _Judged(OVERLAPPING, "there is one value at a time, and the times overlap")

@@ -8,14 +8,10 @@ from itertools import combinations
 from agentic_rag_backend.domain.contradictions import Contradiction, Side
 from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.query import EntityRef
-from agentic_rag_backend.domain.text.values import Amount, Moment
+from agentic_rag_backend.domain.text.values import Amount, Moment, rounds_to
 from agentic_rag_backend.domain.text.words import all_forms
 from agentic_rag_backend.knowledge.contradictions.statements import ReadSentence, ValueStatement
 
-ALIKE = 0.8
-"""Least share of common words of two sentences of which one repeats the other."""
-COPIED = 0.9
-REPEATED = 0.7
 ONCE = 0.8
 OTHER_EVENT = 0.4
 """Confidence of two dates of something that may happen more than once."""
@@ -32,14 +28,8 @@ _ONCE = all_forms(
 _PRESENT = all_forms("is are has have currently today now")
 
 
-def contradictions_of_values(
-    about: EntityRef, statements: Sequence[ValueStatement], *, copies: frozenset[frozenset[str]] = frozenset()
-) -> Iterator[Contradiction]:
-    """Yield the pairs of ``statements`` about an entity that cannot both be true.
-
-    Args:
-        copies: pairs of documents of which one repeats most of the other.
-    """
+def contradictions_of_values(about: EntityRef, statements: Sequence[ValueStatement]) -> Iterator[Contradiction]:
+    """Yield the pairs of ``statements`` about an entity that cannot both be true."""
     pairs = 0
     for one, other in combinations(statements, 2):
         if one.document_id == other.document_id or one.kind != other.kind:
@@ -47,20 +37,16 @@ def contradictions_of_values(
         pairs += 1
         if pairs > MAX_PAIRS:
             return
-        copied = frozenset((one.document_id, other.document_id)) in copies
-        confidence = _confidence(one, other, copied=copied)
+        confidence = _confidence(one, other)
         if confidence > 0:
             yield _contradiction(about, one, other, confidence)
 
 
-def _confidence(one: ValueStatement, other: ValueStatement, *, copied: bool) -> float:
+def _confidence(one: ValueStatement, other: ValueStatement) -> float:
     """Return the chance that two statements contradict each other; 0: nothing says so."""
     if not _differ(one, other) or one.distinguishing != other.distinguishing:
         return 0.0
-    alike = likeness(one.read, other.read)
     same = one.predicate == other.predicate
-    if alike >= ALIKE and same:
-        return COPIED if copied else _of_repeated(one, other)
     if not same and not (one.predicate & other.predicate & _ONCE):
         return 0.0
     if one.kind == "date":
@@ -68,26 +54,17 @@ def _confidence(one: ValueStatement, other: ValueStatement, *, copied: bool) -> 
     return _of_numbers(one, other) if same else 0.0
 
 
-def _of_repeated(one: ValueStatement, other: ValueStatement) -> float:
-    if one.kind == "number":
-        return _of_numbers(one, other)
-    return ONCE if one.predicate & _ONCE else OTHER_EVENT
-
-
 def _of_numbers(one: ValueStatement, other: ValueStatement) -> float:
     years = one.read.years, other.read.years
     if years[0] and years[1]:
         return 0.0 if years[0].isdisjoint(years[1]) else COUNTED
+    if years[0] or years[1]:
+        return MAY_HAVE_CHANGED
     dates = _date(one.read)[:4], _date(other.read)[:4]
     present = any(word.form in _PRESENT for read in (one.read, other.read) for word in read.words)
     if present and dates[0] != dates[1]:
         return MAY_HAVE_CHANGED
     return COUNTED
-
-
-def likeness(one: ReadSentence, other: ReadSentence) -> float:
-    """Return the share of common words, values left out."""
-    return len(one.forms & other.forms) / max(len(one.forms | other.forms), 1)
 
 
 def _differ(one: ValueStatement, other: ValueStatement) -> bool:
@@ -100,9 +77,13 @@ def _differ(one: ValueStatement, other: ValueStatement) -> bool:
         if one.measure != other.measure and not (one.value.unit and other.value.unit):
             return False
         counts = [amount for amount, _ in one.read.amounts], [amount for amount, _ in other.read.amounts]
-        agrees = any(one.value.agrees(each) for each in counts[1]) or any(other.value.agrees(each) for each in counts[0])
+        agrees = any(_agree(one.value, each) for each in counts[1]) or any(_agree(other.value, each) for each in counts[0])
         return not agrees
     return False
+
+
+def _agree(one: Amount, other: Amount) -> bool:
+    return one.agrees(other) or rounds_to(one, other) or rounds_to(other, one)
 
 
 def _contradiction(about: EntityRef, one: ValueStatement, other: ValueStatement, confidence: float) -> Contradiction:

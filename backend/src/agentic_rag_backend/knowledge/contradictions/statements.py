@@ -11,6 +11,7 @@ from agentic_rag_backend.domain.text.dates import years
 from agentic_rag_backend.domain.text.occasions import BESIDE, DISTINGUISHING
 from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
 from agentic_rag_backend.domain.text.values import Amount, Moment, Span, placed_amounts, placed_moments
+from agentic_rag_backend.domain.text.word_classes import FINITE, VERBS
 from agentic_rag_backend.domain.text.words import STOP_WORDS, Word, all_forms, words
 
 MAX_BETWEEN = 8
@@ -18,6 +19,7 @@ MAX_BETWEEN = 8
 MAX_VALUES = 6
 """Values of a sentence that are read. A sentence with more is a list."""
 _BREAKS = frozenset(";:()[]|—\n")
+_VERB_FORMS = VERBS | FINITE | STOP_WORDS | all_forms("cost")
 _CLAUSE_ENDS = _BREAKS | {",", "."}
 _NO_PREDICATE = all_forms(
     "officially formally finally first monday tuesday wednesday thursday friday saturday sunday crown pounds"
@@ -28,6 +30,8 @@ _BOUNDS = frozenset(
 """Words before a value that make it a bound."""
 _HEDGED = all_forms("not never may might could would will should perhaps possibly about planned expected proposed")
 _WORDS_OF_SENTENCE = 60
+_INTRODUCTIONS = frozenset({"the", "a", "an", "on", "in", "by", "later", "however", "finally", "then"})
+"""Words that may stand before the subject of a sentence."""
 _PRONOUNS = frozenset({"it", "he", "she", "they", "its", "his", "her", "their"})
 
 ValueKind = Literal["date", "number"]
@@ -35,14 +39,13 @@ ValueKind = Literal["date", "number"]
 
 @dataclass(frozen=True)
 class ReadSentence:
-    """A sentence of a chunk, with its words and values. ``forms`` are the forms of its words without the values."""
+    """A sentence of a chunk, with its words and values."""
 
     passage: VisibleChunk
     sentence: Sentence
     words: tuple[Word, ...]
     dates: tuple[tuple[Moment, Span], ...]
     amounts: tuple[tuple[Amount, Span], ...]
-    forms: frozenset[str]
     years: frozenset[int]
 
 
@@ -74,10 +77,8 @@ def read_sentences(passage: VisibleChunk) -> list[ReadSentence]:
         dates, amounts = placed_moments(text), placed_amounts(text)
         if 1 <= len(dates) + len(amounts) <= MAX_VALUES and "|" not in text:
             every = tuple(words(text))
-            spans = [span for _, span in (*dates, *amounts)]
-            forms = frozenset(word.form for word in every if word.content and not _within(word, spans))
             if len(every) <= _WORDS_OF_SENTENCE:
-                found.append(ReadSentence(passage, sentence, every, tuple(dates), tuple(amounts), forms, frozenset(years(text))))
+                found.append(ReadSentence(passage, sentence, every, tuple(dates), tuple(amounts), frozenset(years(text))))
     return found
 
 
@@ -88,7 +89,7 @@ def statements_about(read: ReadSentence, names: Sequence[Sequence[str]], *, topi
         names: the entity's names, each as the forms of its words.
         topic: whether the title or a heading above the chunk names the entity. "It was opened" is then about the entity.
     """
-    subject = _subject(read.words, names)
+    subject = subject_of(read.sentence.text, read.words, names, [span for _, span in read.dates])
     if subject is None:
         if not topic or not read.words or read.words[0].form not in _PRONOUNS:
             return
@@ -138,18 +139,30 @@ def _statement(
     yield ValueStatement(read, kind, value, measure, predicate, distinguishing)
 
 
-def _subject(every: Sequence[Word], names: Sequence[Sequence[str]]) -> tuple[int, int] | None:
-    """Return the numbers of the first and after the last word of the entity's first name that is no part of a longer name."""
-    forms = [word.form for word in every]
-    best: tuple[int, int] | None = None
+def subject_of(text: str, every: Sequence[Word], names: Sequence[Sequence[str]], spans: Sequence[Span]) -> tuple[int, int] | None:
+    """Return the numbers of the first and after the last word of the entity's name, if it is the subject of the sentence.
+
+    It is the first name, not part of a longer one, and only articles, adverbs and dates (``spans``) stand before it. A later name
+    is mostly about something else: "the route to London was opened", "a member of the House for the 3rd district".
+    """
+    start = next((at for at, word in enumerate(every) if not _introduces(word, spans)), len(every))
     for name in names:
-        size = len(name)
-        for start in range(len(forms) - size + 1):
-            if forms[start] == name[0] and forms[start : start + size] == list(name):
-                if not _continues(every, start, start + size) and (best is None or (start, -size) < (best[0], best[0] - best[1])):
-                    best = start, start + size
-                break
-    return best
+        end = start + len(name)
+        if [word.form for word in every[start:end]] == list(name) and not _continues(every, start, end):
+            return (start, end) if _is_verb(text, every[end : end + 1]) else None
+    return None
+
+
+def _is_verb(text: str, following: Sequence[Word]) -> bool:
+    """Return whether the word after a name is a verb or a small word. The subject of "The Acme outlet" is not Acme."""
+    if not following:
+        return True
+    form, written = following[0].form, text[following[0].start : following[0].end]
+    return not form.isalpha() or form in _VERB_FORMS or written.endswith(("ed", "s"))
+
+
+def _introduces(word: Word, spans: Sequence[Span]) -> bool:
+    return word.form in _INTRODUCTIONS or _within(word, spans)
 
 
 def _continues(every: Sequence[Word], start: int, end: int) -> bool:
