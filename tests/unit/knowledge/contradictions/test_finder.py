@@ -94,6 +94,10 @@ async def test_a_successor_contradicts_nothing_and_an_unknown_time_is_unlikely(w
     world.dates = {}
     assert (await page()).items == ()
     assert len((await page(ContradictionFilter(min_confidence=0))).items) == 1
+    world.dates = {"d1": "2010", "d2": "2015"}
+    say(world, "d3", "eve", "heads", "acme")
+    (found,) = (await page(ContradictionFilter(min_confidence=0))).items
+    assert {found.entity_a.name, found.entity_b.name} == {"Bob", "Eve"}, "Ann is retired"
 
 
 async def test_what_never_changes_has_one_value(world: RelatedWorld, page: Any) -> None:
@@ -128,7 +132,12 @@ async def test_pages_continue_where_the_last_one_ended(world: RelatedWorld, page
         say(world, f"b{number}", f"p{number}", "hails_from", "rome")
     whole = (await page(limit=100)).items
     assert len(whole) == 30
-    for limit, chunks in ((7, 600), (100, 1)):
+    for number in range(4):
+        world.types[f"q{number}"] = "person"
+        say(world, f"c{number}", f"q{number}", "heads", "acme", valid=(day(2000), None))
+    whole = (await page(limit=100)).items
+    assert len(whole) == 36, "acme has six"
+    for limit, chunks in ((1, 600), (7, 600), (100, 1)):
         monkeypatch.setattr(finding, "CHUNKS_PER_PAGE", chunks)
         seen: list[Contradiction] = []
         cursor, pages = None, 0

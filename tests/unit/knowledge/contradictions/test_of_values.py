@@ -54,6 +54,7 @@ def test_two_dates_of_one_event(other: str, expected: tuple[str, str, str]) -> N
         "The Mirrow Tidal Array was reopened on 2 September 2018.",
         "The Mirrow Tidal Array was repaired on 2 September 2018.",
         "The Mirrow Tidal Array was open until 2 September 2018.",
+        "The Mirrow Tidal Array was opened before 2013.",
         "The Mirrow Tidal Array will be opened on 2 September 2014.",
         "The Mirrow Tidal Array was not opened on 2 September 2014.",
         "The Mirrow Tidal Array Museum was opened on 2 September 2018.",
