@@ -330,3 +330,13 @@ def test_times_of_relationships(chunks: MakeChunks, text: str, relation: str, be
 )
 def test_denials_and_offices(chunks: MakeChunks, text: str, relation: str) -> None:
     assert relation in {each.relation for each in EXTRACTOR.extract_document("", chunks(text))[0].relationships}
+
+
+def test_an_office_is_of_the_next_name_only(chunks: MakeChunks) -> None:
+    text = 'Marguerite Lyle, chair of the authority, said: "Henrik Mallory taught this harbour in 1999."'
+    assert "chairs" not in {each.relation for each in EXTRACTOR.extract_document("", chunks(text))[0].relationships}
+
+
+def test_a_year_is_the_beginning_only_of_what_begins(chunks: MakeChunks) -> None:
+    text = "Edmund Sallow replied that Kettlewick Bank had been founded in 1921."
+    assert {each.valid_at for each in EXTRACTOR.extract_document("", chunks(text))[0].relationships} == {None}

@@ -102,6 +102,8 @@ _DROPPED = word_set(
 )
 _DENIALS = frozenset({"not", "never", "denied", "denies"})
 _DENIAL_REACH = 3
+_OFFICES_OF = frozenset(_PATTERNS[tuple(office.split())] for office in _OFFICES)
+"""Relations that only the name directly after the phrase has: "the chair of the board, Ann, met Bob" says nothing of Bob."""
 _STOPS = frozenset({".", ";", ":"})
 _LIST_MARKS = word_set(", and or the & ; as well")
 
@@ -200,7 +202,7 @@ def _pattern(words: list[str]) -> tuple[str, int] | None:
     for end in range(len(words), 0, -1):
         for length in range(min(_LONGEST_PATTERN, end), 0, -1):
             relation = _PATTERNS.get(tuple(words[end - length : end]))
-            if relation is not None:
+            if relation is not None and (relation not in _OFFICES_OF or _DROPPED.issuperset(words[end:])):
                 return relation, end - length
     return None
 

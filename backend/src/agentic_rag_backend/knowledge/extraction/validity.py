@@ -17,7 +17,7 @@ from agentic_rag_backend.knowledge.extraction.tokens import Tokens
 from agentic_rag_backend.knowledge.relation_types import NEGATION
 
 _SURE = 0.8
-"""Least confidence of a relationship that takes the time at the beginning of its sentence."""
+"""Least confidence of a relationship that takes a time."""
 _NEAR = 3
 """Words between the name and the preposition, at most."""
 _SKIPPED = word_set("the early late mid about around circa , (")
@@ -41,11 +41,15 @@ UNKNOWN: Validity = (None, None)
 
 @dataclass(frozen=True, slots=True)
 class _Time:
-    """A time of a sentence: tokens ``first`` up to ``last``, the preposition included."""
+    """A time of a sentence: tokens ``first`` up to ``last``, the preposition included.
+
+    A ``point`` ("in 2016") is a beginning only if the relationship begins with a verb such as "was appointed".
+    """
 
     first: int
     last: int
     validity: Validity
+    point: bool = False
 
 
 def validities(tokens: Tokens, nodes: Sequence[Node], pairs: Sequence[Pair], sentence: tuple[int, int]) -> list[Validity]:
@@ -58,21 +62,18 @@ def validities(tokens: Tokens, nodes: Sequence[Node], pairs: Sequence[Pair], sen
 
 
 def _validity(tokens: Tokens, nodes: Sequence[Node], pair: Pair, times: Sequence[_Time], begin: int) -> Validity:
-    if pair.target.type == DATE or pair.relation.startswith(NEGATION):
+    if pair.target.type == DATE or pair.relation.startswith(NEGATION) or pair.confidence < _SURE:
         return UNKNOWN
+    verbs = tokens.words[pair.source.last : pair.target.first]
+    begins = any(word.lower() in _BEGINNING_VERBS for word in verbs)
+    times = [time for time in times if begins or not time.point]
     for time in times:
         between = tokens.words[pair.target.last : time.first]
         if 0 <= time.first - pair.target.last <= _NEAR and not _stopped(between):
             return time.validity
     names = [node for node in nodes if node.type != DATE]
     leading = next((time for time in times if time.first <= begin + 1), None)
-    if (
-        leading is not None
-        and len(names) > 1
-        and pair.source is names[0]
-        and pair.target is names[1]
-        and pair.confidence >= _SURE
-    ):
+    if leading is not None and len(names) > 1 and pair.source is names[0] and pair.target is names[1]:
         return leading.validity
     return UNKNOWN
 
@@ -85,7 +86,6 @@ def _times(tokens: Tokens, dates: Sequence[Node], sentence: tuple[int, int]) -> 
     """Return the times of a sentence: dates with the prepositions before them, and ranges of two dates."""
     found: list[_Time] = []
     used: set[int] = set()
-    beginning = any(tokens.words[index].lower() in _BEGINNING_VERBS for index in range(*sentence))
     for number, date in enumerate(dates):
         if number in used:
             continue
@@ -105,8 +105,8 @@ def _times(tokens: Tokens, dates: Sequence[Node], sentence: tuple[int, int]) -> 
             found.append(_Time(at, date.last, (period[0], None)))
         elif word in _ENDS:
             found.append(_Time(at, date.last, (None, period[1])))
-        elif word in _POINTS and beginning and not _is_range(date.name):
-            found.append(_Time(at, date.last, (period[0], None)))
+        elif word in _POINTS and not _is_range(date.name):
+            found.append(_Time(at, date.last, (period[0], None), point=True))
     return found
 
 
