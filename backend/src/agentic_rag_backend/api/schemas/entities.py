@@ -17,7 +17,7 @@ from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 VALID_AT = "when it begins to hold; null: unknown"
 INVALID_AT = "when it ceases to hold, by its passages or because a newer one takes its place; null: it holds, or unknown"
 CREATED_AT = "when the first visible version that states it was added"
-EXPIRED_AT = "when the relationship that took its place was added; null: none did"
+EXPIRED_AT = "since when the documents have it and the relationship that took its place; null: none did"
 
 
 class EntityView(View):

@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.query import EntityRef
 
 @dataclass(frozen=True, slots=True)
 class Retirement:
-    """The end of a fact whose place another one takes: when, the id of the newer fact, and when that one was published."""
+    """The end of a fact whose place another one takes: when, the id of the newer fact, and since when both are published."""
 
     at: datetime
     by: str
@@ -66,7 +66,7 @@ class VisibleFact:
 
     @property
     def expired_at(self) -> datetime | None:
-        """The time at which the fact that retired it was published; None: it is not retired."""
+        """The time since which it and the fact that retired it are both published; None: it is not retired."""
         return self.retirement.published_at if self.retirement is not None else None
 
     def holds(self, moment: datetime) -> bool:

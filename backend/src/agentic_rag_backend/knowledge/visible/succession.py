@@ -123,7 +123,12 @@ def _placed(fact: VisibleFact, group: Sequence[VisibleFact], times: Mapping[str,
     at, id, newer = min(later, key=lambda each: each[:2])
     if fact.retirement is not None and fact.retirement.at <= at:
         return replace(fact, succeeds_at=begins)
-    return replace(fact, succeeds_at=begins, retirement=Retirement(at, id, newer.created_at))
+    return replace(fact, succeeds_at=begins, retirement=Retirement(at, id, _later(fact.created_at, newer.created_at)))
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    """Return the later time: a fact that is added after its successor is retired from the beginning."""
+    return max(one, other) if one is not None and other is not None else other
 
 
 def _share_and_exclude(one: VisibleFact, other: VisibleFact) -> bool:
