@@ -34,11 +34,14 @@ from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import Tenant, TenantState
+from agentic_rag_backend.knowledge.extraction.inquiries import DEFAULT_ONTOLOGY
+from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.paths.base import PathOptions
 from agentic_rag_backend.knowledge.paths.finder import PathFinder
 from agentic_rag_backend.knowledge.paths.neighbourhood import NeighbourhoodOptions, NeighbourhoodReader
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.entities import EntityReader
+from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.stores.catalogue.base import Visibility
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
@@ -72,6 +75,9 @@ class Catalogue:
 
     async def visibility(self, tenant: object, *, since: int | None = None) -> Visibility:
         return Visibility(1, self.versions if since is None else {}, whole=since is None)
+
+    async def ontology(self, tenant: object) -> None:
+        return None
 
     async def hydrate(self, tenant: object, ids: Sequence[str]) -> dict[str, VisibleChunk]:
         return {id: _passage(id) for id in ids}
@@ -124,9 +130,10 @@ async def measure(store: GraphStore, entities: int) -> None:
     random = np.random.default_rng(3)
     drawn = [f"entity-{number:08d}" for number in random.choice(entities, 4 * SAMPLE, replace=False).tolist()]
     some = [id for id in drawn if graph.mentioned(id) is not None][: 2 * SAMPLE]
-    reader = EntityReader(graphs, store, catalogue)
-    around = NeighbourhoodReader(graphs, store, catalogue)
-    paths = PathFinder(graphs, store, catalogue)
+    facts = FactReader(store, catalogue, Ontologies(catalogue, DEFAULT_ONTOLOGY))
+    reader = EntityReader(graphs, store, catalogue, facts)
+    around = NeighbourhoodReader(graphs, store, catalogue, facts)
+    paths = PathFinder(graphs, store, catalogue, facts)
 
     async def of_stores(id: str) -> None:
         await asyncio.gather(

@@ -36,7 +36,10 @@ from agentic_rag_backend.domain.graph import DocumentKnowledge, Entity, Mention,
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.evaluation.metrics import percentile
+from agentic_rag_backend.knowledge.extraction.inquiries import DEFAULT_ONTOLOGY
+from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
@@ -417,6 +420,7 @@ async def measure(folder: Path, address: Neo4jAddress, sizes: argparse.Namespace
             graph=graph,
             embedder=source,  # type: ignore[arg-type]
             encoder=QueryEncoder(source),  # type: ignore[arg-type]
+            facts=FactReader(graph, catalogue.documents, Ontologies(catalogue.tenants, DEFAULT_ONTOLOGY)),
         )
         graphs = TenantGraphs(graph, catalogue.documents, max_bytes=512 * 1024 * 1024)
         engines: dict[str, GraphSearch | None] = {"with the interface": ours, "without": stock, "direct": None}

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from agentic_rag_backend.api.schemas.search import SearchBody
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.answer import Answer
+from agentic_rag_backend.domain.contradictions import Contradiction, Kind
 from agentic_rag_backend.domain.document import Document, DocumentState
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.query import Retrieval
@@ -31,6 +32,7 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.knowledge.contradictions.finder import LIKELY, ContradictionFilter
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourhoodOptions
 from agentic_rag_backend.knowledge.visible.entities import ListedEntity, VisibleEntity
@@ -157,6 +159,7 @@ class Embedded:
         """
         asked = await self._query(question, options)
         found = await self.container.retrievers.get(asked.strategy).retrieve(asked.query)
+        found = await self.container.contradictions_of_results.attached(asked.query, found)
         return found.with_warnings(asked.warnings)
 
     async def ask(
@@ -235,6 +238,31 @@ class Embedded:
         """
         tenant = (await self._principal()).tenant
         return await self.container.paths.between(tenant, [source], [target], PathOptions(**options))
+
+    async def contradictions(
+        self, entity: str | None = None, *, kind: Kind | None = None, min_confidence: float = LIKELY, limit: int = 50
+    ) -> list[Contradiction]:
+        """Return statements of documents that cannot both be true, at most ``limit`` (1–1,000).
+
+        Args:
+            entity: only about this entity, which is given by id or name.
+            kind: only of this kind.
+            min_confidence: in [0, 1]; those with less are often none.
+
+        Raises:
+            NotFound: no document mentions an entity of this id or name.
+        """
+        tenant = (await self._principal()).tenant
+        wanted = ContradictionFilter(entity=entity, kind=kind, min_confidence=min_confidence)
+        found: list[Contradiction] = []
+        cursor: str | None = None
+        while len(found) < limit:
+            page = await self.container.contradictions.page(tenant, wanted, limit=limit - len(found), cursor=cursor)
+            found += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return found
 
     async def export_graph(self, format: Literal["graphml", "json"] = "graphml") -> AsyncIterator[str]:
         """Yield the graph as a file, in parts."""

@@ -142,6 +142,10 @@ CASES: Mapping[str, tuple[Case, ...]] = {
         *(Case(kind, "target", {"source": "Mara Venn", "target": ["{id}"]}) for kind in ("entity", "name")),
         Case("name", "query", {"query": "How is {id} connected with Mara Venn?", "max_hops": 4}, status=200),
     ),
+    "GET /graph/contradictions": (
+        *(Case(kind, "query entity", query={"entity": "{id}"}) for kind in ("entity", "name", "chunk")),
+        Case("entity", "cursor", query={"cursor": "{id}"}, status=422),
+    ),
     "GET /graph/export": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
     "GET /communities": (Case("community", "cursor", query={"cursor": "{id}"}, status=422),),
     "GET /communities/{community_id}": (Case("community"), Case("entity")),

@@ -72,6 +72,20 @@ def test_the_graph_is_shown_and_exported(served: Any) -> None:
     assert served.cli("graph", "export").out.rstrip().endswith("</graphml>")
 
 
+def test_contradictions_are_shown_with_both_sentences(served: Any) -> None:
+    assert "no contradictions" in served.cli("graph", "contradictions").out
+    for year in (1950, 1951):
+        (served.cli.folder / f"bridge-{year}.md").write_text(f"# Notice {year}\n\nThe Murle Bridge was opened in {year}.\n")
+        assert served.cli("ingest", f"bridge-{year}.md").code == 0
+    shown = served.cli("graph", "contradictions", "Murle Bridge")
+    assert "1. Murle Bridge – opened" in shown.out
+    assert all(f"“The Murle Bridge was opened in {year}.”" in shown.out for year in (1950, 1951))
+    (found,) = served.cli("graph", "contradictions", "--kind", "date", "--json").json
+    assert {found["a"]["value"], found["b"]["value"]} == {"1950", "1951"}
+    unknown = served.cli("graph", "contradictions", "Nobody", "--json")
+    assert (unknown.code, unknown.json["error"]["code"]) == (1, "not_found")
+
+
 def test_a_search_shows_what_was_found_and_obeys_none_of_it(served: Any) -> None:
     path = served.cli.folder / "evil.md"
     path.write_text(EVIL)

@@ -24,7 +24,9 @@ from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 def registry() -> RetrieverRegistry:
     """Return a registry whose strategies are built but never used."""
     nothing = cast("Any", None)
-    stores = Stores(nothing, nothing, nothing, nothing, nothing, QueryEncoder(nothing), trees=nothing, questions=nothing)
+    stores = Stores(
+        nothing, nothing, nothing, nothing, nothing, QueryEncoder(nothing), trees=nothing, questions=nothing, facts=nothing
+    )
     return RetrieverRegistry(
         Parts(stores, TenantGraphs(nothing, nothing, max_bytes=1), DualLevelOptions(), StructuredCalls(nothing))
     )

@@ -35,6 +35,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.claims.registry import VerifierParts, verifier_factory
 from agentic_rag_backend.generation.claims.statements import is_stated
+from agentic_rag_backend.generation.contradicting import AnswerContradictions
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
@@ -58,6 +59,7 @@ from agentic_rag_backend.jobs.outbox import Relay
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.service import JobService
+from agentic_rag_backend.knowledge.contradictions.finder import ContradictionFinder
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.graph_files.export import GraphExport
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
@@ -67,10 +69,12 @@ from agentic_rag_backend.knowledge.paths.neighbourhood import NeighbourhoodReade
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.entities import EntityReader
+from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.building import QueryBuilder
+from agentic_rag_backend.retrieval.contradictions import ContradictionsOfResults
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.explanation import Explainer
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
@@ -390,24 +394,39 @@ class Container:
         return TenantGraphs(self.graph, self.catalogue.documents, max_bytes=max_bytes)
 
     @cached_property
+    def facts(self) -> FactReader:
+        """Reads what visible passages state."""
+        return FactReader(self.graph, self.catalogue.documents, self.ontologies)
+
+    @cached_property
     def entities(self) -> EntityReader:
         """Reads entities and what relates them."""
-        return EntityReader(self.graphs, self.graph, self.catalogue.documents)
+        return EntityReader(self.graphs, self.graph, self.catalogue.documents, self.facts)
 
     @cached_property
     def neighbourhoods(self) -> NeighbourhoodReader:
         """Reads the entities around an entity."""
-        return NeighbourhoodReader(self.graphs, self.graph, self.catalogue.documents)
+        return NeighbourhoodReader(self.graphs, self.graph, self.catalogue.documents, self.facts)
 
     @cached_property
     def paths(self) -> PathFinder:
         """Finds paths between entities."""
-        return PathFinder(self.graphs, self.graph, self.catalogue.documents)
+        return PathFinder(self.graphs, self.graph, self.catalogue.documents, self.facts)
+
+    @cached_property
+    def contradictions(self) -> ContradictionFinder:
+        """Finds statements that cannot both be true."""
+        return ContradictionFinder(self.graphs, self.graph, self.catalogue.documents, self.facts, self.ontologies)
+
+    @cached_property
+    def contradictions_of_results(self) -> ContradictionsOfResults:
+        """Finds what contradicts results and citations."""
+        return ContradictionsOfResults(self.contradictions)
 
     @cached_property
     def graph_export(self) -> GraphExport:
         """Writes tenants' visible graphs as files."""
-        return GraphExport(self.graphs, self.graph, self.catalogue.documents)
+        return GraphExport(self.graphs, self.graph, self.facts)
 
     @cached_property
     def _readable(self) -> Stores:
@@ -420,6 +439,7 @@ class Container:
             graph=self.graph,
             embedder=self.embedder,
             encoder=QueryEncoder(self.embedder),
+            facts=self.facts,
             leg=GraphLeg(self._adapters.graph_search, timeout_s=self.settings.graphiti_search_timeout_s),
         )
 
@@ -474,6 +494,7 @@ class Container:
             judge=self._judge,
             verifier=verifier_factory(self.settings.claim_verifier, VerifierParts(self._adapters.evidence_encoder, calls)),
             calls=calls,
+            contradictions=AnswerContradictions(self.contradictions_of_results),
         )
 
     @cached_property

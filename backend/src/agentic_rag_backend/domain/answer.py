@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentic_rag_backend.domain.contradictions import Contradiction
 from agentic_rag_backend.domain.location import Region
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.usage import Usage as Usage
@@ -89,6 +90,8 @@ class Answer:
     claims: tuple[CheckedClaim, ...] = ()
     verification: Verification | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    contradictions: tuple[Contradiction, ...] = ()
+    """Contradictions of which a cited sentence is one side."""
     introduction: str = ""
     """Sentences at the beginning of ``text`` that state what the quoted sentences are. They have no citation."""
 

@@ -244,6 +244,8 @@ class VisibleChunk:
     document_title: str
     document_key: str | None
     metadata: Mapping[str, Any]
+    published_at: datetime | None = None
+    """The time at which the version was added. None: it was not read."""
 
     @property
     def fields(self) -> dict[str, Any]:

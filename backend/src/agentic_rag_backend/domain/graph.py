@@ -169,6 +169,15 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
+class EntityRef:
+    """An entity in a result."""
+
+    id: str
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
 class Support:
     """The passage of a document version that supports a piece of knowledge."""
 

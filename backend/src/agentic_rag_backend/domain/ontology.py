@@ -34,15 +34,36 @@ class EntityType:
 
 @dataclass(frozen=True, slots=True)
 class RelationType:
-    """A type of relationships that lead from entities of the types ``sources`` to ``targets``. Empty: any type."""
+    """A type of relationships that lead from entities of the types ``sources`` to ``targets``. Empty: any type.
+
+    Args:
+        functional: a source has one target at a time, as "born in".
+        inverse_functional: a target has one source at a time, as "chief executive of".
+        permanent: the one target or source never changes. A different one contradicts; it does not succeed.
+    """
 
     name: str
     description: str = ""
     sources: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
+    functional: bool = False
+    inverse_functional: bool = False
+    permanent: bool = False
 
     def __post_init__(self) -> None:
         _check("relation type", self.name, self.description)
+        for flag in ("functional", "inverse_functional", "permanent"):
+            if not isinstance(getattr(self, flag), bool):
+                raise InvalidRequest(f"relation type {self.name!r}: {flag} is true or false; got {getattr(self, flag)!r:.80}")
+        if self.permanent and not self.exclusive:
+            raise InvalidRequest(
+                f"relation type {self.name!r}: a permanent type is functional or inverse_functional; it is neither"
+            )
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether one end can have only one other end at a time."""
+        return self.functional or self.inverse_functional
 
     def joins(self, source_type: str, target_type: str) -> bool:
         """Return whether a relationship of this type may lead from one type to another."""

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from agentic_rag_backend.domain.contradictions import Contradiction
 from agentic_rag_backend.domain.document import ParentPassage, VisibleChunk
 from agentic_rag_backend.domain.filters import Filter
+from agentic_rag_backend.domain.graph import EntityRef as EntityRef
 from agentic_rag_backend.domain.graph import Finding
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.domain.usage import Usage
@@ -108,15 +110,6 @@ class Query:
         return self.as_of or self.asked_at
 
 
-@dataclass(frozen=True, slots=True)
-class EntityRef:
-    """An entity in a result."""
-
-    id: str
-    name: str
-    type: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphStep:
     """One step of the path to a chunk. ``chunk_id`` is the chunk that states it, if there is one."""
@@ -162,6 +155,11 @@ class FactHit:
     chunk_id: str
     document_id: str
     score: float
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
+    created_at: datetime | None = None
+    expired_at: datetime | None = None
+    """Times of `VisibleFact`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +241,8 @@ class Retrieval:
     """How well the best evidence answers the question, in [0, 1]. Comparable between questions, unlike a hit's score."""
     usage: Usage = field(default_factory=Usage)
     """Language model usage of the retrieval itself."""
+    contradictions: tuple[Contradiction, ...] = ()
+    """Contradictions with a chunk or a fact of the results, if the request asks for them."""
     trace: Trace
 
     def with_warnings(self, warnings: tuple[str, ...]) -> Retrieval:

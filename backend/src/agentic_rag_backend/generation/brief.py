@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from agentic_rag_backend.domain.contradictions import Contradiction
 from agentic_rag_backend.domain.query import Retrieval, Trace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.context import Context
@@ -29,6 +30,7 @@ class Brief:
         introduction: sentences before the quoted ones, if no model writes. They are not quoted, and so have no citation.
         usage: usage of the model so far.
         unanswered: parts of the question that the passages do not answer.
+        conflicts: different values that the passages give for what the question asks.
     """
 
     retrieval: Retrieval
@@ -40,6 +42,7 @@ class Brief:
     introduction: str = ""
     usage: Usage = field(default_factory=Usage)
     unanswered: tuple[str, ...] = ()
+    conflicts: tuple[Contradiction, ...] = ()
 
 
 def failed(retrieval: Retrieval, *reasons: str) -> Retrieval:

@@ -29,6 +29,7 @@ from agentic_rag_backend.generation.claims.base import VerifierFactory
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.confidence import confidence
 from agentic_rag_backend.generation.context import Context, build_context, theme_chunk_ids
+from agentic_rag_backend.generation.contradicting import AnswerContradictions, stated_conflicts
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.endings import Ending, answer_of, refusal_events, with_first_sentence
@@ -88,12 +89,13 @@ class AnswerChecks:
     """Judgements of evidence and claims.
 
     ``judge`` estimates whether passages answer. ``verifier`` makes the verifier of an answer's claims. ``calls`` ask verification
-    questions (None: of the same model).
+    questions (None: of the same model). ``contradictions`` finds what contradicts the cited sentences (None: answers have none).
     """
 
     judge: AnswerJudge
     verifier: VerifierFactory = LexicalVerifier
     calls: StructuredCalls | None = None
+    contradictions: AnswerContradictions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +138,7 @@ class AnswerService:
         fallback: LanguageModel | None = None,
         rewriter: Rewriter | None = None,
     ) -> None:
+        self._contradictions = checks.contradictions
         self._global = global_answers
         self._retrievers = retrievers
         self._model = model
@@ -286,7 +289,10 @@ class AnswerService:
         sure = max(sure, self._options.min_confidence) if written.supported else 0.0
         yield UsageEvent(written.usage)
         timed = with_first_sentence(written.retrieval, written.model, first_s or 0.0)
-        yield DoneEvent(answer_of(replace(ending, confidence=sure, retrieval=timed)))
+        answer = answer_of(replace(ending, confidence=sure, retrieval=timed))
+        if self._contradictions is not None:
+            answer = await self._contradictions.added(plan.query, answer, brief.conflicts)
+        yield DoneEvent(answer)
 
     def _assignment(self, plan: _AnswerPlan, brief: Brief) -> Assignment:
         async def investigate(question: str) -> Brief:
@@ -333,7 +339,8 @@ class AnswerService:
         judgement = await self._judged(plan.query.text, context)
         retrieval = replace(retrieval, trace=with_details(retrieval.trace, **judgement.details))
         brief = replace(brief, retrieval=retrieval, answerable=judgement.confidence, unanswered=judgement.unanswered)
-        brief = replace(brief, introduction=judgement.introduction)
+        conflicts = stated_conflicts(plan.query, judgement, context)
+        brief = replace(brief, introduction=judgement.introduction, conflicts=conflicts)
         if judgement.confidence < self._options.min_confidence:
             return replace(brief, refusal="below_confidence")
         # The fallback chooses among the passages found, not among their neighbours.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
@@ -42,3 +43,4 @@ class Stores:
     leg: GraphLeg = field(default_factory=GraphLeg)
     trees: TreeCatalogue = field(kw_only=True)
     questions: QuestionCatalogue = field(kw_only=True)
+    facts: FactReader = field(kw_only=True)

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.graph import StatedFact
 from agentic_rag_backend.domain.query import FactHit, Query
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.visible.facts import FactReader, VisibleFact, edge_of
+from agentic_rag_backend.knowledge.visible.facts import VisibleFact, edge_of
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.hydration import passes
@@ -36,7 +36,7 @@ class Facts:
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
-        self._reader = FactReader(stores.graph, stores.documents)
+        self._reader = stores.facts
 
     async def ask_leg(self, query: Query) -> LegAnswer:
         """Ask the graph leg. Without an engine, the question is not embedded."""
@@ -96,6 +96,10 @@ def _fact(visible: VisibleFact, score: float, near: Set[str]) -> FactHit:
         chunk_id=stated.support.chunk_id,
         document_id=stated.support.document_id,
         score=min(1.0, (1 - NEAR_BONUS) * score + (NEAR_BONUS if stated.support.chunk_id in near else 0.0)),
+        valid_at=visible.valid_at,
+        invalid_at=visible.invalid_at,
+        created_at=visible.created_at,
+        expired_at=visible.expired_at,
     )
 
 

@@ -13,6 +13,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.queries.options import (
     BUDGET_TOKENS,
+    CONTRADICTIONS,
     ENTITIES,
     FOLLOW_UPS,
     INCLUDE_SUMMARIES,
@@ -163,6 +164,9 @@ STRATEGIES: Mapping[str, Strategy] = {
     ),
 }
 
+SHARED_OPTIONS: Mapping[str, Any] = {"contradictions": CONTRADICTIONS}
+"""Options of every strategy."""
+
 
 class RetrieverRegistry:
     """Builds each strategy once. Feature flags are read from each request."""
@@ -199,7 +203,11 @@ class RetrieverRegistry:
                 "name": name,
                 "description": strategy.description,
                 "aliases": list(strategy.aliases),
-                "options": {"type": "object", "properties": dict(strategy.options), "additionalProperties": False},
+                "options": {
+                    "type": "object",
+                    "properties": {**strategy.options, **SHARED_OPTIONS},
+                    "additionalProperties": False,
+                },
                 "available": name != DUAL_LEVEL or dual_level,
                 "why_not": None
                 if name != DUAL_LEVEL or dual_level
@@ -215,7 +223,7 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
     Raises:
         InvalidRequest: an option is unknown or invalid. The message names the option and the allowed values.
     """
-    known = STRATEGIES[name].options
+    known = {**STRATEGIES[name].options, **SHARED_OPTIONS}
     for option, value in options.items():
         schema = known.get(option)
         if schema is None:

@@ -333,3 +333,56 @@ def test_time_grows_with_the_text_not_faster(chunks: MakeChunks, unit: str) -> N
 
     # Eight times the text: 8 if linear, 64 if quadratic. Below a millisecond the clock says nothing.
     assert seconds(40_000) / max(seconds(5_000), 1e-3) < 32
+
+
+@pytest.mark.parametrize(
+    ("text", "relation", "begin", "end"),
+    [
+        (
+            "Anna Keller was chief executive of Acme Corporation from 2009 to 2014.",
+            "chief_executive_of",
+            "2009-01-01",
+            "2015-01-01",
+        ),
+        ("Anna Keller worked at Acme Corporation between 1990 and May 1995.", "works_at", "1990-01-01", "1995-06-01"),
+        ("Anna Keller has been mayor of Oslo since 4 January 2019.", "mayor_of", "2019-01-04", ""),
+        ("Anna Keller led Acme Corporation until March 2012.", "leads", "", "2012-04-01"),
+        ("In 2016, Anna Keller was appointed president of the Acme Corporation.", "president_of", "2016-01-01", ""),
+        ("In 2016, Anna Keller visited Acme Corporation.", "visited", "", ""),
+        ("Anna Keller worked at Acme Corporation. Since 2012 Olsen sails.", "works_at", "", ""),
+        ("Anna Keller worked at Acme Corporation from 2014 to 2009.", "works_at", "", ""),
+        ("Anna Keller has been mayor of Oslo since 9999.", "mayor_of", "", ""),
+        ("Anna Keller was never mayor of Oslo since 1999.", "not_mayor_of", "", ""),
+    ],
+    ids=lambda value: value if " " in value else "",
+)
+def test_times_of_relationships(chunks: MakeChunks, text: str, relation: str, begin: str, end: str) -> None:
+    found = {each.relation: each for each in EXTRACTOR.extract_document("", chunks(text))[0].relationships}[relation]
+    assert ((found.valid_at or "")[:10], (found.invalid_at or "")[:10]) == (begin, end)
+
+
+@pytest.mark.parametrize(
+    ("text", "relation"),
+    [
+        ("Acme Corporation was not founded by Anna Keller.", "not_founded_by"),
+        ("Acme Corporation wasn't acquired by Borealis Group.", "not_acquired_by"),
+        ("Anna Keller denied having founded Acme Corporation.", "not_founded"),
+        ("Anna Keller not only founded Acme Corporation.", "founded"),
+        ("Anna Keller, the former mayor of Oslo.", "leads"),
+        ("Anna Keller, deputy mayor of Oslo.", "leads"),
+        ("Anna Keller, the mayor of Oslo.", "mayor_of"),
+    ],
+    ids=lambda value: value if " " in value else "",
+)
+def test_denials_and_offices(chunks: MakeChunks, text: str, relation: str) -> None:
+    assert relation in {each.relation for each in EXTRACTOR.extract_document("", chunks(text))[0].relationships}
+
+
+def test_an_office_is_of_the_next_name_only(chunks: MakeChunks) -> None:
+    text = 'Marguerite Lyle, chair of the authority, said: "Henrik Mallory taught this harbour in 1999."'
+    assert "chairs" not in {each.relation for each in EXTRACTOR.extract_document("", chunks(text))[0].relationships}
+
+
+def test_a_year_is_the_beginning_only_of_what_begins(chunks: MakeChunks) -> None:
+    text = "Edmund Sallow replied that Kettlewick Bank had been founded in 1921."
+    assert {each.valid_at for each in EXTRACTOR.extract_document("", chunks(text))[0].relationships} == {None}

@@ -30,7 +30,7 @@ def world() -> RelatedWorld:
 @pytest.fixture
 def stream(world: RelatedWorld, tenant: Tenant) -> Any:
     stores: Any = world
-    exporter = export.GraphExport(TenantGraphs(stores, stores, max_bytes=10**9), stores, stores)
+    exporter = export.GraphExport(TenantGraphs(stores, stores, max_bytes=10**9), stores, stores.facts)
     return lambda format, **options: exporter.stream(world.now(tenant), format, **options)
 
 

@@ -30,7 +30,7 @@ def world() -> RelatedWorld:
 @pytest.fixture
 def find(world: RelatedWorld, tenant: Tenant) -> Any:
     stores: Any = world
-    paths = PathFinder(TenantGraphs(stores, stores, max_bytes=10**9), stores, stores)
+    paths = PathFinder(TenantGraphs(stores, stores, max_bytes=10**9), stores, stores, stores.facts)
 
     async def called(source: Any, target: Any = None, **options: Any) -> Any:
         wanted = PathOptions(**options)

@@ -27,7 +27,7 @@ def world() -> RelatedWorld:
 @pytest.fixture
 def around(world: RelatedWorld, tenant: Tenant) -> Any:
     stores: Any = world
-    reader = NeighbourhoodReader(TenantGraphs(stores, stores, max_bytes=10**9), stores, stores)
+    reader = NeighbourhoodReader(TenantGraphs(stores, stores, max_bytes=10**9), stores, stores, stores.facts)
 
     async def called(id: str, **options: Any) -> Any:
         return await reader.around(world.now(tenant), id, NeighbourhoodOptions(**options))

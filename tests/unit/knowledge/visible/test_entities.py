@@ -33,7 +33,7 @@ def world() -> RelatedWorld:
 def read(world: RelatedWorld, tenant: Tenant) -> Any:
     """Return a function that calls a method of the reader for the tenant as it is now."""
     stores: Any = world
-    reader = EntityReader(TenantGraphs(stores, stores, max_bytes=10**9), stores, stores)
+    reader = EntityReader(TenantGraphs(stores, stores, max_bytes=10**9), stores, stores, stores.facts)
 
     async def called(method: str, *given: object, **named: object) -> Any:
         return await getattr(reader, method)(world.now(tenant), *given, **named)

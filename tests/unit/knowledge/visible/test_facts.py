@@ -13,7 +13,9 @@ from agentic_rag_backend.domain.graph import GraphEdge, StatedFact, Support
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.knowledge.visible.facts import FactReader
+from agentic_rag_backend.knowledge.extraction.inquiries import DEFAULT_ONTOLOGY
+from agentic_rag_backend.knowledge.ontologies import Ontologies
+from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 
 TENANT = TenantId("t_" + "0" * 32)
 OLD, NEW, OTHER = Support("d1", 1, "c1"), Support("d1", 2, "c1"), Support("d2", 1, "c2")
@@ -65,8 +67,13 @@ class Stores:
         self.read.append(list(ids))
         return {id: self.shown[id] for id in ids if id in self.shown}
 
+    async def ontology(self, tenant: TenantId) -> None:
+        return None
+
     async def sentences(self, edges: Sequence[GraphEdge] = (EDGE,), **given: Any) -> dict[Support, str] | None:
-        found = await FactReader(self, self).read(TENANT, SHOWN, edges, **{"moment": NOW, **given})  # type: ignore[arg-type]
+        found = await FactReader(self, self, Ontologies(self, DEFAULT_ONTOLOGY)).read(
+            TENANT, SHOWN, edges, **{"moment": NOW, **given}
+        )  # type: ignore[arg-type]
         return {each.support: each.fact for each in found["r"].passages} if "r" in found else None
 
 

@@ -34,6 +34,7 @@ async def search(request: Request, services: Services, caller: Reader, body: Sea
     """Retrieve without writing an answer."""
     asked = accept(request, services, caller, body)
     found = await services.retrievers.get(asked.strategy).retrieve(asked.query)
+    found = await services.contradictions_of_results.attached(asked.query, found)
     return enveloped(request, SearchView.of(found), **trace_meta(found, asked.warnings))
 
 

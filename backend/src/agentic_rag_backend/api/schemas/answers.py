@@ -6,6 +6,7 @@ from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
 from agentic_rag_backend.api.schemas.citations import CitationView, ClaimView
+from agentic_rag_backend.api.schemas.contradictions import ContradictionView
 from agentic_rag_backend.api.schemas.search import ResultView, ThemeView, TraceView
 from agentic_rag_backend.domain.answer import Answer, Verification
 
@@ -55,6 +56,7 @@ class AnswerView(View):
     grounded: bool
     claims: list[ClaimView]
     verification: VerificationView | None
+    contradictions: list[ContradictionView] = Field(description="with a cited sentence as one side, the likeliest first")
     themes: list[ThemeView]
     sources: list[ResultView]
     usage: UsageView
@@ -74,6 +76,7 @@ class AnswerView(View):
             grounded=answer.grounded,
             claims=[ClaimView.of(claim) for claim in answer.claims],
             verification=VerificationView.of(answer.verification) if answer.verification is not None else None,
+            contradictions=[ContradictionView.of(each) for each in answer.contradictions],
             themes=[ThemeView.of(theme, found.weights.high if found.weights else None) for theme in found.themes],
             sources=[ResultView.of(hit) for hit in found.hits],
             usage=UsageView.model_validate(answer.usage),

@@ -14,6 +14,11 @@ from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.knowledge.visible.entities import ListedEntity, VisibleEntity
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 
+VALID_AT = "when it begins to hold; null: unknown"
+INVALID_AT = "when it ceases to hold, by its passages or because a newer one takes its place; null: it holds, or unknown"
+CREATED_AT = "when the first visible version that states it was added"
+EXPIRED_AT = "since when the documents have it and the relationship that took its place; null: none did"
+
 
 class EntityView(View):
     id: str
@@ -63,8 +68,10 @@ class RelationshipView(View):
     chunk_id: str = Field(description="the first passage")
     document_id: str
     weight: float = Field(description="confidence, added up over the sentences of a document; the largest of its documents")
-    valid_at: datetime | None = Field(description="when it begins to hold; null: unknown")
-    invalid_at: datetime | None = Field(description="when it ceases to hold; null: it holds, or the end is unknown")
+    valid_at: datetime | None = Field(description=VALID_AT)
+    invalid_at: datetime | None = Field(description=INVALID_AT)
+    created_at: datetime | None = Field(description=CREATED_AT)
+    expired_at: datetime | None = Field(description=EXPIRED_AT)
     passages: list[StatementView] = Field(description="visible passages that state it, at most 20, the weightiest first")
 
     @classmethod
@@ -85,6 +92,8 @@ class RelationshipView(View):
             weight=fact.weight,
             valid_at=fact.valid_at,
             invalid_at=fact.invalid_at,
+            created_at=fact.created_at,
+            expired_at=fact.expired_at,
             passages=passages,
         )
 

@@ -7,10 +7,13 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from agentic_rag_backend.api.schemas.base import Body, View
+from agentic_rag_backend.api.schemas.base import Body, Switch, View
 from agentic_rag_backend.domain.ontology import Ontology, ontology_of
 from agentic_rag_backend.knowledge.ontologies import EffectiveOntology
 
+_FUNCTIONAL = "a source has one target at a time; a newer fact retires an older one"
+_INVERSE = "a target has one source at a time, as of `chief executive of`"
+_PERMANENT = "the one target or source never changes: a different one is a contradiction"
 _EXAMPLE: dict[str, Any] = {
     "entity_types": [
         {"name": "person"},
@@ -18,7 +21,7 @@ _EXAMPLE: dict[str, Any] = {
         {"name": "organisation"},
     ],
     "relation_types": [
-        {"name": "commands", "sources": ["person"], "targets": ["vessel"]},
+        {"name": "commands", "sources": ["person"], "targets": ["vessel"], "inverse_functional": True},
         {"name": "owns", "description": "legal ownership", "sources": ["organisation", "person"], "targets": ["vessel"]},
     ],
     "entity_fields": [{"name": "author", "type": "person"}],
@@ -39,6 +42,9 @@ class RelationTypeBody(Body):
     description: str = ""
     sources: list[str] = Field(default_factory=list, description="entity types that it leads from; empty: any")
     targets: list[str] = Field(default_factory=list, description="entity types that it leads to; empty: any")
+    functional: Switch = Field(False, description=_FUNCTIONAL)
+    inverse_functional: Switch = Field(False, description=_INVERSE)
+    permanent: Switch = Field(False, description=_PERMANENT)
 
 
 class EntityFieldBody(Body):
@@ -84,6 +90,9 @@ class RelationTypeView(View):
     description: str
     sources: list[str]
     targets: list[str]
+    functional: bool = Field(description=_FUNCTIONAL)
+    inverse_functional: bool = Field(description=_INVERSE)
+    permanent: bool = Field(description=_PERMANENT)
 
 
 class EntityFieldView(View):

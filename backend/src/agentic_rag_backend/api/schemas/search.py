@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import AliasChoices, ConfigDict, Field, field_validator
 
 from agentic_rag_backend.api.schemas.base import Body, Number, Switch, View, Whole
 from agentic_rag_backend.api.schemas.citations import CitationView, ClaimView
+from agentic_rag_backend.api.schemas.contradictions import ContradictionView
 from agentic_rag_backend.api.schemas.documents import Location, ParentView
-from agentic_rag_backend.api.schemas.entities import EntityView
+from agentic_rag_backend.api.schemas.entities import CREATED_AT, EXPIRED_AT, INVALID_AT, VALID_AT, EntityView
 from agentic_rag_backend.api.schemas.moments import AS_OF_DESCRIPTION, AsOf
 from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.retrieval.building import SearchRequest
@@ -220,6 +222,10 @@ class FactView(View):
     chunk_id: str
     document_id: str
     score: float
+    valid_at: datetime | None = Field(description=VALID_AT)
+    invalid_at: datetime | None = Field(description=INVALID_AT)
+    created_at: datetime | None = Field(description=CREATED_AT)
+    expired_at: datetime | None = Field(description=EXPIRED_AT)
 
     @classmethod
     def of(cls, fact: FactHit) -> FactView:
@@ -233,6 +239,10 @@ class FactView(View):
             chunk_id=fact.chunk_id,
             document_id=fact.document_id,
             score=fact.score,
+            valid_at=fact.valid_at,
+            invalid_at=fact.invalid_at,
+            created_at=fact.created_at,
+            expired_at=fact.expired_at,
         )
 
 
@@ -298,6 +308,7 @@ class SearchView(View):
     results: list[ResultView]
     facts: list[FactView]
     themes: list[ThemeView]
+    contradictions: list[ContradictionView] = Field(description="if `options.contradictions`: those of a result or a fact")
     trace: TraceView
 
     @classmethod
@@ -307,6 +318,7 @@ class SearchView(View):
             results=[ResultView.of(hit) for hit in found.hits],
             facts=[FactView.of(fact) for fact in found.facts],
             themes=[ThemeView.of(theme, found.weights.high if found.weights else None) for theme in found.themes],
+            contradictions=[ContradictionView.of(each) for each in found.contradictions],
             trace=TraceView.of(found.trace),
         )
 

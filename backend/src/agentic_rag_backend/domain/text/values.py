@@ -69,6 +69,9 @@ _FOLLOWING = 3
 _AFTER = 48
 
 
+Span = tuple[int, int]
+
+
 class Value(Protocol):
     """A value that a text gives."""
 
@@ -131,6 +134,35 @@ class Word:
 def moments(text: str) -> list[Moment]:
     """Return the dates of ``text``, in order. Weekdays and "three years later" are no dates."""
     return [_moment(match) for match in _DATE.finditer(text)]
+
+
+def placed_moments(text: str) -> list[tuple[Moment, Span]]:
+    """Return the dates of ``text`` with their places, in order."""
+    return [(_moment(match), match.span()) for match in _DATE.finditer(text)]
+
+
+def placed_amounts(text: str) -> list[tuple[Amount, Span]]:
+    """Return the amounts of ``text`` with their places, in order. Dates are no amounts."""
+    dates = [match.span() for match in _DATE.finditer(text)]
+    found = []
+    for match in _AMOUNT.finditer(text):
+        start, end = match.span()
+        if not any(first < end and start < last for first, last in dates):
+            following = [word.form for word in words(text[end : end + _AFTER])[:_FOLLOWING]]
+            found.append((_amount(match, _unit(text, end, following)), (start, end)))
+    return found
+
+
+def may_agree(one: str, other: str) -> bool:
+    """Return whether a number of one text may be a number of the other: it is rounded, or within a bound or a range."""
+    numbers, others = ([amount for amount, _ in placed_amounts(text)] for text in (one, other))
+    return any(mine.agrees(theirs) or rounds_to(mine, theirs) or rounds_to(theirs, mine) for mine in numbers for theirs in others)
+
+
+def rounds_to(exact: Amount, rounded: Amount) -> bool:
+    """Return whether a number with decimals is the other one, a whole number, when it is rounded: 20.4 and 20."""
+    middle = (exact.low + exact.high) / 2
+    return exact.low != exact.high and rounded.low == rounded.high and abs(middle - rounded.low) <= _HALF
 
 
 def values_of(text: str, asked: AnswerKind, question: str) -> list[Moment] | list[Amount] | list[Word]:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.text.dates import years
+from agentic_rag_backend.domain.text.occasions import BESIDE, DISTINGUISHING
 from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.domain.text.values import Value, values_of
-from agentic_rag_backend.domain.text.words import all_forms
 from agentic_rag_backend.generation.answerability.evidence import EvidenceSentence
 from agentic_rag_backend.generation.answerability.selection import Selection
 
@@ -25,15 +25,6 @@ MATCHED = 0.5
 MAX_VALUES = 4
 _VALUES = frozenset({AnswerKind.TIME, AnswerKind.COLOUR})
 """Kinds of values, in addition to numbers."""
-_DISTINGUISHING = all_forms(
-    "again another second third fourth next previous former last old new original other both also later earlier reopened rebuilt "
-    "re-opened re-built refounded renovated restored reelected planned expected proposed intended should will would forecast "
-    "estimated target until since north south east west northern southern eastern western upper lower inner outer main"
-)
-"""Words that make an event or a thing another one: "another flood", "rebuilt in 1950", "will open"."""
-BESIDE = 3
-"""Words between such a word and the event or thing, at most. Farther away it is about something else."""
-
 Order = Literal["newer", "better_supported", "nearer"]
 """What decides which value comes first; ``nearer`` is nearer to the question."""
 
@@ -42,13 +33,17 @@ Order = Literal["newer", "better_supported", "nearer"]
 class StatedValue:
     """A value with the titles of the documents that give it.
 
-    ``place`` is that of its best sentence among the candidates. ``date`` is that of the newest document, or empty.
+    ``place`` is that of its best sentence among the candidates. ``date`` is that of the newest document, or empty. ``sentence``
+    is the best sentence, at ``start_char`` of the passage with the number ``passage``.
     """
 
     value: str
     place: int
     documents: tuple[str, ...]
     date: str = ""
+    passage: int = 0
+    sentence: str = ""
+    start_char: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +144,7 @@ def _distinguishing(selection: Selection, sentence: EvidenceSentence) -> frozens
     return frozenset(
         word.form
         for place, word in enumerate(sentence.words)
-        if word.form in _DISTINGUISHING and bool((np.abs(held - place) <= BESIDE + 1).any())
+        if word.form in DISTINGUISHING and bool((np.abs(held - place) <= BESIDE + 1).any())
     )
 
 
@@ -194,7 +189,16 @@ def _stated(selection: Selection, group: _Group, groups: Sequence[_Group]) -> St
     others = [value for other in groups if other is not group for value in other.values]
     own = next((value for value in group.values if not _agree([value], others)), group.values[0])
     documents = tuple(dict.fromkeys(_documents(selection, group).values()))
-    return StatedValue(own.text, group.places[0], documents, _newest(selection, group))
+    best = _sentence(selection, group.places[0])
+    return StatedValue(
+        own.text,
+        group.places[0],
+        documents,
+        _newest(selection, group),
+        passage=best.passage,
+        sentence=best.text,
+        start_char=best.sentence.start,
+    )
 
 
 def _documents(selection: Selection, group: _Group) -> dict[str, str]:

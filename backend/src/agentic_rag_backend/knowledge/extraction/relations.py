@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from agentic_rag_backend.knowledge.extraction.entity_types import DATE, PLACE
 from agentic_rag_backend.knowledge.extraction.extension import is_adjectival
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, word_set
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
+from agentic_rag_backend.knowledge.relation_types import NEGATION
 
 MAX_PER_SENTENCE = 8
 MAX_FACT_CHARACTERS = 2000
@@ -69,7 +71,12 @@ borders: borders, bordered by
 flows_into: flows into, empties into
 tributary_of: tributary of
 based_on: based on, adapted from
-leads: president of, mayor of, ceo of, chairman of, head of, leader of, governor of, minister of, leads, led
+chief_executive_of: chief executive of, ceo of, chief executive officer of
+president_of: president of
+mayor_of: mayor of
+governor_of: governor of
+chairs: chairman of, chairwoman of, chair of, chairs
+leads: head of, leader of, minister of, leads, led
 won: won, winner of, awarded
 known_as: known as, called
 founded_in: founded in, established in
@@ -80,12 +87,23 @@ _PATTERNS = {
     for line in _PHRASES.strip().splitlines()
     for phrase in line.split(":")[1].strip().split(", ")
 }
+_OFFICES = ("president of", "mayor of", "governor of", "chairman of", "chairwoman of", "chair of", "ceo of", "chief executive of")
+_PATTERNS |= {
+    (word, *office.split()): "leads"
+    for word in ("vice", "deputy", "former", "acting", "assistant", "honorary", "interim", "past")
+    for office in _OFFICES
+}
+"""A deputy or a former mayor is not the one mayor."""
 _LONGEST_PATTERN = max(map(len, _PATTERNS))
 _DROPPED = word_set(
     """
     the a an also then later first his her its their was is were are been has had have be being and both which that who
     """
 )
+_DENIALS = frozenset({"not", "never", "denied", "denies"})
+_DENIAL_REACH = 3
+_OFFICES_OF = frozenset(_PATTERNS[tuple(office.split())] for office in _OFFICES)
+"""Relations that only the name directly after the phrase has: "the chair of the board, Ann, met Bob" says nothing of Bob."""
 _STOPS = frozenset({".", ";", ":"})
 _LIST_MARKS = word_set(", and or the & ; as well")
 
@@ -140,7 +158,8 @@ def _with_subject(tokens: Tokens, source: Node, neighbour: Node, target: Node, p
         return Pair(source, target, previous.relation, min(previous.confidence, _IN_A_LIST))
     pattern = _pattern(words)
     if pattern is not None:
-        return Pair(source, target, pattern, 1.0)
+        relation, at = pattern
+        return Pair(source, target, f"{NEGATION}{relation}" if _is_denied(words[:at]) else relation, 1.0)
     if previous is not None and previous.target is neighbour and is_adjectival(neighbour.name) and _is_noun_phrase(words):
         # "published by the American company Prometheus": the relationship of the adjective belongs to the noun.
         return Pair(source, target, previous.relation, min(previous.confidence, _IN_A_LIST))
@@ -166,6 +185,9 @@ def _attached(tokens: Tokens, source: Node, target: Node, *, across_comma: bool 
         return None
     if any(tokens.shapes[index] not in (Shape.LOWER, Shape.PUNCTUATION) for index in range(source.last, target.first)):
         return None
+    if kept[0] in ("not", "never") and len(kept) > 1:
+        kept = kept[1:]
+        return Pair(source, target, f"{NEGATION}{'_'.join(map(_slug, kept))}", 0.8)
     return Pair(source, target, "_".join(_slug(word) for word in kept), 0.8)
 
 
@@ -175,14 +197,22 @@ def _between(tokens: Tokens, left: Node, right: Node) -> list[str]:
     return [word for word in words if len(word) < 5 or not word.endswith("ly")]
 
 
-def _pattern(words: list[str]) -> str | None:
-    """Return the relation of the last known phrase among ``words``, the longer of two that end at one word."""
+def _pattern(words: list[str]) -> tuple[str, int] | None:
+    """Return the relation of the last known phrase among ``words``, the longer of two that end at one word, and its place."""
     for end in range(len(words), 0, -1):
         for length in range(min(_LONGEST_PATTERN, end), 0, -1):
             relation = _PATTERNS.get(tuple(words[end - length : end]))
-            if relation is not None:
-                return relation
+            if relation is not None and (relation not in _OFFICES_OF or _DROPPED.issuperset(words[end:])):
+                return relation, end - length
     return None
+
+
+def _is_denied(words: list[str]) -> bool:
+    """Return whether one of the last words before a phrase denies it: "was not founded by", "denied having founded"."""
+    near = words[-_DENIAL_REACH:]
+    if any(one == "not" and other in ("only", "just", "merely") for one, other in pairwise(near)):
+        return False
+    return any(word in _DENIALS or word.endswith(("n't", "n’t")) for word in near)
 
 
 def _slug(word: str) -> str:

@@ -18,9 +18,8 @@ from agentic_rag_backend.knowledge.extraction.grounding import GroundedText, Pla
 from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOptions
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.extraction.relations import RELATED
+from agentic_rag_backend.knowledge.relation_types import NEGATION, relation_key
 
-NEGATION = "not_"
-"""Beginning of the relation that a passage denies: ``not_acquired``."""
 MAX_RELATION_CHARACTERS = 64
 _MAX_ALIASES = 5
 _End = tuple[str, str, list[Place]]
@@ -161,7 +160,7 @@ class _Reading:
         types = self._options.ontology.relation_types
         if not types:
             return source, target
-        type_ = next((each for each in types if "_".join(name_words(each.name)) == relation.removeprefix(NEGATION)), None)
+        type_ = next((each for each in types if relation_key(each.name) == relation.removeprefix(NEGATION)), None)
         if type_ is not None and type_.joins(source[1], target[1]):
             return source, target
         return (target, source) if type_ is not None and type_.joins(target[1], source[1]) else (None, None)

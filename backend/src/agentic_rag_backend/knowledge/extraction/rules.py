@@ -33,6 +33,7 @@ from agentic_rag_backend.knowledge.extraction.names import DocumentSpellings, Sp
 from agentic_rag_backend.knowledge.extraction.relations import MAX_FACT_CHARACTERS, Node, Pair, relate
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, tokenise
 from agentic_rag_backend.knowledge.extraction.topics import TopicName, find_form, topic
+from agentic_rag_backend.knowledge.extraction.validity import Validity, validities
 from agentic_rag_backend.knowledge.extraction.word_scores import WordScores, fitted
 
 _IN_LOOP_CHARACTERS = 20_000
@@ -242,7 +243,11 @@ class RuledDocument:
             implied = self._implied_subject(tokens, begin, names[0])
             if implied is not None:
                 nodes.insert(0, implied)
-            found.extend(_relationship(pair, tokens.text, start_char, end_char) for pair in relate(tokens, nodes))
+            pairs = relate(tokens, nodes)
+            times = validities(tokens, nodes, pairs, (begin, end))
+            found.extend(
+                _relationship(pair, tokens.text, (start_char, end_char), time) for pair, time in zip(pairs, times, strict=True)
+            )
         return found
 
     def _implied_subject(self, tokens: Tokens, begin: int, first: _Name) -> Node | None:
@@ -278,7 +283,8 @@ def _is_plain_heading(one: TopicName, vocabulary: DocumentSpellings) -> bool:
     return common or (len(words) == 1 and words[0] not in vocabulary.capitalised)
 
 
-def _relationship(pair: Pair, text: str, start: int, end: int) -> ExtractedRelationship:
+def _relationship(pair: Pair, text: str, place: tuple[int, int], time: Validity) -> ExtractedRelationship:
+    start, end = place
     return ExtractedRelationship(
         source=pair.source.name,
         source_type=pair.source.type,
@@ -289,6 +295,8 @@ def _relationship(pair: Pair, text: str, start: int, end: int) -> ExtractedRelat
         fact_start=start,
         fact_end=end,
         confidence=round(pair.confidence, 3),
+        valid_at=time[0],
+        invalid_at=time[1],
     )
 
 

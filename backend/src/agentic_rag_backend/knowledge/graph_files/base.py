@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,3 +37,14 @@ class GraphWriter(Protocol):
 
     def end(self) -> str:
         """Return the end of the file."""
+
+
+def times_of(fact: VisibleFact) -> Mapping[str, str | None]:
+    """Return the times of a relationship by name, as ISO 8601."""
+    times = {
+        "valid_at": fact.valid_at,
+        "invalid_at": fact.invalid_at,
+        "created_at": fact.created_at,
+        "expired_at": fact.expired_at,
+    }
+    return {name: None if time is None else time.isoformat() for name, time in times.items()}

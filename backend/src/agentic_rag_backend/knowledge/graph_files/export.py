@@ -15,8 +15,8 @@ from agentic_rag_backend.knowledge.graph_files.graphml import GraphmlWriter
 from agentic_rag_backend.knowledge.graph_files.node_link import NodeLinkWriter
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.visible.facts import FactReader, edge_of
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
+from agentic_rag_backend.knowledge.visible.facts import edge_of
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 _ENTITIES_PER_BATCH = 500
@@ -33,10 +33,10 @@ class GraphExport:
         graph: the record of relationships.
     """
 
-    def __init__(self, graphs: TenantGraphs, graph: KnowledgeStore, documents: DocumentCatalogue) -> None:
+    def __init__(self, graphs: TenantGraphs, graph: KnowledgeStore, facts: FactReader) -> None:
         self._graphs = graphs
         self._store = graph
-        self._facts = FactReader(graph, documents)
+        self._facts = facts
 
     async def stream(self, tenant: Tenant, format: str, *, as_of: datetime | None = None) -> AsyncGenerator[str, None]:
         """Yield the parts of a file in a format of `WRITERS`. Entities and relationships are ordered by id.

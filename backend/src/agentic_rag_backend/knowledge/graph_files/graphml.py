@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from agentic_rag_backend.knowledge.graph_files.base import ExportedEntity
+from agentic_rag_backend.knowledge.graph_files.base import ExportedEntity, times_of
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 
 MEDIA_TYPE = "application/graphml+xml"
@@ -19,6 +19,8 @@ _EDGE: Mapping[str, str] = {
     "weight": "double",
     "valid_at": "string",
     "invalid_at": "string",
+    "created_at": "string",
+    "expired_at": "string",
     "chunk_ids": "string",
     "document_ids": "string",
 }
@@ -72,8 +74,7 @@ def _attributes(fact: VisibleFact) -> Mapping[str, object]:
         "relation": fact.relation,
         "fact": fact.fact,
         "weight": fact.weight,
-        "valid_at": fact.valid_at.isoformat() if fact.valid_at else None,
-        "invalid_at": fact.invalid_at.isoformat() if fact.invalid_at else None,
+        **times_of(fact),
         "chunk_ids": " ".join(dict.fromkeys(each.support.chunk_id for each in fact.passages)),
         "document_ids": " ".join(dict.fromkeys(each.support.document_id for each in fact.passages)),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from agentic_rag_backend.knowledge.graph_files.base import ExportedEntity
+from agentic_rag_backend.knowledge.graph_files.base import ExportedEntity, times_of
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 
 MEDIA_TYPE = "application/json"
@@ -60,7 +60,6 @@ def _edge(fact: VisibleFact) -> Mapping[str, object]:
         "relation": fact.relation,
         "fact": fact.fact,
         "weight": fact.weight,
-        "valid_at": fact.valid_at.isoformat() if fact.valid_at else None,
-        "invalid_at": fact.invalid_at.isoformat() if fact.invalid_at else None,
+        **times_of(fact),
         "passages": [{"chunk_id": each.support.chunk_id, "document_id": each.support.document_id} for each in fact.passages],
     }

@@ -31,7 +31,8 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import shared_chunk
 from agentic_rag_backend.knowledge.visible.entities import named_entities, no_entity
-from agentic_rag_backend.knowledge.visible.facts import FactReader, VisibleFact
+from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
+from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
@@ -89,11 +90,11 @@ class PathFinder:
         graph: the record of relationships.
     """
 
-    def __init__(self, graphs: TenantGraphs, graph: KnowledgeStore, documents: DocumentCatalogue) -> None:
+    def __init__(self, graphs: TenantGraphs, graph: KnowledgeStore, documents: DocumentCatalogue, facts: FactReader) -> None:
         self._graphs = graphs
         self._store = graph
         self._documents = documents
-        self._facts = FactReader(graph, documents)
+        self._facts = facts
 
     async def between(
         self, tenant: Tenant, sources: Sequence[str], targets: Sequence[str], options: PathOptions | None = None

@@ -16,7 +16,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import shared_chunk
 from agentic_rag_backend.knowledge.visible.entities import no_entity
-from agentic_rag_backend.knowledge.visible.facts import FactReader
+from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
@@ -84,11 +84,11 @@ class NeighbourhoodReader:
         graph: the record of relationships.
     """
 
-    def __init__(self, graphs: TenantGraphs, graph: KnowledgeStore, documents: DocumentCatalogue) -> None:
+    def __init__(self, graphs: TenantGraphs, graph: KnowledgeStore, documents: DocumentCatalogue, facts: FactReader) -> None:
         self._graphs = graphs
         self._store = graph
         self._documents = documents
-        self._facts = FactReader(graph, documents)
+        self._facts = facts
 
     async def around(self, tenant: Tenant, id: str, options: NeighbourhoodOptions | None = None) -> Neighbourhood:
         """Return the neighbourhood of an entity: the nearest entities, and of equally near ones those with the best paths.

@@ -26,7 +26,8 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.name_search import NameMatch, entities_named, search_names
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import first_chunks
-from agentic_rag_backend.knowledge.visible.facts import FactReader, VisibleFact, edge_of
+from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
+from agentic_rag_backend.knowledge.visible.facts import VisibleFact, edge_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Page
 from agentic_rag_backend.stores.catalogue.pages import check_limit, decode_cursor, encode_cursor
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
@@ -82,11 +83,11 @@ class EntityReader:
         graph: the record of relationships.
     """
 
-    def __init__(self, graphs: TenantGraphs, graph: KnowledgeStore, documents: DocumentCatalogue) -> None:
+    def __init__(self, graphs: TenantGraphs, graph: KnowledgeStore, documents: DocumentCatalogue, facts: FactReader) -> None:
         self._graphs = graphs
         self._graph = graph
         self._documents = documents
-        self._facts = FactReader(graph, documents)
+        self._facts = facts
 
     async def page(
         self, tenant: Tenant, *, name: str | None = None, type: str | None = None, limit: int = 50, cursor: str | None = None

@@ -64,6 +64,12 @@ INCLUDE_SUMMARIES: Schema = {
     "description": "whether to return summaries of clusters as themes",
 }
 
+CONTRADICTIONS: Schema = {
+    "type": "boolean",
+    "default": False,
+    "description": "whether to return statements that contradict a result",
+}
+
 SYNTHETIC_QUESTIONS: Schema = {
     "type": "boolean",
     "description": "whether to search the synthetic questions of chunks, too; default: whether SYNTHETIC_QUESTIONS is on",

@@ -1,4 +1,4 @@
-"""``graph entity|paths|export``."""
+"""``graph entity|paths|contradictions|export``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
+from agentic_rag_backend.cli.commands.knowledge.contradictions import contradictions
 from agentic_rag_backend.cli.output import Output, fields, table, text
 from agentic_rag_backend.errors import InvalidRequest
 
@@ -27,9 +28,10 @@ GraphFormat = Literal["graphml", "json"]
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(name="graph", help="The knowledge graph: entities, paths, export.", no_args_is_help=True)
+    group = typer.Typer(name="graph", help="The knowledge graph: entities, paths, contradictions, export.", no_args_is_help=True)
     command(group, "entity")(entity)
     command(group, "paths")(paths)
+    command(group, "contradictions")(contradictions)
     command(group, "export")(export)
     app.add_typer(group)
 

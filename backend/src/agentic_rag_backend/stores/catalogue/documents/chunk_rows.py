@@ -45,6 +45,7 @@ _DOCUMENT_COLUMNS = (
     documents.c.content_hash.label("document_hash"),
     # Decoded once a document instead of once a chunk.
     type_coerce(documents.c.metadata, Text).label("metadata_json"),
+    versions.c.created_at.label("published_at"),
 )
 _LOCATION_AT = len(CHUNK_COLUMNS) - len(LOCATION_FIELDS)
 _DOCUMENT_AT = len(CHUNK_COLUMNS)
@@ -59,6 +60,13 @@ _VISIBLE = WITH_TEXT.join(
         documents.c.id == chunks.c.document_id,
         documents.c.current_version == chunks.c.version,
         documents.c.deleted_at.is_(None),
+    ),
+).join(
+    versions,
+    and_(
+        versions.c.tenant_id == chunks.c.tenant_id,
+        versions.c.document_id == chunks.c.document_id,
+        versions.c.version == chunks.c.version,
     ),
 )
 _HYDRATE = (
@@ -148,12 +156,18 @@ def _visible(rows: Sequence[AnyRow]) -> list[VisibleChunk]:
     metadata: dict[str, Mapping[str, Any]] = {}
     found = []
     for row in rows:
-        title, key, document_hash, metadata_json = row[_DOCUMENT_AT:]
+        title, key, document_hash, metadata_json, published_at = row[_DOCUMENT_AT:]
         held = metadata.get(row[1])
         if held is None:
             held = metadata[row[1]] = orjson.loads(metadata_json)
         found.append(
-            VisibleChunk(chunk=chunk_from(row), document_title=title, document_key=public_key(key, document_hash), metadata=held)
+            VisibleChunk(
+                chunk=chunk_from(row),
+                document_title=title,
+                document_key=public_key(key, document_hash),
+                metadata=held,
+                published_at=published_at,
+            )
         )
     return found
 

@@ -1,0 +1,44 @@
+"""``graph contradictions``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import typer
+
+from agentic_rag_backend.cli.command import Session
+from agentic_rag_backend.cli.commands.documents import Most
+from agentic_rag_backend.cli.output import Output, text
+
+
+async def contradictions(
+    session: Session,
+    entity: Annotated[str | None, typer.Argument(metavar="[NAME_OR_ID]", help="Only about this entity.")] = None,
+    kind: Annotated[
+        Literal["denial", "exclusive", "date", "number"] | None, typer.Option("--kind", help="Only of this kind.")
+    ] = None,
+    min_confidence: Annotated[
+        float, typer.Option("--min-confidence", help="Least confidence, 0 to 1; lower ones are often none.")
+    ] = 0.5,
+    limit: Most = 50,
+) -> None:
+    """Show statements of documents that cannot both be true, with both sentences."""
+    options = {"entity": entity, "kind": kind, "min_confidence": min_confidence}
+    found = await session.client.every("/graph/contradictions", limit=limit, **options)
+    if session.output.as_json:
+        session.output.result(found)
+        return
+    if not found:
+        session.output.show("no contradictions")
+    for number, each in enumerate(found, 1):
+        show_contradiction(session.output, number, each)
+
+
+def show_contradiction(output: Output, number: int, found: Mapping[str, Any]) -> None:
+    """Print a contradiction with both sides."""
+    output.show(text(f"\n{number}. {found['subject']}", "bold"), text(f"   {found['kind']} · {found['confidence']:.2f}", "dim"))
+    for side in (found["a"], found["b"]):
+        dated = f" ({side['date']})" if side["date"] else ""
+        output.show(f"   {side['value']} · {side['title']}{dated}")
+        output.show(text(f"      “{' '.join(side['quote'].split())}” · chunk {side['chunk_id']}", "dim"))

@@ -1,0 +1,1 @@
+"""Statements of visible documents that cannot both be true."""

@@ -1,0 +1,131 @@
+"""Contradictions between a passage and its edited copy: sentences that differ in one date, number or name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from agentic_rag_backend.domain.contradictions import Contradiction, Kind, Side
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.graph import EntityRef
+from agentic_rag_backend.domain.periods import document_date
+from agentic_rag_backend.domain.text.sentences import Sentence
+from agentic_rag_backend.domain.text.values import Span, may_agree, placed_moments
+from agentic_rag_backend.domain.text.words import Word, words
+from agentic_rag_backend.knowledge.contradictions.statements import subject_of
+
+CHANGED_VALUE = 0.9
+CHANGED_NAME = 0.75
+MAX_CHANGED = 8
+"""Sentences of a passage that its copy does not have. A passage with more is another text."""
+MAX_WORDS = 6
+"""Words that differ."""
+_CONTEXT = 3
+LEAST_SAME = 0.6
+"""Share of the words of two sentences that are the same."""
+
+Pair = tuple[VisibleChunk, VisibleChunk]
+Changed = tuple[Sequence[Sentence], Sequence[Sentence]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """The words that differ, as they are written, and the words before them."""
+
+    kind: Kind
+    context: str
+    before: str
+    after: str
+
+
+def contradictions_of_copies(
+    about: EntityRef, names: Sequence[Sequence[str]], copies: tuple[Pair, Changed], *, topic: bool
+) -> Iterator[Contradiction]:
+    """Yield the contradictions between two passages of which one is a copy of the other.
+
+    Args:
+        about: the entity that sentences must be about: their subject, or else the ``topic`` of the passages.
+        names: the entity's names, each as the forms of its words.
+        copies: the passages, and the sentences of each that the other one does not have.
+    """
+    passages, changed = copies
+    if max(map(len, changed)) > MAX_CHANGED:
+        return
+    for one, other in product(*changed):
+        mine, others = tuple(words(one.text)), tuple(words(other.text))
+        if not _is_about(one, mine, names, topic=topic) or not _is_about(other, others, names, topic=topic):
+            continue
+        change = _change((one, mine), (other, others))
+        if change is not None:
+            yield _contradiction(about, passages, (one, other), change)
+
+
+def _is_about(sentence: Sentence, every: Sequence[Word], names: Sequence[Sequence[str]], *, topic: bool) -> bool:
+    """Return whether the entity is the subject of a sentence. A subject without a name is the topic."""
+    spans = [span for _, span in placed_moments(sentence.text)]
+    if subject_of(sentence.text, every, names, spans) is not None:
+        return True
+    first = next((word for word in every if word.form not in ("the", "a", "an") and not _within(word, spans)), None)
+    return topic and (first is None or not first.name)
+
+
+def _change(one: tuple[Sentence, Sequence[Word]], other: tuple[Sentence, Sequence[Word]]) -> _Change | None:
+    """Return the one place in which two sentences differ, if it is a value or a name in both."""
+    forms = [[word.form for word in every] for _, every in (one, other)]
+    shorter = min(map(len, forms))
+    begin = next((at for at in range(shorter) if forms[0][at] != forms[1][at]), shorter)
+    end = next((at for at in range(shorter - begin) if forms[0][-1 - at] != forms[1][-1 - at]), shorter - begin)
+    parts = [every[begin : len(every) - end] for _, every in (one, other)]
+    same = (begin + end) / max(map(len, forms))
+    if same < LEAST_SAME or not all(1 <= len(part) <= MAX_WORDS for part in parts):
+        return None
+    before, after = (sentence.text[part[0].start : part[-1].end] for (sentence, _), part in zip((one, other), parts, strict=True))
+    if may_agree(before, after):
+        return None
+    dated = [_in_dates(sentence, part) for (sentence, _), part in zip((one, other), parts, strict=True)]
+    digits = [any(word.form[0].isdigit() for word in part) for part in parts]
+    context = " ".join(one[0].text[word.start : word.end] for word in one[1][max(begin - _CONTEXT, 0) : begin])
+    if all(dated):
+        return _Change("date", context, before, after)
+    if all(digits) and not any(dated):
+        return _Change("number", context, before, after)
+    named = all(word.name and not word.form[0].isdigit() for part in parts for word in part if word.content)
+    return _Change("exclusive", context, before, after) if named and begin else None
+
+
+def _in_dates(sentence: Sentence, part: Sequence[Word]) -> bool:
+    spans: list[Span] = [span for _, span in placed_moments(sentence.text)]
+    return all(_within(word, spans) for word in part)
+
+
+def _within(word: Word, spans: Sequence[Span]) -> bool:
+    return any(start <= word.start < end for start, end in spans)
+
+
+def _contradiction(about: EntityRef, passages: Pair, sentences: tuple[Sentence, Sentence], change: _Change) -> Contradiction:
+    values = change.before, change.after
+    sides = [
+        Side(
+            fact=sentence.text,
+            value=value,
+            chunk_id=passage.chunk.id,
+            document_id=passage.chunk.document_id,
+            title=passage.document_title,
+            quote=sentence.text,
+            start_char=sentence.start,
+            date=document_date(passage.document_title, passage.metadata),
+        )
+        for passage, sentence, value in zip(passages, sentences, values, strict=True)
+    ]
+    return Contradiction(
+        kind=change.kind,
+        about=about,
+        subject=f"{about.name} – {change.context}",
+        entity_a=about,
+        entity_b=about,
+        a=sides[0],
+        b=sides[1],
+        reason=f"two copies of one text have {values[0]} and {values[1]} in one place",
+        confidence=CHANGED_NAME if change.kind == "exclusive" else CHANGED_VALUE,
+    )

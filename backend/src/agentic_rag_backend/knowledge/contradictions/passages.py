@@ -1,0 +1,110 @@
+"""Contradictions between what passages state of one entity in dates and numbers, and between a passage and its edited copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from agentic_rag_backend.domain.contradictions import Contradiction
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.graph import EntityRef, normalise_name
+from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
+from agentic_rag_backend.domain.text.words import comparable, words
+from agentic_rag_backend.knowledge.contradictions.of_copies import contradictions_of_copies
+from agentic_rag_backend.knowledge.contradictions.of_values import contradictions_of_values
+from agentic_rag_backend.knowledge.contradictions.statements import ReadSentence, ValueStatement, read_sentences, statements_about
+
+MAX_NAMES = 8
+MAX_STATEMENTS = 60
+COPIED_SENTENCES = 0.5
+"""Share of the sentences of the shorter of two passages that the other one repeats, from which it is a copy."""
+_LEAST_COPIED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A chunk's sentences with values, and all its sentences by their text."""
+
+    sentences: tuple[ReadSentence, ...]
+    by_text: dict[str, Sentence]
+
+
+@dataclass(slots=True)
+class PassageReadings:
+    """The readings of chunks, so that a chunk with several entities is read once."""
+
+    _by_chunk: dict[str, _Reading] = field(default_factory=dict)
+
+    def of(self, passage: VisibleChunk) -> _Reading:
+        """Return the reading of a chunk."""
+        held = self._by_chunk.get(passage.chunk.id)
+        if held is None:
+            by_text = {sentence.text: sentence for sentence in split_sentences(passage.chunk.text)}
+            held = self._by_chunk[passage.chunk.id] = _Reading(tuple(read_sentences(passage)), by_text)
+        return held
+
+
+def contradictions_in_text(
+    about: EntityRef, names: Sequence[str], passages: Sequence[VisibleChunk], readings: PassageReadings
+) -> list[Contradiction]:
+    """Return the contradictions between passages of different documents about an entity, which has these names."""
+    if len({passage.chunk.document_id for passage in passages}) < 2:
+        return []
+    found: dict[str, Contradiction] = {}
+    for one, other in _copies(passages, readings):
+        changed = _changed(one, other, readings)
+        topic = is_topic(one, names) and is_topic(other, names)
+        for each in contradictions_of_copies(about, forms_of(names), ((one, other), changed), topic=topic):
+            found[each.id] = each
+    told = {frozenset((each.a.place, each.b.place)) for each in found.values()}
+    for each in contradictions_of_values(about, statements_in(names, passages, readings)[:MAX_STATEMENTS]):
+        if frozenset((each.a.place, each.b.place)) not in told:
+            found[each.id] = each
+    return list(found.values())
+
+
+def statements_in(names: Sequence[str], passages: Sequence[VisibleChunk], readings: PassageReadings) -> list[ValueStatement]:
+    """Return the dates and numbers that passages give of the entity with these names."""
+    forms = forms_of(names)
+    statements: list[ValueStatement] = []
+    for passage in passages:
+        sentences = readings.of(passage).sentences
+        if sentences:
+            topic = is_topic(passage, names)
+            for read in sentences:
+                statements.extend(statements_about(read, forms, topic=topic))
+    return statements
+
+
+def forms_of(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the forms of the words of each name, the longest names first."""
+    forms = {tuple(comparable(name[word.start : word.end]) for word in words(name)) for name in names[:MAX_NAMES]}
+    return sorted((form for form in forms if form), key=lambda form: (-len(form), form))
+
+
+def is_topic(passage: VisibleChunk, names: Sequence[str]) -> bool:
+    """Return whether the document's title, or the heading above a passage, is one of the names: "It" is then the entity."""
+    above = {normalise_name(text.partition(" (")[0]) for text in (passage.document_title, *passage.chunk.location.headings[-1:])}
+    return any(normalise_name(name) in above for name in names[:MAX_NAMES])
+
+
+def _copies(passages: Sequence[VisibleChunk], readings: PassageReadings) -> Iterator[tuple[VisibleChunk, VisibleChunk]]:
+    """Yield the pairs of passages of different documents of which one repeats most of the other."""
+    for one, other in combinations(passages, 2):
+        if one.chunk.document_id != other.chunk.document_id:
+            texts = readings.of(one).by_text, readings.of(other).by_text
+            shared = len(texts[0].keys() & texts[1].keys())
+            if shared >= max(_LEAST_COPIED, COPIED_SENTENCES * min(map(len, texts))):
+                yield one, other
+
+
+def _changed(
+    one: VisibleChunk, other: VisibleChunk, readings: PassageReadings
+) -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
+    """Return the sentences of each passage that the other one does not have."""
+    mine, others = readings.of(one).by_text, readings.of(other).by_text
+    return (
+        tuple(sentence for text, sentence in mine.items() if text not in others),
+        tuple(sentence for text, sentence in others.items() if text not in mine),
+    )

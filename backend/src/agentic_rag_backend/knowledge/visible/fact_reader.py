@@ -1,0 +1,161 @@
+"""Reads relationships as visible passages state them, without weight, validity and sentences of hidden versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.filters import VALID_FROM
+from agentic_rag_backend.domain.graph import Direction, GraphEdge, StatedFact, Support
+from agentic_rag_backend.domain.periods import document_date, period_of
+from agentic_rag_backend.domain.query import EntityRef
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.knowledge.ontologies import Ontologies
+from agentic_rag_backend.knowledge.relation_types import End, ExclusiveRelations
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.visible.facts import VisibleFact
+from agentic_rag_backend.knowledge.visible.succession import in_succession, shared_end
+from agentic_rag_backend.knowledge.visible.support import states_now
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.stores.graph.base import KnowledgeStore
+
+MAX_PASSAGES = 20
+"""Passages of a relationship that are read: those that give it most weight."""
+MAX_RIVALS = 20
+"""Relationships of exclusive types that are read of each entity: the heaviest ones."""
+_DIRECTIONS: Mapping[End, Direction] = {"source": "out", "target": "in"}
+
+
+class FactReader:
+    """Reads the facts that a tenant's visible passages state.
+
+    Args:
+        ontologies: say which relations are exclusive.
+    """
+
+    def __init__(self, graph: KnowledgeStore, documents: DocumentCatalogue, ontologies: Ontologies) -> None:
+        self._graph = graph
+        self._documents = documents
+        self._ontologies = ontologies
+
+    async def read(
+        self,
+        tenant: TenantId,
+        shown: TenantGraph,
+        edges: Sequence[GraphEdge],
+        *,
+        moment: datetime | None,
+        most: int = MAX_PASSAGES,
+        known: Mapping[str, VisibleChunk] | None = None,
+        passes: Callable[[VisibleChunk], bool] | None = None,
+    ) -> dict[str, VisibleFact]:
+        """Return the facts among ``edges`` that visible passages state and that hold at ``moment``, in the order of ``edges``.
+
+        Args:
+            shown: the tenant's visible graph. A fact without both ends in it is absent.
+            moment: None returns facts of all times.
+            most: passages to read of each fact, at most `MAX_PASSAGES`.
+            known: chunks that were read before.
+            passes: a passage that does not pass counts as hidden. All passages are then read, because the heaviest may not pass.
+
+        Raises:
+            StoreUnavailable: the graph store or the catalogue did not answer.
+        """
+        limit = min(most, MAX_PASSAGES) if passes is None else None
+        reading = _Reading(tenant, shown, limit, dict(known or {}), passes)
+        facts = await self._stated(reading, edges)
+        if facts:
+            facts = await self._succession(reading, facts)
+        return {id: fact for id, fact in facts.items() if moment is None or fact.holds(moment)}
+
+    async def _succession(self, reading: _Reading, facts: Mapping[str, VisibleFact]) -> dict[str, VisibleFact]:
+        """Return the facts with the ends that other visible facts give them."""
+        exclusive = ExclusiveRelations.of((await self._ontologies.of(reading.tenant)).ontology)
+        edges: dict[str, GraphEdge] = {}
+        for end, direction in _DIRECTIONS.items():
+            names = {fact.relation for fact in facts.values() if end in exclusive.ends(fact.relation)}
+            at = {shared_end(fact, end).id for fact in facts.values() if fact.relation in names}
+            if at:
+                found = await self._graph.edges_at(
+                    reading.tenant, sorted(at), limit=MAX_RIVALS, direction=direction, relations=sorted(names)
+                )
+                edges |= {edge.id: edge for held in found.values() for edge in held if edge.id not in facts}
+        rivals = await self._stated(reading, list(edges.values()))
+        return in_succession(facts, rivals.values(), exclusive)
+
+    async def _stated(self, reading: _Reading, edges: Sequence[GraphEdge]) -> dict[str, VisibleFact]:
+        """Return the facts that visible passages state."""
+        ends = {edge.id: pair for edge in edges if (pair := _ends(reading.shown, edge)) is not None}
+        if not ends:
+            return {}
+        stated: dict[str, list[StatedFact]] = {}
+        for each in await self._graph.fact_sentences(reading.tenant, list(ends)):
+            stated.setdefault(each.relationship_id, []).append(each)
+        chosen = {id: _heaviest(reading.shown, found, reading.most) for id, found in stated.items()}
+        passages = reading.passages
+        if chunks := sorted({each.support.chunk_id for found in chosen.values() for each in found} - passages.keys()):
+            read = await self._documents.hydrate(reading.tenant, chunks)
+            passages |= {id: chunk for id, chunk in read.items() if reading.passes is None or reading.passes(chunk)}
+        facts = {}
+        for edge in edges:
+            visible = _one_each(each for each in chosen.get(edge.id, ()) if states_now(passages, each.support))
+            if visible:
+                facts[edge.id] = _fact(edge, ends[edge.id], visible, [passages[each.support.chunk_id] for each in visible])
+        return facts
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One call of `FactReader.read`; ``passages`` are the chunks read so far."""
+
+    tenant: TenantId
+    shown: TenantGraph
+    most: int | None
+    passages: dict[str, VisibleChunk]
+    passes: Callable[[VisibleChunk], bool] | None
+
+
+def _fact(
+    edge: GraphEdge, ends: tuple[EntityRef, EntityRef], stated: tuple[StatedFact, ...], passages: Sequence[VisibleChunk]
+) -> VisibleFact:
+    return VisibleFact(
+        id=edge.id,
+        source=ends[0],
+        target=ends[1],
+        relation=edge.relation,
+        passages=stated,
+        dates=tuple(map(_date, passages)),
+        created_at=min((each.published_at for each in passages if each.published_at is not None), default=None),
+    )
+
+
+def _date(passage: VisibleChunk) -> tuple[datetime, datetime] | None:
+    """Return the time for which a document speaks: the beginning of its validity, otherwise its date."""
+    valid_from = period_of(passage.metadata.get(VALID_FROM))
+    return valid_from or period_of(document_date(passage.document_title, passage.metadata))
+
+
+def _ends(shown: TenantGraph, edge: GraphEdge) -> tuple[EntityRef, EntityRef] | None:
+    source, target = shown.mentioned(edge.source_id), shown.mentioned(edge.target_id)
+    return None if source is None or target is None else (shown.entity(source), shown.entity(target))
+
+
+def _heaviest(shown: TenantGraph, stated: Iterable[StatedFact], most: int | None) -> list[StatedFact]:
+    """Return the sentences of the ``most`` chunks (None: all) with the largest weights, without hidden chunks.
+
+    All versions of a chunk are included: the catalogue decides which one is visible.
+    """
+    known = [each for each in stated if each.support.chunk_id in shown.chunk_index]
+    known.sort(key=lambda each: (-each.weight, each.support.document_id, each.support.chunk_id, each.start_char))
+    chunks = list(dict.fromkeys(each.support.chunk_id for each in known))[:most]
+    return [each for each in known if each.support.chunk_id in chunks]
+
+
+def _one_each(passages: Iterable[StatedFact]) -> tuple[StatedFact, ...]:
+    """Return the first sentence of each passage."""
+    first: dict[Support, StatedFact] = {}
+    for each in passages:
+        first.setdefault(each.support, each)
+    return tuple(first.values())
