@@ -116,7 +116,7 @@ def nested() -> list[Any]:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("dense", {"fusion": "rrf"}, "strategy 'dense' has no option 'fusion'; it has none"),
+        ("dense", {"fusion": "rrf"}, "strategy 'dense' has no option 'fusion'; it has contradictions"),
         ("hybrid", {"x" * 500: 1}, "it has fusion"),
         ("auto", {"entities": []}, "has no option 'entities'"),
         ("hybrid", {"fusion": "sum"}, "must be one of min_max, rrf; got 'sum'"),
