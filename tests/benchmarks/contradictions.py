@@ -1,7 +1,7 @@
 """Measures contradictions: edited copies of Re-DocRED documents, MuSiQue and HotpotQA as they are, and the examples.
 
 A copy has another date, number, or place of birth or death in one sentence. Unedited copies and merely different documents
-contradict nothing. Documents with even numbers and MuSiQue were looked at while the rules were made; odd ones and HotpotQA were
+contradict nothing. Documents with even numbers and MuSiQue were read while the rules were made; odd ones and HotpotQA were
 not.
 
 Writes ``results/contradictions.json`` and ``.md``, and all contradictions found in ``results/contradictions.txt``.
@@ -182,7 +182,7 @@ async def measure(folder: Path, data_dir: Path) -> tuple[dict[str, Any], str]:
     settings = Settings(data_dir=data_dir, community_auto_rebuild=False, _env_file=None)
     async with open_container(settings) as services:
         tenants = {each.name: each for each in (await services.tenants.list(limit=100)).items}
-        for half, name in enumerate(("redocred, looked at", "redocred, held out")):
+        for half, name in enumerate(("redocred, development", "redocred, held out")):
             uploads, edits = planted(documents[half::2], seed=half)
             tenant = tenants.get(name) or await services.tenants.create(name)
             if name not in tenants:

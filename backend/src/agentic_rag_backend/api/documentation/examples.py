@@ -162,6 +162,16 @@ VALUES: Mapping[str, Any] = {
     "processing_time_ms": {"retrieval": 14.2, "total": 14.2},
     "warnings": [],
     "details": {},
+    # --- contradictions
+    "ContradictionView.id": _RELATIONSHIP,
+    "ContradictionView.kind": "date",
+    "ContradictionView.reason": "Tidal barrage – opened: the dates 14 June 2014 and 2 September 2014 cannot both be true",
+    "subject": "Tidal barrage – opened",
+    "SideView.fact": "Tidal barrage – opened – 14 June 2014",
+    "SideView.value": "14 June 2014",
+    "SideView.quote": "The tidal barrage was opened on 14 June 2014.",
+    "SideView.date": "2014-06-16",
+    "relationship_id": None,
     # --- answers
     "answer": f"{_DETAIL} [1]",
     "introduction": "",

@@ -80,7 +80,7 @@ class RuleExtractor:
     @property
     def version(self) -> str:
         """Name of the method and its version, under which results are cached."""
-        return "rules-4"
+        return "rules-5"
 
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Extract from the chunks of one document, whose title is ``title``; a long document is read in a thread."""
