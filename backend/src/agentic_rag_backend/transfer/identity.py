@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from agentic_rag_backend.domain.document import Chunk, chunk_id, content_hash, stable_id
-from agentic_rag_backend.domain.graph import Support
+from agentic_rag_backend.domain.graph import Support, normalise_name
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.knowledge.identity.identities import entity_id
 from agentic_rag_backend.transfer.lines import ArchivedDocument
 
 T = TypeVar("T")
@@ -21,6 +22,8 @@ class Identity:
 
     source: TenantId
     target: TenantId
+    named: dict[str, str] = field(default_factory=dict)
+    """Ids of entities in the target, by their id in the archive, of entities that their name alone identifies."""
 
     @property
     def kept(self) -> bool:
@@ -31,9 +34,16 @@ class Identity:
         """Return a document's id."""
         return id if self.kept else stable_id("imported-document", self.target, id)
 
+    def name(self, id: str, name: str, type_: str) -> None:
+        """Note the name of an entity. If its id derives from it, new documents must find the entity by the name in the target."""
+        key = normalise_name(name)
+        for kind in ("", type_):
+            if id == entity_id(self.source, key, kind):
+                self.named[id] = entity_id(self.target, key, kind)
+
     def entity(self, id: str) -> str:
         """Return an entity's id."""
-        return id if self.kept else stable_id("imported-entity", self.target, id)
+        return id if self.kept else self.named.get(id) or stable_id("imported-entity", self.target, id)
 
     def community(self, members: Sequence[str], id: str) -> str:
         """Return a community's id, derived from ``members``, which are ids of the target."""

@@ -131,6 +131,8 @@ class TenantImport:
         Otherwise the first written document would name them.
         """
         self.types.update((each.id, (each.name, each.type)) for each in records)
+        for each in records:
+            self.identity.name(each.id, each.name, each.type)
         self._scaffolds += 1
         await self.destination.graph.write_document(
             self.tenant,

@@ -27,7 +27,7 @@ class VisibleFact:
     """A relationship with the visible sentences that state it, best first. There is at least one.
 
     ``weight`` is the largest of its visible passages. It holds from the earliest of their times to their common end (`end_of`),
-    or to its ``retirement``. ``dates`` are the periods that the passages' documents are dated by, and ``created_at`` is the time at
+    or to its ``retirement``. ``dates`` are the periods that the passages' documents are dated by. ``created_at`` is the time at
     which the first of their versions was added. ``succeeds_at`` is the beginning of a fact without one that takes the place of
     another.
     """

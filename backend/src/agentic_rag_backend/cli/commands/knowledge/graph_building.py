@@ -33,7 +33,8 @@ async def build_graph(
     documents: Documents = None,
     everything: Annotated[bool, typer.Option("--all", help="Extract from all documents again.")] = False,
     extraction: Annotated[
-        str | None, typer.Option("--extraction", help="Method of extraction: rules, llm or rules+llm; default: EXTRACTION.")
+        str | None,
+        typer.Option("--extraction", help="Method of extraction: rules, llm, rules+llm or graphiti; default: EXTRACTION."),
     ] = None,
     entity_types: EntityTypes = None,
     full: Annotated[bool, typer.Option("--full", help="Do not start from the current communities.")] = False,
