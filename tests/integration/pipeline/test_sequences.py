@@ -30,7 +30,7 @@ from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.knowledge.visible import summaries as visibility
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.documents import chunk_rows, versions
-from agentic_rag_backend.stores.catalogue.tables import chunks, documents
+from agentic_rag_backend.stores.catalogue.tables import chunks, document_versions, documents
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 
@@ -184,6 +184,11 @@ def no_join(patched: pytest.MonkeyPatch) -> None:
     """Texts of all versions are shown, also of deleted documents."""
     anything = chunk_rows.WITH_TEXT.join(
         documents, (documents.c.tenant_id == chunks.c.tenant_id) & (documents.c.id == chunks.c.document_id)
+    ).join(
+        document_versions,
+        (document_versions.c.tenant_id == chunks.c.tenant_id)
+        & (document_versions.c.document_id == chunks.c.document_id)
+        & (document_versions.c.version == chunks.c.version),
     )
     statement = (
         select(*chunk_rows.CHUNK_COLUMNS, *chunk_rows._DOCUMENT_COLUMNS)

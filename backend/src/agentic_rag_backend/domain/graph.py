@@ -6,7 +6,7 @@ import re
 import unicodedata
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -228,7 +228,10 @@ class Mention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """A name that a document version uses for an entity. ``entity_name`` and ``entity_type`` are the entity's label."""
+    """A name that a document version uses for an entity. ``entity_name`` and ``entity_type`` are the entity's label.
+
+    ``said`` is what the version says about the name, such as its type, and of which name it is an alias.
+    """
 
     document_id: str
     version: int
@@ -236,6 +239,7 @@ class Naming:
     name: str
     entity_name: str
     entity_type: str
+    said: OtherName | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from agentic_rag_backend.domain.graph import (
     Entity,
     Extraction,
     Mention,
+    OtherName,
     Relationship,
     RelationshipSupport,
     Support,
@@ -52,6 +53,7 @@ from agentic_rag_backend.transfer.records import (
     ChunkLine,
     CommunityRecord,
     DocumentLine,
+    EntityLine,
     EntityRecord,
     Manifest,
     QuestionsRecord,
@@ -387,7 +389,7 @@ class TenantImport:
             version=archived.document.version,
             title=archived.document.title,
             chunk_ids=tuple(chunk.id for chunk in chunks),
-            entities=tuple(self._entity(each.id, each.names) for each in archived.entities),
+            entities=tuple(self._entity(each) for each in archived.entities),
             relationships=tuple(relationships.values()),
             mentions=tuple(
                 Mention(self.identity.entity(each.id), supports[mention.chunk], mention.count, mention.about)
@@ -425,10 +427,20 @@ class TenantImport:
         )
         return relationship, sentences
 
-    def _entity(self, id: str, names: Sequence[str]) -> Entity:
-        shown, kind = self.types[id]
-        name = shown if shown in names else names[0]
-        return Entity(id=self.identity.entity(id), name=name, type=kind, aliases=tuple(each for each in names if each != name))
+    def _entity(self, line: EntityLine) -> Entity:
+        shown, kind = self.types[line.id]
+        said = {each.name: OtherName(each.name, each.full, each.type, each.description) for each in line.said}
+        own = [each for each in line.names if each in said and said[each].type] or list(line.names)
+        name = shown if shown in own else own[0]
+        main = said.get(name, OtherName(name))
+        return Entity(
+            id=self.identity.entity(line.id),
+            name=name,
+            type=main.type or kind,
+            aliases=tuple(each for each in line.names if each != name),
+            description=main.description,
+            other_names=tuple(each for each in said.values() if each.name != name),
+        )
 
     def _fingerprint(self, record: CommunityRecord, now: str | None) -> str:
         """Return the fingerprint with which a rebuild finds the summary. A changed community gets one that no rebuild finds."""

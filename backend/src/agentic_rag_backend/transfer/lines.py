@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import content_hash
-from agentic_rag_backend.domain.graph import Relationship, RelationshipSupport, Support
+from agentic_rag_backend.domain.graph import Naming, Relationship, RelationshipSupport, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.catalogue.base import ChunkQuestions
@@ -22,6 +22,7 @@ from agentic_rag_backend.transfer.records import (
     DocumentLine,
     EntityLine,
     MentionRecord,
+    NameRecord,
     QuestionRecord,
     QuestionsRecord,
     Record,
@@ -117,10 +118,11 @@ async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: Docum
     position = {chunk.id: number for number, chunk in enumerate(record.chunks)}
     own = (record.id, record.version)
     names: dict[str, list[str]] = {}
-    async for batch in graph.all_names(tenant, [record.id]):
-        for naming in batch:
-            if (naming.document_id, naming.version) == own:
-                names.setdefault(naming.entity_id, []).append(naming.name)
+    said: dict[str, list[NameRecord]] = {}
+    async for naming in _namings(graph, tenant, own):
+        names.setdefault(naming.entity_id, []).append(naming.name)
+        if naming.said is not None:
+            said.setdefault(naming.entity_id, []).append(NameRecord.model_validate(asdict(naming.said)))
     mentions: dict[str, list[MentionRecord]] = {}
     async for found in graph.all_mentions(tenant, [record.id]):
         for each in found:
@@ -129,7 +131,8 @@ async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: Docum
                 mention = MentionRecord(chunk=position[support.chunk_id], count=each.count, about=each.about)
                 mentions.setdefault(each.entity_id, []).append(mention)
     lines: list[Record] = [
-        EntityLine(id=id, names=tuple(called), mentions=tuple(mentions.get(id, ()))) for id, called in names.items()
+        EntityLine(id=id, names=tuple(called), said=tuple(said.get(id, ())), mentions=tuple(mentions.get(id, ())))
+        for id, called in names.items()
     ]
     async for relationships in graph.all_relationships(tenant, [record.id]):
         sentences: dict[str, list[RelationshipSupport]] = {}
@@ -141,6 +144,14 @@ async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: Docum
             if stated and relationship.source_id in names and relationship.target_id in names:
                 lines.append(_relationship(relationship, stated))
     return lines
+
+
+async def _namings(graph: KnowledgeStore, tenant: TenantId, own: tuple[str, int]) -> AsyncIterator[Naming]:
+    """Yield the names that a version of a document uses."""
+    async for batch in graph.all_names(tenant, [own[0]]):
+        for naming in batch:
+            if (naming.document_id, naming.version) == own:
+                yield naming
 
 
 def _relationship(relationship: Relationship, sentences: Sequence[SentenceRecord]) -> RelationshipLine:

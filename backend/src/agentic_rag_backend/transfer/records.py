@@ -198,12 +198,22 @@ class MentionRecord(Record):
     about: bool
 
 
+class NameRecord(Record):
+    """What the document says about a name: its type and description, or the name of which it is an alias."""
+
+    name: Name
+    full: Name | Literal[""] = ""
+    type: Annotated[str, StringConstraints(max_length=MAX_WORD_CHARACTERS)] = ""
+    description: Name | Literal[""] = ""
+
+
 class EntityLine(Record):
-    """The document's names for an entity, and their places."""
+    """The document's names for an entity, and their places. Archives of earlier releases have no ``said``."""
 
     kind: Literal["entity"] = "entity"
     id: Uuid
     names: tuple[Name, ...] = Field(min_length=1, max_length=MAX_ITEMS)
+    said: tuple[NameRecord, ...] = Field(default=(), max_length=MAX_ITEMS)
     mentions: tuple[MentionRecord, ...]
 
 

@@ -45,8 +45,8 @@ async def label_entities(transaction: Transaction, key: Mapping[str, Any], uuids
         {**row, "labels": [ENTITY, *type_labels(row["type"])], "removed": [label for label in row["labels"] if label != ENTITY]}
         for row in found
     ]
-    if changed:
-        await transaction.run(CYPHER["label_entities"], {**key, "rows": changed})
+    # Also without changes, so that the number of statements does not depend on the document.
+    await transaction.run(CYPHER["label_entities"], {**key, "rows": changed})
 
 
 async def run_delete(transaction: Transaction, name: str, values: Mapping[str, Any]) -> int:

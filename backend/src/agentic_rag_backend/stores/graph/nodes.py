@@ -229,10 +229,10 @@ def to_mention_row(position: str, count: int, about: bool) -> tuple[Any, ...]:
     return document, int(version), chunk, entity, count, about
 
 
-def to_naming(position: str, entity_name: str, entity_type: str) -> Naming:
-    """Return the name at one position."""
+def to_naming(position: str, entity_name: str, entity_type: str, *said: str) -> Naming:
+    """Return the name at one position. ``said`` are full name, type and description."""
     document, version, entity, name = split_position(position, 4)
-    return rows.to_naming((document, int(version), entity, name, entity_name, entity_type))
+    return rows.to_naming((document, int(version), entity, name, entity_name, entity_type, *said))
 
 
 def to_name_use(position: str, main: str, type_: str, description: str) -> NameUse:

@@ -216,9 +216,15 @@ def to_mentions(rows: Iterable[Sequence[Any]]) -> list[Mention]:
 
 def to_naming(row: Sequence[Any]) -> Naming:
     """Return the name of one row."""
-    document, version, entity, name, entity_name, entity_type = row
+    document, version, entity, name, entity_name, entity_type, full, kind, description = row
     return Naming(
-        document_id=document, version=version, entity_id=entity, name=name, entity_name=entity_name, entity_type=entity_type
+        document_id=document,
+        version=version,
+        entity_id=entity,
+        name=name,
+        entity_name=entity_name,
+        entity_type=entity_type,
+        said=OtherName(name, full, kind, description),
     )
 
 

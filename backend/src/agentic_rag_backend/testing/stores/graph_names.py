@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentic_rag_backend.domain.graph import DocumentKnowledge, Entity, NameUse
+from agentic_rag_backend.domain.graph import DocumentKnowledge, Entity, NameUse, OtherName
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.testing.stores.graph_samples import A, B, Check, entity_id, equal, true
 
@@ -46,6 +46,18 @@ async def labels_follow_deletions(store: GraphStore) -> None:
     equal((entity.name, entity.type, entity.aliases, entity.description), ("Teller Sound", "work", (), ""))
 
 
+async def names_are_returned_as_documents_say_them(store: GraphStore) -> None:
+    """A name has the document's type and description of it, or the name of which the document gives it as an alias."""
+    own = OtherName("Sound", type="place", description="strait")
+    entity = Entity(id=_ID, name="Teller Sound", type="other", aliases=("TS", "Sound"), other_names=(own,))
+    await store.write_document(A, DocumentKnowledge(document_id="a", version=1, title="a", chunk_ids=(), entities=(entity,)))
+    found = {naming.name: naming.said for batch in [b async for b in store.all_names(A)] for naming in batch}
+    expected = {"Teller Sound": OtherName("Teller Sound", type="other"), "TS": OtherName("TS", full="Teller Sound"), "Sound": own}
+    equal(found, expected)
+    equal([use.main for use in (await store.name_uses(A, ["ts"], "alias", limit=9))["ts"]], ["Teller Sound"])
+    equal([use.type for use in (await store.name_uses(A, ["sound"], "described", limit=9))["sound"]], ["place"])
+
+
 async def uses_of_names_are_found(store: GraphStore) -> None:
     """Main names, aliases and described names are separate kinds of use. A limit applies to each spelling of an entity."""
     for document in DOCUMENTS:
@@ -67,5 +79,6 @@ async def uses_of_names_are_found(store: GraphStore) -> None:
 CHECKS: tuple[Check, ...] = (
     labels_do_not_depend_on_the_order_of_writes,
     labels_follow_deletions,
+    names_are_returned_as_documents_say_them,
     uses_of_names_are_found,
 )

@@ -156,9 +156,9 @@ RETURN collect([position, count, about]) AS rows;
 MATCH ()-[c:CALLS]->(n:EntityName) USING INDEX SEEK c:CALLS(group_id, position) WHERE c.group_id = $tenant AND c.position > $after
 WITH c, n ORDER BY c.group_id, c.position LIMIT $limit
 MATCH (n)<-[:NAMED]-(e:Entity)
-WITH c.position AS position, e.name AS name, e.type AS type
+WITH c.position AS position, e.name AS name, e.type AS type, c
 ORDER BY position
-RETURN collect([position, name, type]) AS rows;
+RETURN collect([position, name, type, c.main, c.type, c.description]) AS rows;
 
 // name: names_of_documents_page
 UNWIND $prefixes AS prefix
@@ -168,9 +168,9 @@ CALL (prefix) {
 }
 WITH c, n ORDER BY c.position LIMIT $limit
 MATCH (n)<-[:NAMED]-(e:Entity)
-WITH c.position AS position, e.name AS name, e.type AS type
+WITH c.position AS position, e.name AS name, e.type AS type, c
 ORDER BY position
-RETURN collect([position, name, type]) AS rows;
+RETURN collect([position, name, type, c.main, c.type, c.description]) AS rows;
 
 // name: documents_page
 MATCH (d:Document) USING INDEX SEEK d:Document(group_id, id) WHERE d.group_id = $tenant AND d.id > $after

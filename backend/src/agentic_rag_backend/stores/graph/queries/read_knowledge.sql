@@ -97,13 +97,13 @@ WHERE tenant = :tenant AND document_id = :document
 ORDER BY version, chunk_id, entity_id LIMIT :limit;
 
 -- name: names_page
-SELECT s.document_id, s.version, s.entity_id, s.name, e.name, e.type
+SELECT s.document_id, s.version, s.entity_id, s.name, e.name, e.type, s.main, s.type, s.description
 FROM entity_supports AS s JOIN entities AS e ON e.tenant = s.tenant AND e.id = s.entity_id
 WHERE s.tenant = :tenant AND (s.document_id, s.version, s.entity_id, s.name) > (:document, :version, :entity, :name)
 ORDER BY s.document_id, s.version, s.entity_id, s.name LIMIT :limit;
 
 -- name: names_of_document_page
-SELECT s.document_id, s.version, s.entity_id, s.name, e.name, e.type
+SELECT s.document_id, s.version, s.entity_id, s.name, e.name, e.type, s.main, s.type, s.description
 FROM entity_supports AS s JOIN entities AS e ON e.tenant = s.tenant AND e.id = s.entity_id
 WHERE s.tenant = :tenant AND s.document_id = :document AND (s.version, s.entity_id, s.name) > (:version, :entity, :name)
 ORDER BY s.version, s.entity_id, s.name LIMIT :limit;
