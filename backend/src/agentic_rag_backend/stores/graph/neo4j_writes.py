@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,13 +41,35 @@ async def label_entities(transaction: Transaction, key: Mapping[str, Any], uuids
     """Give entities the name and the type that most documents give them, with Graphiti's label of the type."""
     if not uuids:
         return
-    found = await transaction.rows(CYPHER["labels_of_entities"], {**key, "uuids": uuids, "undecided": sorted(UNDECIDED_TYPES)})
+    found = await transaction.rows(CYPHER["labels_of_entities"], {**key, "uuids": uuids})
+    chosen = [(row, *_label(row["uses"], row["used"], row["name"], row["type"])) for row in found]
     changed = [
-        {**row, "labels": [ENTITY, *type_labels(row["type"])], "removed": [label for label in row["labels"] if label != ENTITY]}
-        for row in found
+        {
+            "uuid": row["uuid"],
+            "name": name,
+            "type": type_,
+            "labels": [ENTITY, *type_labels(type_)],
+            "removed": [label for label in row["labels"] if label != ENTITY],
+        }
+        for row, name, type_ in chosen
+        if (name, type_) != (row["name"], row["type"])
     ]
     # Also without changes, so that the number of statements does not depend on the document.
     await transaction.run(CYPHER["label_entities"], {**key, "rows": changed})
+
+
+def _label(uses: Sequence[tuple[str, str, bool]], used: Sequence[str], name: str, type_: str) -> tuple[str, str]:
+    """Return the name and the type that most uses give. Aliases, and types that decide nothing, count last.
+
+    Without a main name, the first name in use; without any name, the present label.
+    """
+    if not uses:
+        return min(used, default=name), type_
+    names, types = Counter(use[0] for use in uses), Counter(use[1] for use in uses)
+    aliases = {use[0] for use in uses if use[2]}
+    best_name = min(names, key=lambda each: (each in aliases, -names[each], each))
+    best_type = min(types, key=lambda each: (each in UNDECIDED_TYPES, -types[each], each))
+    return best_name, best_type
 
 
 async def run_delete(transaction: Transaction, name: str, values: Mapping[str, Any]) -> int:

@@ -104,30 +104,17 @@ CALL (c) {
 };
 
 // name: labels_of_entities
-// An entity has the main name and the type that most documents give it. Names that a document gives as an alias, and types that
-// decide nothing, do not count if there is another.
-// Of many documents, the first 200 by position decide, as on SQLite. Only entities whose label changes are returned.
+// Names and types with the number of their uses, from which `label_entities` of `neo4j_writes` chooses: this database does not sort
+// text by code point. Of many documents, 200 decide, as on SQLite.
 UNWIND $uuids AS uuid
 MATCH (e:Entity {uuid: uuid, group_id: $tenant}) USING INDEX SEEK e:Entity(uuid)
 CALL (e) {
     MATCH (e)-[:NAMED]->(n:EntityName)<-[c:CALLS]-() WHERE c.type <> ''
     WITH n, c ORDER BY n.name, c.position LIMIT 200
-    RETURN collect([n.name, c.type, EXISTS { (n)<-[a:CALLS]-() WHERE a.type = '' }]) AS calls
+    RETURN collect([n.name, c.type, EXISTS { (n)<-[a:CALLS]-() WHERE a.type = '' }]) AS uses
 }
-CALL (calls) {
-    UNWIND calls AS call
-    WITH call[0] AS name, call[2] AS is_alias, count(*) AS uses ORDER BY is_alias, uses DESC, name LIMIT 1
-    RETURN collect(name)[0] AS main
-}
-CALL (calls) {
-    UNWIND calls AS call
-    WITH call[1] AS type, count(*) AS uses ORDER BY type IN $undecided, uses DESC, type LIMIT 1
-    RETURN collect(type)[0] AS type
-}
-WITH e, main, type, COLLECT { MATCH (e)-[:NAMED]->(n:EntityName) WHERE EXISTS { (n)<-[:CALLS]-() } RETURN n.name AS name ORDER BY name LIMIT 1 } AS used
-WITH e, coalesce(main, used[0], e.name) AS name, coalesce(type, e.type) AS type
-WHERE e.name <> name OR e.type <> type
-RETURN e.uuid AS uuid, name, type, e.labels AS labels;
+RETURN e.uuid AS uuid, e.name AS name, e.type AS type, e.labels AS labels, uses,
+    COLLECT { MATCH (e)-[:NAMED]->(n:EntityName) WHERE EXISTS { (n)<-[:CALLS]-() } RETURN n.name } AS used;
 
 // name: label_entities
 UNWIND $rows AS row
