@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import combinations
-from operator import or_
 
 from agentic_rag_backend.domain.text.descriptions import Description
 
@@ -104,11 +102,6 @@ def choose_ids(division: Division, whole: str) -> list[str | None]:
             chosen[number] = min(set(held), key=lambda id: (-held.count(id), id))
             taken.add(str(chosen[number]))
     return chosen
-
-
-def summary(group: Sequence[Bearer]) -> Description:
-    """Return what all documents of a group say together."""
-    return reduce(or_, (each.description for each in group), Description())
 
 
 def _alike(one: Description, other: Description) -> bool:
