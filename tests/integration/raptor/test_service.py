@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -15,9 +16,13 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import InvalidRequest, NotFound, StoreUnavailable
-from agentic_rag_backend.raptor.options import BuildOptions
-from agentic_rag_backend.raptor.publication import TreePublisher
+from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
+from agentic_rag_backend.raptor.publication import LEVEL, TreePublisher
+from agentic_rag_backend.raptor.reading import PassageReader
 from agentic_rag_backend.raptor.schedule import TreeSchedule
+from agentic_rag_backend.raptor.structure.growing_tree import GrowingTree
+from agentic_rag_backend.raptor.structure.insertion import Insertion, searched
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
 from agentic_rag_backend.testing.doubles import ScriptedModel
 
 
@@ -370,6 +375,27 @@ async def test_a_build_that_is_killed_goes_on_where_it_stopped(
     await world.build(again, tenant)
     await tree(world, tenant)
     assert len(await world.catalogue.trees.generations(tenant)) == 1
+
+
+@pytest.mark.parametrize("count", [5, 40])
+async def test_nodes_of_a_killed_build_take_no_place_among_the_candidates(world: Any, count: int) -> None:
+    """The same clusters are compared with a passage, although vectors of nodes that never became current are nearer."""
+    tenant, service = await world.tenant("a"), world.service()
+    await world.fill(tenant)
+    await world.build(service, tenant)
+    nodes = await tree(world, tenant)
+    (row,) = await world.embedder.embed(["The harbour keeper of harbour hill counted harbour boats beside the harbour gate."])
+    reader = PassageReader(world.catalogue.documents, world.vectors, world.embedder.dimensions)
+    insertion = Insertion(tenant, reader, GrowingTree(tenant, nodes), searched(tenant, nodes), TreeOptions(cluster_size=4))
+    alive = {node.id for node in nodes if node.level == 1}
+    before = await insertion.candidates(row, alive)
+    strays = [
+        VectorPoint(id=str(uuid.UUID(int=number)), kind=NodeKind.RAPTOR, dense=row, text="harbour", metadata={LEVEL: 1})
+        for number in range(1, count + 1)
+    ]
+    await world.vectors.upsert(tenant, Collection.NODES, strays)
+    assert await insertion.candidates(row, alive) == before
+    assert len(before) > 5
 
 
 async def test_another_shape_is_a_tree_of_its_own(world: Any) -> None:

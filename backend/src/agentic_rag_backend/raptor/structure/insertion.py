@@ -6,7 +6,7 @@ too large, it is divided too. The peers of this tree rebuild everything for ever
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -94,9 +94,7 @@ class Insertion:
     async def _nearest(self, vector: Vector) -> str | None:
         """Return the cluster with the nearest centre, among the clusters with the nearest summaries."""
         alive = set(self.tree.level(1))
-        search = VectorSearch(kind=NodeKind.RAPTOR, dense=vector, limit=_CANDIDATES, filter=Comparison(LEVEL, "eq", 1))
-        legs = (await self.reader.vectors.search(self.tenant, Collection.NODES, [search]))[0]
-        found = [self.points[item.id] for item in legs.dense if self.points.get(item.id) in alive]
+        found = await self.candidates(vector, alive)
         fresh = sorted(alive - set(self.points.values()))  # created since: not searchable yet
         best, score = None, -np.inf
         for id in dict.fromkeys([*(found or sorted(alive)), *fresh]):
@@ -104,6 +102,21 @@ class Insertion:
             if near > score:
                 best, score = id, near
         return best
+
+    async def candidates(self, vector: Vector, alive: Set[str]) -> list[str]:
+        """Return the `_CANDIDATES` nodes of ``alive`` with the nearest summaries, fewer if fewer are searchable.
+
+        The search also finds nodes that this build has replaced, and nodes of a build that was killed before they were current.
+        """
+        wanted = min(_CANDIDATES, len(alive.intersection(self.points.values())))
+        limit = _CANDIDATES
+        while True:
+            search = VectorSearch(kind=NodeKind.RAPTOR, dense=vector, limit=limit, filter=Comparison(LEVEL, "eq", 1))
+            legs = (await self.reader.vectors.search(self.tenant, Collection.NODES, [search]))[0]
+            found = [self.points[item.id] for item in legs.dense if self.points.get(item.id) in alive]
+            if len(found) >= wanted or len(legs.dense) < limit:
+                return found[:_CANDIDATES]
+            limit *= 4
 
     async def _divide(self, id: str) -> None:
         centres = [centre(await self._stacked(self.tree.below(child))) for child in self.tree.children(id)]
