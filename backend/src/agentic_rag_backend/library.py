@@ -18,6 +18,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.contradictions import Contradiction, Kind
 from agentic_rag_backend.domain.document import Document, DocumentState
+from agentic_rag_backend.domain.graph_edits import GraphEdit
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import Principal, Tenant, TenantId
@@ -33,6 +34,7 @@ from agentic_rag_backend.errors import (
 from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.knowledge.contradictions.finder import LIKELY, ContradictionFilter
+from agentic_rag_backend.knowledge.editing import Split
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourhoodOptions
 from agentic_rag_backend.knowledge.visible.entities import ListedEntity, VisibleEntity
@@ -238,6 +240,52 @@ class Embedded:
         """
         tenant = (await self._principal()).tenant
         return await self.container.paths.between(tenant, [source], [target], PathOptions(**options))
+
+    async def merge_entities(self, id: str, others: Sequence[str], *, reason: str = "") -> GraphEdit:
+        """Make other entities, which are given by id, this one. Later documents follow it, too.
+
+        Raises:
+            NotFound: no document mentions an entity of one of the ids.
+        """
+        editor = self.container.graph_editor
+        return (await editor.merge((await self._principal()).tenant, id, others, reason=reason)).edit
+
+    async def split_entity(self, id: str, *, reason: str = "", **parts: Any) -> GraphEdit:
+        """Take documents, names or merged entities out of an entity.
+
+        Args:
+            parts: fields of `Split`: exactly one of document_ids, names and entity_ids; with document_ids, name and type.
+
+        Raises:
+            NotFound: no document mentions an entity of this id.
+        """
+        editor = self.container.graph_editor
+        return (await editor.split((await self._principal()).tenant, id, Split(**parts), reason=reason)).edit
+
+    async def rename_entity(self, id: str, name: str = "", *, type: str = "", reason: str = "") -> GraphEdit:
+        """Give an entity another name or type.
+
+        Raises:
+            NotFound: no document mentions an entity of this id.
+        """
+        editor = self.container.graph_editor
+        return (await editor.rename((await self._principal()).tenant, id, name=name, type=type, reason=reason)).edit
+
+    async def delete_entity(self, id: str, *, reason: str = "") -> GraphEdit:
+        """Delete an entity with its mentions and relationships. Documents stay.
+
+        Raises:
+            NotFound: no document mentions an entity of this id.
+        """
+        return (await self.container.graph_editor.delete((await self._principal()).tenant, id, reason=reason)).edit
+
+    async def undo_edit(self, number: int) -> GraphEdit:
+        """Undo an edit of the graph.
+
+        Raises:
+            NotFound: there is no edit of this number.
+        """
+        return (await self.container.graph_editor.undo((await self._principal()).tenant, number)).edit
 
     async def contradictions(
         self, entity: str | None = None, *, kind: Kind | None = None, min_confidence: float = LIKELY, limit: int = 50

@@ -142,6 +142,19 @@ CASES: Mapping[str, tuple[Case, ...]] = {
         *(Case(kind, "target", {"source": "Mara Venn", "target": ["{id}"]}) for kind in ("entity", "name")),
         Case("name", "query", {"query": "How is {id} connected with Mara Venn?", "max_hops": 4}, status=200),
     ),
+    "POST /graph/entities/{entity_id}/merge": (
+        Case("entity", "path", {"entity_ids": ["x"]}),
+        Case("entity", "entity_ids", {"entity_ids": ["{id}"]}),
+    ),
+    "POST /graph/entities/{entity_id}/split": (
+        Case("entity", "path", {"names": ["Mara"]}),
+        Case("entity", "document_ids", {"document_ids": ["{id}"]}),
+    ),
+    "POST /graph/entities/{entity_id}/rename": (Case("entity", "path", {"name": "Stolen"}), Case("name", "path", {"type": "x"})),
+    "DELETE /graph/entities/{entity_id}": (Case("entity"), Case("name"), Case("document")),
+    "GET /graph/edits": (Case("entity", "cursor", query={"cursor": "{id}"}, status=422),),
+    "GET /graph/edits/{number}": NO_ID,
+    "DELETE /graph/edits/{number}": NO_ID,
     "GET /graph/contradictions": (
         *(Case(kind, "query entity", query={"entity": "{id}"}) for kind in ("entity", "name", "chunk")),
         Case("entity", "cursor", query={"cursor": "{id}"}, status=422),

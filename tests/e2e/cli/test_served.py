@@ -72,6 +72,27 @@ def test_the_graph_is_shown_and_exported(served: Any) -> None:
     assert served.cli("graph", "export").out.rstrip().endswith("</graphml>")
 
 
+def test_edits_of_the_graph_are_listed_and_undone(served: Any) -> None:
+    renamed = served.cli("graph", "rename", "Agnes Thorley", "Agnes T.", "--reason", "shorter")
+    assert (renamed.code, renamed.out.strip()) == (0, "edit 1, in effect: rename Agnes Thorley to Agnes T.")
+    assert "also Agnes Thorley" in served.cli("graph", "entity", "Agnes T.").out
+    deleted = served.cli("graph", "delete", "Agnes T.", "--json").json
+    assert (deleted["kind"], deleted["entity"]["name"], deleted["applied"]) == ("delete", "Agnes T.", True)
+    assert served.cli("graph", "entity", "Agnes Thorley").code == 1
+    assert "shorter" in served.cli("graph", "edits").out
+    for number in ("2", "1"):
+        assert served.cli("graph", "undo", number).code == 0
+    assert "Agnes Thorley (person)" in served.cli("graph", "entity", "Agnes Thorley").out
+    assert [each["undone_at"] is None for each in served.cli("graph", "edits", "--json").json] == [False, False]
+    refused = served.cli("graph", "split", "Agnes Thorley", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (2, "invalid_request")
+    assert served.cli("graph", "merge", "Agnes Thorley", "Kettle Bank").code == 0
+    assert served.cli("graph", "split", "Agnes Thorley", "--name", "Kettle Bank").code == 0
+    for number in ("4", "3"):
+        assert served.cli("graph", "undo", number).code == 0
+    assert served.cli("graph", "entity", "Kettle Bank").code == 0
+
+
 def test_contradictions_are_shown_with_both_sentences(served: Any) -> None:
     assert "no contradictions" in served.cli("graph", "contradictions").out
     for year in (1950, 1951):

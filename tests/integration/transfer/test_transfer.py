@@ -94,6 +94,7 @@ async def test_under_another_id_every_id_is_another_and_nothing_is_paid_again(
 
 
 async def test_what_comes_later_builds_on_what_arrived(archived: Archived, opens: Opens) -> None:
+    """Also edits of the graph: they change a later version of a document as they changed the archived one."""
     path, *_ = archived
     async with opens("to") as target:
         empty = (await target.container.catalogue.tenants.create("twin")).id
@@ -103,6 +104,17 @@ async def test_what_comes_later_builds_on_what_arrived(archived: Archived, opens
         after = await target.container.catalogue.documents.counts(empty)
 
         assert after["documents"] == before["documents"]
+        who = await target.container.catalogue.tenants.tenant(empty)
+        page = await target.container.entities.page(who, limit=1000)
+        found = {each.entity.name: each.entity.id for each in page.items}
+        assert "Juno Carrow" in found
+        assert not {"Ines Carrow", "Juno Abara", "Greenholm"} & found.keys()
+        named = (await target.container.entities.entity(who, found["Juno Carrow"])).names
+        assert {"Juno Carrow", "Juno Abara", "Ines Carrow"} == set(named)
+        edits = (await target.container.graph_editor.page(who)).items
+        assert [(each.edit.number, each.edit.undone_at is not None) for each in edits] == [
+            (4, True), (3, False), (2, False), (1, False)
+        ]  # fmt: skip
         jobs = await target.container.catalogue.jobs.jobs(empty, limit=1)
         assert (jobs.items[0].result or {})["reused"] > 0
         assert await target.differences(empty) == {}

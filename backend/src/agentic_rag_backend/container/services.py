@@ -51,7 +51,7 @@ from agentic_rag_backend.ingestion.reconciliation.rounds import Services as Reco
 from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as RECONCILE
 from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
 from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
-from agentic_rag_backend.ingestion.service import DELETE, INGEST, IngestionService
+from agentic_rag_backend.ingestion.service import DELETE, DELIVERED_WITHIN_S, INGEST, IngestionService
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.membership import Others
 from agentic_rag_backend.jobs.coordination.worker_status import WorkerStatus
@@ -60,6 +60,7 @@ from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.service import JobService
 from agentic_rag_backend.knowledge.contradictions.finder import ContradictionFinder
+from agentic_rag_backend.knowledge.editing import GraphEditor
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.graph_files.export import GraphExport
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
@@ -275,7 +276,7 @@ class Container:
             embedder=self.embedder,
             reader=self._document_reader,
             extraction=self._adapters.extraction,
-            resolver=Resolver(self.graph),
+            resolver=Resolver(self.graph, self.catalogue.graph_edits),
             queue=self.queue,
             model=self._document_model,
             is_stated=is_stated,
@@ -337,7 +338,7 @@ class Container:
             blobs=self.blobs,
             embedder=self.embedder,
             computation=self._computation,
-            resolver=Resolver(self.graph),
+            resolver=Resolver(self.graph, self.catalogue.graph_edits),
         )
         services = ReconciledServices(
             queue=self.queue,
@@ -402,6 +403,18 @@ class Container:
     def entities(self) -> EntityReader:
         """Reads entities and what relates them."""
         return EntityReader(self.graphs, self.graph, self.catalogue.documents, self.facts)
+
+    @cached_property
+    def graph_editor(self) -> GraphEditor:
+        """Merges, splits, renames and deletes entities."""
+        catalogue = self.catalogue
+        return GraphEditor(
+            self.graphs,
+            self.graph,
+            catalogue.graph_edits,
+            catalogue.outbox,
+            deliver=lambda tenant: self.relay.deliver(tenant, within_s=DELIVERED_WITHIN_S),
+        )
 
     @cached_property
     def neighbourhoods(self) -> NeighbourhoodReader:

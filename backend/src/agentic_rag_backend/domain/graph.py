@@ -139,25 +139,34 @@ class Extraction:
     """Reason why the extraction failed. It is listed with the document, and the document becomes ``partial``."""
 
 
+NameMark = Literal["", "label", "deleted"]
+"""Effect of an edit on a name: ``label``, an editor chose it to label the entity; ``deleted``, an editor deleted the entity."""
+
+
 @dataclass(frozen=True, slots=True)
 class OtherName:
     """What a document says about another name of an entity than the first one.
 
     ``full`` is the name of which the document gives it as an alias. It is empty if the document uses both names without saying
-    that they are one entity; the name then has a type and a description of its own.
+    that they are one entity; the name then has a type and a description of its own. ``assigned`` is the id of the entity that the
+    name would mean without edits; empty: the entity that it means. An editor's name with neither ``full`` nor ``type`` is none of
+    the document's.
     """
 
     name: str
     full: str = ""
     type: str = ""
     description: str = ""
+    assigned: str = ""
+    mark: NameMark = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
     """A named object. ``aliases`` are its other names as written; ``type`` is in lower case, such as "person".
 
-    ``other_names`` is only written: details of aliases. An alias without them is one of ``name``.
+    The last three are only written. ``other_names`` are details of aliases; an alias without them is one of ``name``. For
+    ``assigned`` and ``mark`` see `OtherName`.
     """
 
     id: str
@@ -166,6 +175,8 @@ class Entity:
     aliases: tuple[str, ...] = ()
     description: str = ""
     other_names: tuple[OtherName, ...] = ()
+    assigned: str = ""
+    mark: NameMark = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +258,7 @@ class NameUse:
     """A document version that calls an entity by a name.
 
     ``main`` is the version's main name of the entity. If ``name`` is another one, the version gives it as an alias. ``type`` and
-    ``description`` are the version's.
+    ``description`` are the version's. ``assigned_id`` is the entity that the name would mean without edits.
     """
 
     document_id: str
@@ -257,6 +268,7 @@ class NameUse:
     main: str
     type: str
     description: str = ""
+    assigned_id: str
 
 
 UseKind = Literal["main", "alias", "described"]

@@ -179,7 +179,14 @@ class IngestionService:
         )
         self._batches = Batches(self._runner, commitment, together=self._options.commit_together)
         # Without `names`: the names that a repeated resolution leaves unsettled were recorded when they became so.
-        self._settlement = Settlement(documents, catalogue.tenants, catalogue.outbox, resolver, FactPoints(graph, vectors))
+        self._settlement = Settlement(
+            documents=documents,
+            tenants=catalogue.tenants,
+            outbox=catalogue.outbox,
+            edits=catalogue.graph_edits,
+            resolver=resolver,
+            facts=FactPoints(graph, vectors),
+        )
         self._deletion = _deletion(catalogue, graph, blobs=blobs, facts=facts, embedder=embedder)
         self.relay.register(self.deliveries())
 
@@ -198,6 +205,7 @@ class IngestionService:
             Topic.ORIGINAL: original,
             Topic.LABELS: labels,
             Topic.LEFTOVERS: self._batches.commitment.sweep,
+            Topic.EDITS: self._settlement.edit,
             Topic.NAMES: self._settlement.name,
             Topic.KNOWLEDGE: self._settlement.document,
         }

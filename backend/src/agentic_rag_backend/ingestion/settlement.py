@@ -1,4 +1,4 @@
-"""Settles names: if a document changes which entity a name means, other documents that use the name follow.
+"""Settles names: if a document, or an edit of the graph, changes which entity a name means, other documents that use it follow.
 
 A commit, or a removal, records the names whose meaning it may change. Then the relay delivers them, between the commits of the
 tenant: `Settlement.name` finds the documents in which a name means another entity than it should, and `Settlement.document`
@@ -14,8 +14,10 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
+from agentic_rag_backend.knowledge.identity.edits import entities_of
+from agentic_rag_backend.knowledge.identity.identities import entity_id
 from agentic_rag_backend.knowledge.resolution import Resolver
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, TenantDirectory
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, GraphEditCatalogue, TenantDirectory
 from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox, Topic
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -29,13 +31,29 @@ class Settlement:
     documents: DocumentCatalogue
     tenants: TenantDirectory
     outbox: Outbox
+    edits: GraphEditCatalogue
     resolver: Resolver
     facts: FactPoints
 
     async def name(self, tenant: TenantId, name: str) -> None:
         """Record every document in which a normalised name means another entity than it should."""
-        for document_id in await self.resolver.identities.outdated(tenant, name):
-            await self.outbox.add(tenant, Topic.KNOWLEDGE, document_id)
+        edits = await self.resolver.edits(tenant)
+        outdated = await self.resolver.identities.outdated(tenant, name, edits)
+        await self.outbox.add_all(tenant, Topic.KNOWLEDGE, outdated)
+
+    async def edit(self, tenant: TenantId, number: str) -> None:
+        """Record every document that an edit of the graph changes, whether it is in effect or was undone.
+
+        The names that it takes apart follow, because other documents may use them as aliases.
+        """
+        try:
+            edit = await self.edits.edit(tenant, int(number))
+        except NotFound:
+            return  # the tenant was removed
+        names = [*edit.draft.names, *edit.draft.kept_names]
+        entities = [*entities_of(edit.draft), *(entity_id(tenant, name) for name in names)]
+        await self.outbox.add_all(tenant, Topic.KNOWLEDGE, await self.facts.graph.documents_naming(tenant, entities))
+        await self.outbox.add_all(tenant, Topic.NAMES, names)
 
     async def document(self, tenant: TenantId, document_id: str) -> None:
         """Resolve the names of a document's visible version again, and write its knowledge anew. Others are left alone."""

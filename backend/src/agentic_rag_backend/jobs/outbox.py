@@ -30,7 +30,7 @@ LONGEST_PAUSE_S = 60.0
 POLL_INTERVAL_S = 10.0
 """Seconds between two checks for entries that other processes could not deliver."""
 _PAGE = 100
-_IN_TURN = frozenset({Topic.LABELS, Topic.LEFTOVERS, Topic.NAMES, Topic.KNOWLEDGE})
+_IN_TURN = frozenset({Topic.LABELS, Topic.LEFTOVERS, Topic.EDITS, Topic.NAMES, Topic.KNOWLEDGE})
 """Topics of data that commits write. They are delivered while no commit of the tenant runs."""
 
 _log = get_logger(__name__)

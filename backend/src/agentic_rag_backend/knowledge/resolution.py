@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from agentic_rag_backend.domain.graph import (
@@ -17,6 +17,7 @@ from agentic_rag_backend.domain.graph import (
     Entity,
     Extraction,
     Mention,
+    NameMark,
     OtherName,
     Relationship,
     RelationshipSupport,
@@ -27,7 +28,9 @@ from agentic_rag_backend.domain.graph import (
 from agentic_rag_backend.domain.periods import end_of
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.domain.text.descriptions import Description
+from agentic_rag_backend.knowledge.identity.edits import NO_EDITS, EditedEntity, EditedLabel, Edits
 from agentic_rag_backend.knowledge.identity.identities import Identities, OwnName
+from agentic_rag_backend.stores.catalogue.ports.graph_edits import GraphEditCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 UNTYPED = "other"
@@ -58,18 +61,25 @@ class Group:
 class Resolver:
     """Turns a document's extractions into knowledge with ids. Reads the graph once per document."""
 
-    def __init__(self, store: KnowledgeStore) -> None:
+    def __init__(self, store: KnowledgeStore, edits: GraphEditCatalogue | None = None) -> None:
         self.identities = Identities(store)
+        self._edits = edits
+
+    async def edits(self, tenant: TenantId) -> Edits:
+        """Return the edits of a tenant's graph that are in effect."""
+        return NO_EDITS if self._edits is None else Edits(await self._edits.in_effect(tenant))
 
     async def resolve(
         self, tenant: TenantId, document_id: str, version: int, title: str, extractions: Sequence[Extraction]
     ) -> DocumentKnowledge:
         """Return the knowledge of version ``version`` of the document, with every name resolved to an entity id."""
         require_tenant(tenant)
+        edits = await self.edits(tenant)
+        extractions = [_apart(each, edits) for each in extractions]
         groups, owner = group_names(extractions)
-        assigned = await self.identities.assign(tenant, document_id, _own_names(groups, owner, extractions))
-        ids = assigned.ids
-        resolved = {key: ids[root] for key, root in owner.items()}
+        assigned = await self.identities.assign(tenant, document_id, _own_names(groups, owner, extractions), edits)
+        edited = {key: edits.entity(id, document_id) for key, id in assigned.ids.items()}
+        resolved = {key: edited[root].id for key, root in owner.items() if not edited[root].deleted}
         facts = _Facts(tenant, document_id, version)
         for extraction in extractions:
             facts.add(extraction, resolved)
@@ -78,12 +88,18 @@ class Resolver:
             version=version,
             title=title,
             chunk_ids=tuple(dict.fromkeys(extraction.chunk_id for extraction in extractions)),
-            entities=_entities(groups, ids),
+            entities=_entities(groups, assigned.ids, edited, edits),
             relationships=facts.relationships(),
             mentions=facts.mentions(),
             relationship_supports=facts.sentences(),
             unsettled=assigned.unsettled,
         )
+
+
+def _apart(extraction: Extraction, edits: Edits) -> Extraction:
+    """Return an extraction without aliases that an editor denied."""
+    kept = tuple(each for each in extraction.aliases if not edits.apart(normalise_name(each.name), normalise_name(each.alias)))
+    return extraction if len(kept) == len(extraction.aliases) else replace(extraction, aliases=kept)
 
 
 def group_names(extractions: Sequence[Extraction]) -> tuple[dict[str, Group], dict[str, str]]:
@@ -179,32 +195,50 @@ def _spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-def _entities(groups: Mapping[str, Group], ids: Mapping[str, str]) -> tuple[Entity, ...]:
+def _entities(
+    groups: Mapping[str, Group], assigned: Mapping[str, str], edited: Mapping[str, EditedEntity], edits: Edits
+) -> tuple[Entity, ...]:
     """Return one entity per id. Groups that resolve to the same known entity are merged."""
-    joined: dict[str, list[Group]] = {}
+    joined: dict[EditedEntity, list[Group]] = {}
     for key, group in groups.items():
-        joined.setdefault(ids[key], []).append(group)
-    return tuple(_entity(id_, members) for id_, members in joined.items())
+        joined.setdefault(edited[key], []).append(group)
+    return tuple(_entity(entity, members, assigned, edits.label(entity.id)) for entity, members in joined.items())
 
 
-def _entity(id_: str, members: Sequence[Group]) -> Entity:
-    """Return the entity of groups that resolve to one. The names of the first group come first."""
-    first = members[0]
-    names = {first.key: OtherName(first.name, type=first.type)}
-    for group in members[1:]:
-        names.setdefault(group.key, OtherName(group.name, "", group.type, group.description.written))
+def _entity(entity: EditedEntity, members: Sequence[Group], assigned: Mapping[str, str], label: EditedLabel) -> Entity:
+    """Return the entity of groups that resolve to one. The names of the first group come first, the editor's name last."""
+    mark: NameMark = "deleted" if entity.deleted else ""
+    names: dict[str, OtherName] = {}
+    for group in members:
+        said = OtherName(group.name, "", label.type or group.type, group.description.written, assigned[group.key], mark)
+        names.setdefault(group.key, said)
     for group in members:
         for key, text in group.aliases.items():
-            names.setdefault(key, OtherName(text, full=group.name))
-    others = sorted((said for key, said in names.items() if key != first.key), key=lambda said: said.name)
+            names.setdefault(key, OtherName(text, group.name, assigned=assigned[group.key], mark=mark))
+    if label.name and not entity.deleted:
+        _choose(names, label.name)
+    main, *others = names.values()
+    others.sort(key=lambda said: said.name)
     return Entity(
-        id=id_,
-        name=first.name,
-        type=first.type,
+        id=entity.id,
+        name=main.name,
+        type=main.type,
         aliases=tuple(said.name for said in others),
-        description=first.description.written,
+        description=main.description,
         other_names=tuple(others),
+        assigned=main.assigned,
+        mark=main.mark,
     )
+
+
+def _choose(names: dict[str, OtherName], chosen: str) -> None:
+    """Mark the name that an editor chose, which need not be one of the document's."""
+    key = next((key for key, said in names.items() if said.name == chosen), None)
+    if key is None:
+        # No normalised name begins with a space.
+        names[f" {chosen}"] = OtherName(chosen, mark="label")
+    else:
+        names[key] = replace(names[key], mark="label")
 
 
 class _Facts:
@@ -224,9 +258,10 @@ class _Facts:
         support = Support(self._document_id, self._version, extraction.chunk_id)
         for mention in extraction.mentions:
             key = normalise_name(mention.name)
-            if key:
-                count, about = self._mentions.get((resolved[key], support), (0, False))
-                self._mentions[resolved[key], support] = (count + (not mention.about), about or mention.about)
+            # A deleted entity is not mentioned.
+            if entity := resolved.get(key):
+                count, about = self._mentions.get((entity, support), (0, False))
+                self._mentions[entity, support] = (count + (not mention.about), about or mention.about)
         for found in extraction.relationships:
             source, target = resolved.get(normalise_name(found.source)), resolved.get(normalise_name(found.target))
             if source is None or target is None or source == target:

@@ -3,6 +3,7 @@
 ::
 
     manifest.json                     the description; first, so that a reader can refuse the archive early
+    edits.jsonl                       the edits of the graph; absent without any
     entities.jsonl                    the graph's entities: id, name, type
     documents/00000001/record.jsonl   a document, its chunks with their computed results, its knowledge
     documents/00000001/original       the uploaded bytes
@@ -30,9 +31,10 @@ from pydantic import TypeAdapter, ValidationError
 from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
 from agentic_rag_backend.transfer.gunzip import Gunzip
 
-MANIFEST, ENTITIES, COMMUNITIES, SUMMARIES, TREE, TREE_SUMMARIES, END = (
+MANIFEST, ENTITIES, EDITS, COMMUNITIES, SUMMARIES, TREE, TREE_SUMMARIES, END = (
     "manifest.json",
     "entities.jsonl",
+    "edits.jsonl",
     "communities.jsonl",
     "summaries.jsonl",
     "tree.jsonl",
@@ -211,7 +213,10 @@ class ArchiveReader:
 
 
 def _known(name: str) -> bool:
-    return name in (MANIFEST, ENTITIES, COMMUNITIES, SUMMARIES, TREE, TREE_SUMMARIES, END) or _DOCUMENT.match(name) is not None
+    return (
+        name in (MANIFEST, ENTITIES, EDITS, COMMUNITIES, SUMMARIES, TREE, TREE_SUMMARIES, END)
+        or _DOCUMENT.match(name) is not None
+    )
 
 
 @contextmanager

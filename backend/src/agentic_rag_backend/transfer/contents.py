@@ -17,6 +17,7 @@ from agentic_rag_backend.transfer.records import (
     VERSION,
     CommunityRecord,
     DocumentLine,
+    EditRecord,
     End,
     EntityRecord,
     Manifest,
@@ -36,6 +37,13 @@ class Entities:
     """Some of the archive's entities."""
 
     records: tuple[EntityRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """Some of the edits of its graph."""
+
+    records: tuple[EditRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,7 @@ class TreeSummaries:
     records: tuple[CommunitySummary, ...]
 
 
-Part = Manifest | Entities | ArchivedDocument | Communities | Summaries | TreeNodes | TreeSummaries | End
+Part = Manifest | Entities | Edits | ArchivedDocument | Communities | Summaries | TreeNodes | TreeSummaries | End
 
 
 def parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
@@ -78,7 +86,11 @@ def parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
     """
     members = iter(reader.members())
     yield _manifest(next(members, None))
-    yield from map(Entities, _records(EntityRecord, _expected(members, archive.ENTITIES)))
+    member = next(members, None)
+    if member is not None and member.name == archive.EDITS:
+        yield from map(Edits, _records(EditRecord, member))
+        member = next(members, None)
+    yield from map(Entities, _records(EntityRecord, _named(member, archive.ENTITIES)))
     documents = 0
     pending: ArchivedDocument | None = None
     member = next(members, None)

@@ -38,6 +38,7 @@ from agentic_rag_backend.transfer.records import (
     FORMAT,
     VERSION,
     CommunityRecord,
+    EditRecord,
     End,
     EntityLine,
     EntityRecord,
@@ -124,6 +125,7 @@ class _Rest:
     """The archive's content except documents and their originals."""
 
     entities: Sequence[EntityRecord]
+    edits: Sequence[EditRecord]
     communities: Sequence[CommunityRecord]
     summaries: Sequence[CommunitySummary]
     tree: ExportedTree
@@ -222,6 +224,7 @@ class Exporter:
     async def _read_rest(self, tenant: TenantId, spool: _Spool, snapshot: TenantSnapshot) -> _Rest:
         return _Rest(
             entities=await self._entities(tenant, await asyncio.to_thread(spool.names)),
+            edits=await self._edits(tenant),
             communities=await self._communities(tenant, snapshot),
             summaries=await self._summaries(tenant),
             tree=await read_tree(self._source.catalogue, self._source.vectors, tenant),
@@ -235,6 +238,18 @@ class Exporter:
                 name = entity.name if entity.name in names[entity.id] else min(names[entity.id])
                 found.append(EntityRecord(id=entity.id, name=name, type=entity.type))
         return sorted(found, key=lambda entity: entity.id)
+
+    async def _edits(self, tenant: TenantId) -> list[EditRecord]:
+        """Return the edits of the graph, undone ones included, by number."""
+        found: list[EditRecord] = []
+        cursor: str | None = None
+        while True:
+            page = await self._source.catalogue.graph_edits.page(tenant, limit=_PAGE, cursor=cursor)
+            for edit in page.items:
+                times = {"number": edit.number, "created_at": edit.created_at, "undone_at": edit.undone_at}
+                found.append(EditRecord.model_validate({**asdict(edit.draft), **times}))
+            if (cursor := page.next_cursor) is None:
+                return found[::-1]
 
     async def _communities(self, tenant: TenantId, snapshot: TenantSnapshot) -> list[CommunityRecord]:
         pointer, graph = snapshot.pointer, self._source.graph
@@ -265,6 +280,8 @@ class Exporter:
     def _write(self, path: Path, spool: _Spool, snapshot: TenantSnapshot, rest: _Rest) -> None:
         with ArchiveWriter(path) as writer:
             writer.add(archive.MANIFEST, encoded(self._manifest(spool, snapshot, rest)))
+            if rest.edits:
+                writer.add(archive.EDITS, b"".join(map(encoded, rest.edits)))
             writer.add(archive.ENTITIES, b"".join(map(encoded, rest.entities)))
             for number, document_id in enumerate(spool.held, start=1):
                 writer.add_file(archive.record_name(number), spool.record(document_id))

@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 
 from agentic_rag_backend.domain.document import Chunk, chunk_id, content_hash, stable_id
 from agentic_rag_backend.domain.graph import Support, normalise_name
+from agentic_rag_backend.domain.graph_edits import EditDraft, EditKind, GraphEdit
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.identity.identities import entity_id
 from agentic_rag_backend.transfer.lines import ArchivedDocument
+from agentic_rag_backend.transfer.records import EditRecord
 
 T = TypeVar("T")
 
@@ -44,6 +46,24 @@ class Identity:
     def entity(self, id: str) -> str:
         """Return an entity's id."""
         return id if self.kept else self.named.get(id) or stable_id("imported-entity", self.target, id)
+
+    def edit(self, record: EditRecord) -> GraphEdit:
+        """Return an edit of the graph."""
+        draft = EditDraft(
+            kind=EditKind(record.kind),
+            entity_id=self.entity(record.entity_id),
+            entity_name=record.entity_name,
+            entity_ids=tuple(map(self.entity, record.entity_ids)),
+            entity_names=record.entity_names,
+            document_ids=tuple(map(self.document, record.document_ids)),
+            names=record.names,
+            kept_names=record.kept_names,
+            new_id=record.new_id and self.entity(record.new_id),
+            name=record.name,
+            type=record.type,
+            reason=record.reason,
+        )
+        return GraphEdit(number=record.number, draft=draft, created_at=record.created_at, undone_at=record.undone_at)
 
     def community(self, members: Sequence[str], id: str) -> str:
         """Return a community's id, derived from ``members``, which are ids of the target."""

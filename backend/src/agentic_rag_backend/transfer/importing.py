@@ -32,6 +32,7 @@ from agentic_rag_backend.domain.graph import (
     community_point_id,
     relationship_id,
 )
+from agentic_rag_backend.domain.graph_edits import GraphEdit
 from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion, question_id
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
@@ -53,9 +54,11 @@ from agentic_rag_backend.transfer.records import (
     ChunkLine,
     CommunityRecord,
     DocumentLine,
+    EditRecord,
     EntityLine,
     EntityRecord,
     Manifest,
+    NameRecord,
     QuestionsRecord,
     RelationshipLine,
 )
@@ -102,6 +105,7 @@ class TenantImport:
     chunk_ids: dict[str, str] = field(default_factory=dict)
     """Chunk ids by the archive's chunk ids, if they differ."""
     generation: int = 0
+    edits: list[GraphEdit] = field(default_factory=list)
     communities: list[tuple[CommunityRecord, Community]] = field(default_factory=list)
     embedded: int = 0
     tree: ImportedTree = field(init=False)
@@ -146,6 +150,14 @@ class TenantImport:
                 entities=tuple(Entity(id=self.identity.entity(each.id), name=each.name, type=each.type) for each in records),
             ),
         )
+
+    def read_edits(self, records: Sequence[EditRecord]) -> None:
+        """Collect edits of the graph, with the ids of the target. `finish` records them."""
+        for each in records:
+            # Before entities are written: an editor may have renamed them, and ids derive from the names of documents.
+            for id, name in ((each.entity_id, each.entity_name), *zip(each.entity_ids, each.entity_names, strict=True)):
+                self.identity.name(id, name, "")
+        self.edits += [self.identity.edit(each) for each in records]
 
     async def document(self, archived: ArchivedDocument) -> None:
         """Write a document to every store, invisibly."""
@@ -251,6 +263,7 @@ class TenantImport:
             state_version=self.manifest.state_version,
             flags=self.manifest.flags,
             ontology=self.manifest.tenant_ontology,
+            edits=tuple(self.edits),
             tree_stale=tree is not None and tree.stale,
         )
         if generation is not None and self.generation:
@@ -429,7 +442,7 @@ class TenantImport:
 
     def _entity(self, line: EntityLine) -> Entity:
         shown, kind = self.types[line.id]
-        said = {each.name: OtherName(each.name, each.full, each.type, each.description) for each in line.said}
+        said = {each.name: self._said(each) for each in line.said}
         own = [each for each in line.names if each in said and said[each].type] or list(line.names)
         name = shown if shown in own else own[0]
         main = said.get(name, OtherName(name))
@@ -439,8 +452,14 @@ class TenantImport:
             type=main.type or kind,
             aliases=tuple(each for each in line.names if each != name),
             description=main.description,
+            assigned=main.assigned,
+            mark=main.mark,
             other_names=tuple(each for each in said.values() if each.name != name),
         )
+
+    def _said(self, record: NameRecord) -> OtherName:
+        assigned = self.identity.entity(record.assigned) if record.assigned else ""
+        return OtherName(record.name, record.full, record.type, record.description, assigned, record.mark)
 
     def _fingerprint(self, record: CommunityRecord, now: str | None) -> str:
         """Return the fingerprint with which a rebuild finds the summary. A changed community gets one that no rebuild finds."""

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agentic_rag_backend.domain.graph_edits import MAX_GRAPH_EDITS
 from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
 from agentic_rag_backend.transfer.archive import ArchiveLimits, reading
 from agentic_rag_backend.transfer.contents import (
     Communities,
+    Edits,
     Entities,
     Part,
     Summaries,
@@ -22,13 +24,15 @@ from agentic_rag_backend.transfer.contents import (
     parts,
 )
 from agentic_rag_backend.transfer.lines import ArchivedDocument, unpacked
-from agentic_rag_backend.transfer.records import CommunityRecord, EntityRecord, Manifest, TreeNodeRecord
+from agentic_rag_backend.transfer.records import CommunityRecord, EditRecord, EntityRecord, Manifest, TreeNodeRecord
 
 COVERED = 16
 """How often the chunks of a document may cover its text. Chunks overlap by at most half of their size."""
 MOST: Mapping[str, int] = {
     "documents": 1_000_000,
     "entities": 2_000_000,
+    "edits": 100_000,
+    "edits in effect": MAX_GRAPH_EDITS,
     "communities": 500_000,
     "summaries": 1_000_000,
     "tree nodes": 500_000,
@@ -50,6 +54,7 @@ class Inspection:
     limits: ArchiveLimits
     _counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MOST, 0))
     _entities: set[str] = field(default_factory=set)
+    _last_edit: int = 0
     _documents: set[str] = field(default_factory=set)
     _keys: set[str] = field(default_factory=set)
     _parents: dict[str, tuple[int, str | None]] = field(default_factory=dict)
@@ -66,6 +71,11 @@ class Inspection:
             self._count("entities", len(part.records))
             for entity in part.records:
                 self._entity(entity)
+        elif isinstance(part, Edits):
+            self._count("edits", len(part.records))
+            self._count("edits in effect", sum(each.undone_at is None for each in part.records))
+            for edit in part.records:
+                self._edit(edit)
         elif isinstance(part, ArchivedDocument):
             self._count("documents", 1)
             self._document(part)
@@ -101,6 +111,11 @@ class Inspection:
         if record.id in self._entities:
             raise InvalidRequest(f"entity {record.id} is twice in the archive")
         self._entities.add(record.id)
+
+    def _edit(self, record: EditRecord) -> None:
+        if record.number <= self._last_edit:
+            raise InvalidRequest(f"edit {record.number} comes after edit {self._last_edit}")
+        self._last_edit = record.number
 
     def _document(self, archived: ArchivedDocument) -> None:
         line, where = archived.document, f"document {archived.document.id}"

@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from agentic_rag_backend.domain.document import MAX_QUESTIONS_PER_CHUNK, DocumentState
+from agentic_rag_backend.domain.graph import NameMark
+from agentic_rag_backend.domain.graph_edits import (
+    MAX_EDITED_DOCUMENTS,
+    MAX_EDITED_ENTITIES,
+    MAX_EDITED_NAME_CHARACTERS,
+    MAX_EDITED_NAMES,
+    MAX_REASON_CHARACTERS,
+)
 from agentic_rag_backend.domain.location import LOCATION_FIELDS, Location
 from agentic_rag_backend.domain.ontology import Ontology, ontology_of
 from agentic_rag_backend.domain.text.entries.base import MAX_HEADER_CHARACTERS
@@ -118,6 +126,32 @@ class EntityRecord(Record):
     type: Annotated[str, StringConstraints(max_length=MAX_WORD_CHARACTERS)]
 
 
+class EditRecord(Record):
+    """An edit of the graph. For the fields see `EditDraft`."""
+
+    number: Counter
+    kind: Literal["merge", "split", "rename", "delete"]
+    entity_id: Uuid
+    entity_name: Name
+    entity_ids: Annotated[tuple[Uuid, ...], Field(max_length=MAX_EDITED_ENTITIES)] = ()
+    entity_names: Annotated[tuple[Name, ...], Field(max_length=MAX_EDITED_ENTITIES)] = ()
+    document_ids: Annotated[tuple[Uuid, ...], Field(max_length=MAX_EDITED_DOCUMENTS)] = ()
+    names: Annotated[tuple[Name, ...], Field(max_length=MAX_EDITED_NAMES)] = ()
+    kept_names: Annotated[tuple[Name, ...], Field(max_length=MAX_ITEMS)] = ()
+    new_id: Uuid | Literal[""] = ""
+    name: Annotated[str, StringConstraints(max_length=MAX_EDITED_NAME_CHARACTERS)] = ""
+    type: Annotated[str, StringConstraints(max_length=MAX_EDITED_NAME_CHARACTERS)] = ""
+    reason: Annotated[str, StringConstraints(max_length=MAX_REASON_CHARACTERS)] = ""
+    created_at: Time
+    undone_at: Time | None = None
+
+    @model_validator(mode="after")
+    def _names_belong_to_ids(self) -> EditRecord:
+        if len(self.entity_ids) != len(self.entity_names):
+            raise ValueError("entity_ids and entity_names must have the same length")
+        return self
+
+
 class DocumentLine(Record):
     """A document and its visible version."""
 
@@ -205,6 +239,8 @@ class NameRecord(Record):
     full: Name | Literal[""] = ""
     type: Annotated[str, StringConstraints(max_length=MAX_WORD_CHARACTERS)] = ""
     description: Name | Literal[""] = ""
+    assigned: Uuid | Literal[""] = ""
+    mark: NameMark = ""
 
 
 class EntityLine(Record):

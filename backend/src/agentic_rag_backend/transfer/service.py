@@ -21,7 +21,7 @@ from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
 from agentic_rag_backend.stores.blob.base import blob_key
 from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.transfer.archive import ArchiveLimits, reading
-from agentic_rag_backend.transfer.contents import Communities, Entities, Part, Summaries, TreeNodes, TreeSummaries, parts
+from agentic_rag_backend.transfer.contents import Communities, Edits, Entities, Part, Summaries, TreeNodes, TreeSummaries, parts
 from agentic_rag_backend.transfer.exporting import Exporter
 from agentic_rag_backend.transfer.importing import Destination, TenantImport
 from agentic_rag_backend.transfer.lines import ArchivedDocument
@@ -257,6 +257,8 @@ class TransferService:
             part: Part | None = await asyncio.to_thread(_next, found)
             if isinstance(part, Entities):
                 await tenant_import.entities(part.records)
+            elif isinstance(part, Edits):
+                tenant_import.read_edits(part.records)
             elif isinstance(part, ArchivedDocument):
                 await tenant_import.document(part)
             elif isinstance(part, Communities):

@@ -1,23 +1,29 @@
-"""The entities of names do not depend on the order in which documents are written, changed and deleted."""
+"""The entities of names depend neither on the order in which documents are written, changed and deleted, nor on that of edits."""
 
 from __future__ import annotations
 
 import asyncio
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sampling import sampled
 
 from agentic_rag_backend.domain.graph import Alias, EntityMention, Extraction, NameDescription
+from agentic_rag_backend.domain.graph_edits import EditDraft, EditKind, GraphEdit
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.knowledge.identity.edits import entities_of
+from agentic_rag_backend.knowledge.identity.identities import entity_id
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 
 TENANT = TenantId("t_" + "a" * 32)
+NOW = datetime(2026, 11, 24, tzinfo=UTC)
 NAMES = ("Rowan Teller", "North Sea Institute", "Institute of the North Sea", "NSI", "Mara Voss", "Scarrow", "Hollin Bank")
 ALIASES = (
     ("North Sea Institute", "NSI"),
@@ -67,7 +73,8 @@ class Tenant:
 
     def __init__(self, store: SqliteGraphStore) -> None:
         self._store = store
-        self._resolver = Resolver(store)
+        self._edits: list[GraphEdit] = []
+        self._resolver = Resolver(store, self)  # type: ignore[arg-type]
         self._said: dict[str, Said] = {}
 
     async def write(self, document: str, said: Said) -> None:
@@ -79,6 +86,26 @@ class Tenant:
         await self._store.delete_document(TENANT, document, up_to_version=1)
         await self._settle(unsettled)
 
+    async def in_effect(self, _: TenantId) -> list[GraphEdit]:
+        """Return the edits, in place of the catalogue."""
+        return [edit for edit in self._edits if edit.undone_at is None]
+
+    async def edit(self, draft: EditDraft) -> None:
+        self._edits.append(GraphEdit(number=len(self._edits) + 1, draft=draft, created_at=NOW))
+        await self._follow(draft)
+
+    async def undo(self, number: int) -> None:
+        self._edits[number] = replace(self._edits[number], undone_at=NOW)
+        await self._follow(self._edits[number].draft)
+
+    async def _follow(self, draft: EditDraft) -> None:
+        names = [*draft.names, *draft.kept_names]
+        entities = [*entities_of(draft), *(entity_id(TENANT, name) for name in names)]
+        for document in await self._store.documents_naming(TENANT, entities):
+            await self._store.delete_document(TENANT, document, up_to_version=1)
+            await self._resolve(document)
+        await self._settle(set(names))
+
     async def _resolve(self, document: str) -> frozenset[str]:
         knowledge = await self._resolver.resolve(TENANT, document, 1, "", [self._said[document].extraction])
         await self._store.write_document(TENANT, knowledge)
@@ -89,7 +116,8 @@ class Tenant:
         for _ in range(100):
             if not waiting:
                 return
-            for document in await self._resolver.identities.outdated(TENANT, waiting.pop(0)):
+            edits = await self._resolver.edits(TENANT)
+            for document in await self._resolver.identities.outdated(TENANT, waiting.pop(0), edits):
                 await self._store.delete_document(TENANT, document, up_to_version=1)
                 await self._resolve(document)
         raise AssertionError("names are never settled")
@@ -103,14 +131,28 @@ class Tenant:
         return {frozenset(each) for each in found.values()}
 
 
-async def result(documents: Sequence[tuple[str, Said]], deleted: Sequence[str] = ()) -> set[frozenset[tuple[str, str]]]:
+async def result(
+    documents: Sequence[tuple[str, Said]],
+    deleted: Sequence[str] = (),
+    *,
+    edits: Sequence[EditDraft] = (),
+    after: int = 0,
+    undo: Sequence[int] = (),
+) -> set[frozenset[tuple[str, str]]]:
+    """Return the entities after some writes, with edits ``after`` so many of them. Edits are undone in the end."""
     with tempfile.TemporaryDirectory() as folder:
         store = await SqliteGraphStore.open(Path(folder) / "graph.db")
         tenant = Tenant(store)
-        for document, said in documents:
-            await tenant.write(document, said)
+        for number, (document, said) in enumerate([*documents, ("", Said(()))]):
+            if number == after:
+                for draft in edits:
+                    await tenant.edit(draft)
+            if document:
+                await tenant.write(document, said)
         for document in deleted:
             await tenant.delete(document)
+        for number in undo:
+            await tenant.undo(number)
         found = await tenant.entities()
         await store.close()
         return found
@@ -134,5 +176,44 @@ def test_the_order_of_documents_does_not_matter(said: list[Said], order: list[in
         # A document that was there for a while leaves no trace.
         gone = Said(NAMES, (ALIASES[1],), "oceanographer; female")
         assert await result([documents[0], ("gone", gone), *documents[1:]], ["gone"]) == expected
+
+    asyncio.run(compare())
+
+
+def draft(kind: EditKind, of: str, **fields: Any) -> EditDraft:
+    return EditDraft(kind=kind, entity_id=entity_id(TENANT, of), entity_name=of, **fields)
+
+
+INSTITUTES = ("institute of the north sea", "north sea institute")
+EDITS = (
+    draft(EditKind.MERGE, "scarrow", entity_ids=(entity_id(TENANT, "mara voss"),), entity_names=("Mara Voss",)),
+    draft(EditKind.MERGE, "hollin bank", entity_ids=(entity_id(TENANT, "scarrow"),), entity_names=("Scarrow",)),
+    draft(EditKind.SPLIT, "scarrow", document_ids=("d0", "d2"), new_id="new"),
+    draft(EditKind.SPLIT, "hollin bank", entity_ids=(entity_id(TENANT, "mara voss"),), entity_names=("Mara Voss",)),
+    draft(EditKind.SPLIT, "north sea institute", names=("nsi",), kept_names=INSTITUTES),
+    draft(EditKind.SPLIT, "north sea institute", names=INSTITUTES[:1], kept_names=("north sea institute", "nsi")),
+    draft(EditKind.DELETE, "hollin bank"),
+    draft(EditKind.RENAME, "scarrow", name="Scarrow Sound"),
+)
+
+
+@sampled(gate=15, deep=400)
+@given(
+    said=DOCUMENTS,
+    order=st.permutations(range(7)),
+    edits=st.lists(st.sampled_from(EDITS), min_size=1, max_size=4, unique=True),
+    after=st.integers(0, 7),
+)
+def test_edits_hold_for_all_documents(said: list[Said], order: list[int], edits: list[EditDraft], after: int) -> None:
+    """Edits have the same effect before and after documents are written. Once undone, they have none."""
+    documents = [(f"d{number}", each) for number, each in enumerate(said)]
+    other = [documents[number] for number in order if number < len(documents)]
+
+    async def compare() -> None:
+        expected = await result(documents, edits=edits, after=len(documents))
+        got = await result(other, edits=edits, after=min(after, len(documents)))
+        assert got == expected, (other, edits, after, got, expected)
+        undone = await result(documents, edits=edits, after=min(after, len(documents)), undo=range(len(edits)))
+        assert undone == await result(documents), (documents, edits, after)
 
     asyncio.run(compare())

@@ -69,9 +69,9 @@ class Client:
         """Return the ``data`` of a PATCH."""
         return (await self.request("PATCH", path, json=_finite(dict(body))))["data"]
 
-    async def delete(self, path: str) -> Any:
-        """Return the ``data`` of a DELETE, or None."""
-        return (await self.request("DELETE", path))["data"]
+    async def delete(self, path: str, **parameters: Any) -> Any:
+        """Return the ``data`` of a DELETE, or None. Parameters that are None are left out."""
+        return (await self.request("DELETE", path, params=_given(parameters)))["data"]
 
     async def every(self, path: str, *, limit: int, **parameters: Any) -> list[dict[str, Any]]:
         """Return up to ``limit`` items of a list, from as many pages as necessary.

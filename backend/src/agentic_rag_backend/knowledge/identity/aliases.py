@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from agentic_rag_backend.domain.graph import NameUse, normalise_name
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.extraction.topics import without_diacritics
+from agentic_rag_backend.knowledge.identity.edits import NO_EDITS, Edits
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 MAX_USES = 50
@@ -22,7 +23,12 @@ class Aliases:
         self._store = store
 
     async def full_names(
-        self, tenant: TenantId, names: Iterable[str], document_id: str, own: Mapping[str, Mapping[str, str]] | None = None
+        self,
+        tenant: TenantId,
+        names: Iterable[str],
+        document_id: str,
+        own: Mapping[str, Mapping[str, str]] | None = None,
+        edits: Edits = NO_EDITS,
     ) -> dict[str, str]:
         """Return the full name of each name that is an alias; others are absent. All names are normalised.
 
@@ -31,6 +37,7 @@ class Aliases:
         Args:
             document_id: the document whose stored aliases are left out, because ``own`` replaces them.
             own: the aliases of that document, as written by normalised form, by the normalised full name.
+            edits: edits that keep names apart.
         """
         given = _by_alias(own or {})
         found: dict[str, set[str]] = {}
@@ -41,7 +48,8 @@ class Aliases:
             uses = await self._store.name_uses(tenant, wanted, "alias", limit=MAX_USES)
             for name in wanted:
                 stored = (use for use in uses.get(name, ()) if use.document_id != document_id)
-                found[name] = _full_names(name, stored, given.get(name, ()))
+                full = _full_names(name, stored, given.get(name, ()))
+                found[name] = {each for each in full if not edits.apart(name, each)}
             wanted = sorted({full for each in found.values() for full in each} - found.keys())
         return {name: end for name in found if (end := _end(name, found)) != name}
 

@@ -15,6 +15,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.descriptions import Description
 from agentic_rag_backend.knowledge.identity.aliases import Aliases
 from agentic_rag_backend.knowledge.identity.bearers import Bearer, Division, choose_ids, divide
+from agentic_rag_backend.knowledge.identity.edits import NO_EDITS, Edits
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 MAX_BEARERS = 100
@@ -60,16 +61,16 @@ class Identities:
         self._store = store
         self._aliases = Aliases(store)
 
-    async def assign(self, tenant: TenantId, document_id: str, names: Sequence[OwnName]) -> Assigned:
-        """Return the entities of a document's names."""
+    async def assign(self, tenant: TenantId, document_id: str, names: Sequence[OwnName], edits: Edits = NO_EDITS) -> Assigned:
+        """Return the entities of a document's names, before edits. Of ``edits``, only those that keep names apart count."""
         ids = {name.key: entity_id(tenant, name.key, name.type) for name in names if name.type in SPELLED}
         named = {name.key: name for name in names if name.type not in SPELLED}
         own = {key: name.aliases for key, name in named.items() if name.aliases}
         given = {alias for aliases in own.values() for alias in aliases}
-        full = await self._aliases.full_names(tenant, {*named, *given}, document_id, own)
+        full = await self._aliases.full_names(tenant, {*named, *given}, document_id, own, edits)
         keys = {key: full.get(key, key) for key in named}
         described = await self._store.name_uses(tenant, sorted(set(keys.values())), "described", limit=MAX_BEARERS)
-        unsettled = await self._moved(tenant, document_id, given, own)
+        unsettled = await self._moved(tenant, document_id, given, own, edits)
         for key, name in named.items():
             target = keys[key]
             bearer = Bearer(document_id, name.description, name.near)
@@ -80,20 +81,20 @@ class Identities:
                 unsettled.add(target)
         return Assigned(ids, frozenset(unsettled))
 
-    async def outdated(self, tenant: TenantId, name: str) -> list[str]:
+    async def outdated(self, tenant: TenantId, name: str, edits: Edits = NO_EDITS) -> list[str]:
         """Return the documents in which a normalised name means another entity than it should, ordered by id."""
-        full = (await self._aliases.full_names(tenant, [name], "")).get(name, name)
+        full = (await self._aliases.full_names(tenant, [name], "", edits=edits)).get(name, name)
         uses = (await self._store.name_uses(tenant, [name], "main", limit=MAX_OUTDATED)).get(name, [])
         newest = {use.document_id: use for use in uses if use.type not in SPELLED}
         described = await self._store.name_uses(tenant, [full], "described", limit=MAX_BEARERS)
         division = await self._divide(tenant, full, _latest(described.get(full, ()), "")[:MAX_BEARERS])
         if not division:
-            return [id for id, use in newest.items() if use.entity_id != entity_id(tenant, full)]
+            return [id for id, use in newest.items() if use.assigned_id != entity_id(tenant, full)]
         near = await self._near(tenant, name, list(newest))
         outdated = []
         for id, use in newest.items():
-            bearer = Bearer(id, Description.parse(use.description), near.get(id, frozenset()), use.entity_id)
-            if use.entity_id != _id(tenant, full, division, bearer):
+            bearer = Bearer(id, Description.parse(use.description), near.get(id, frozenset()), use.assigned_id)
+            if use.assigned_id != _id(tenant, full, division, bearer):
                 outdated.append(id)
         return outdated
 
@@ -107,11 +108,13 @@ class Identities:
         given = {name for name, uses in aliases.items() if any(use.document_id == document_id for use in uses)}
         described = await self._store.name_uses(tenant, wanted, "described", limit=MAX_BEARERS)
         own = (name for name, uses in described.items() if any(use.document_id == document_id for use in uses))
-        shared = {name for name in own if any(use.entity_id != entity_id(tenant, name) for use in described[name])}
+        shared = {name for name in own if any(use.assigned_id != entity_id(tenant, name) for use in described[name])}
         related = given | await self._names_with(tenant, given) if given else set()
         return {*shared, *await self._in_use(tenant, related, document_id)}
 
-    async def _moved(self, tenant: TenantId, document_id: str, given: set[str], own: Mapping[str, Mapping[str, str]]) -> set[str]:
+    async def _moved(
+        self, tenant: TenantId, document_id: str, given: set[str], own: Mapping[str, Mapping[str, str]], edits: Edits
+    ) -> set[str]:
         """Return the names by which other documents mean another entity, given the aliases of a document.
 
         These are its aliases, and the names that reach them by other aliases. Documents agree on the meaning of a name while it
@@ -120,13 +123,13 @@ class Identities:
         if not given:
             return set()
         names = given | await self._names_with(tenant, given)
-        full = await self._aliases.full_names(tenant, names, document_id, own)
+        full = await self._aliases.full_names(tenant, names, document_id, own, edits)
         uses = await self._store.name_uses(tenant, sorted(names), "main", limit=2)
         expected = {name: entity_id(tenant, full.get(name, name)) for name in names}
         return {
             name
             for name, found in uses.items()
-            if any(use.document_id != document_id and use.entity_id != expected[name] for use in found)
+            if any(use.document_id != document_id and use.assigned_id != expected[name] for use in found)
         }
 
     async def _names_with(self, tenant: TenantId, names: Iterable[str]) -> set[str]:
@@ -179,7 +182,7 @@ def _latest(uses: Sequence[NameUse], document_id: str) -> list[Bearer]:
     """Return what the newest version of each other document says, ordered by document."""
     newest = {use.document_id: use for use in uses if use.document_id != document_id and use.type not in SPELLED}
     return [
-        Bearer(use.document_id, Description.parse(use.description), entity_id=use.entity_id)
+        Bearer(use.document_id, Description.parse(use.description), entity_id=use.assigned_id)
         for _, use in sorted(newest.items(), key=lambda item: item[0])
     ]
 

@@ -108,7 +108,7 @@ class Insertion:
 
         The search also finds nodes that this build has replaced, and nodes of a build that was killed before they were current.
         """
-        wanted = min(_CANDIDATES, len(alive.intersection(self.points.values())))
+        wanted = min(_CANDIDATES, len(alive & set(self.points.values())))
         limit = _CANDIDATES
         while True:
             search = VectorSearch(kind=NodeKind.RAPTOR, dense=vector, limit=limit, filter=Comparison(LEVEL, "eq", 1))

@@ -26,6 +26,7 @@ from agentic_rag_backend.stores.catalogue.ports.documents import (
     Visibility,
 )
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.ports.graph_edits import GraphEditCatalogue
 from agentic_rag_backend.stores.catalogue.ports.idempotency import IdempotencyKeys
 from agentic_rag_backend.stores.catalogue.ports.jobs import Enqueue, JobCatalogue
 from agentic_rag_backend.stores.catalogue.ports.model_results import ModelResultCatalogue
@@ -47,6 +48,7 @@ __all__ = [
     "Enqueue",
     "Expected",
     "GenerationPointer",
+    "GraphEditCatalogue",
     "HandOn",
     "IdempotencyKeys",
     "JobCatalogue",
@@ -83,6 +85,9 @@ class Catalogue(Protocol):
 
     @property
     def tenants(self) -> TenantDirectory: ...
+
+    @property
+    def graph_edits(self) -> GraphEditCatalogue: ...
 
     @property
     def communities(self) -> CommunityCatalogue: ...

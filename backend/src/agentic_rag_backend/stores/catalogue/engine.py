@@ -9,6 +9,7 @@ from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.base import (
     CommunityCatalogue,
     DocumentCatalogue,
+    GraphEditCatalogue,
     JobCatalogue,
     ModelResultCatalogue,
     QuestionCatalogue,
@@ -36,6 +37,7 @@ from agentic_rag_backend.stores.catalogue.store_folders import SqlStoreFolders
 from agentic_rag_backend.stores.catalogue.summaries.communities import SqlCommunities
 from agentic_rag_backend.stores.catalogue.summaries.trees import SqlTrees
 from agentic_rag_backend.stores.catalogue.tenants.adapter import SqlTenants
+from agentic_rag_backend.stores.catalogue.tenants.graph_edits import SqlGraphEdits
 from agentic_rag_backend.stores.catalogue.tenants.transfer import SqlTransfer
 
 
@@ -50,6 +52,7 @@ class SqlCatalogue:
         self.questions: QuestionCatalogue = SqlQuestions(database)
         self.jobs: JobCatalogue = SqlJobs(database)
         self.tenants: TenantDirectory = SqlTenants(database)
+        self.graph_edits: GraphEditCatalogue = SqlGraphEdits(database)
         self.communities: CommunityCatalogue = SqlCommunities(database)
         self.trees: TreeCatalogue = SqlTrees(database)
         self.idempotency: IdempotencyKeys = SqlIdempotencyKeys(database)

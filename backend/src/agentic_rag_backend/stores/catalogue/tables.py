@@ -407,6 +407,17 @@ outbox = Table(
     Column("recorded_at", UtcDateTime, nullable=False),
 )
 
+# Edits of the graph by people, in the order in which they apply.
+graph_edits = Table(
+    "graph_edits",
+    metadata,
+    _tenant(),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("draft", Json, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("undone_at", UtcDateTime),
+)
+
 # Folders outside of databases that belong to this catalogue: one row per setting that names a folder.
 store_folders = Table(
     "places",

@@ -76,6 +76,9 @@ class KnowledgeStore(Protocol):
         At most ``limit`` uses of each pair of entity and spelling are read. Names without uses are absent.
         """
 
+    async def documents_naming(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[str]:
+        """Return the documents of which a version names one of the entities, ordered by id. Deleted entities included."""
+
     async def entities(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Entity]:
         """Return the entities among ``ids`` that exist."""
 
@@ -122,6 +125,7 @@ class KnowledgeStore(Protocol):
     def stream_knowledge(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[KnowledgeBatch]:
         """Stream the content of `all_mentions` and `all_names` in batches of fewer objects, optionally of some documents.
 
+        The names of entities that an editor deleted are left out.
         The labels of entities come after the names that belong to them. They may include other entities.
         """
 

@@ -89,11 +89,12 @@ async def group_knowledge(
         yield KnowledgeBatch(mentions=chunks)
     async for some_names in names:
         by_version: dict[tuple[str, int], list[Naming]] = {}
-        for naming in some_names:
+        shown = [naming for naming in some_names if naming.said is None or naming.said.mark != "deleted"]
+        for naming in shown:
             by_version.setdefault((naming.document_id, naming.version), []).append(naming)
         versions = [
             DocumentNames(*version, [each.entity_id for each in held], [each.name for each in held])
             for version, held in by_version.items()
         ]
-        labels = dict.fromkeys(EntityLabel(each.entity_id, each.entity_name, each.entity_type) for each in some_names)
+        labels = dict.fromkeys(EntityLabel(each.entity_id, each.entity_name, each.entity_type) for each in shown)
         yield KnowledgeBatch(names=versions, labels=tuple(labels))

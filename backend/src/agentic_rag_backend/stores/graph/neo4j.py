@@ -169,6 +169,11 @@ class Neo4jGraphStore:
             found.setdefault(name, []).append(nodes.to_name_use(*use))
         return {name: sorted(uses, key=rows.use_order) for name, uses in found.items()}
 
+    async def documents_naming(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[str]:
+        """Return the documents of which a version names one of the entities, ordered by id."""
+        found = await self._list("documents_naming", tenant, uuids=_uuids(tenant, entity_ids))
+        return sorted(document for (document,) in found)
+
     async def entities(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Entity]:
         """Return the entities among ``ids`` that exist."""
         found = await self._list("entities_by_uuid", tenant, uuids=_uuids(tenant, ids))

@@ -58,18 +58,22 @@ async def label_entities(transaction: Transaction, key: Mapping[str, Any], uuids
     await transaction.run(CYPHER["label_entities"], {**key, "rows": changed})
 
 
-def _label(uses: Sequence[tuple[str, str, bool]], used: Sequence[str], name: str, type_: str) -> tuple[str, str]:
+def _label(uses: Sequence[tuple[str, str, bool, str]], used: Sequence[str], name: str, type_: str) -> tuple[str, str]:
     """Return the name and the type that most uses give. Aliases, and types that decide nothing, count last.
+
+    An editor's name comes before all others.
 
     Without a main name, the first name in use; without any name, the present label.
     """
-    if not uses:
-        return min(used, default=name), type_
-    names, types = Counter(use[0] for use in uses), Counter(use[1] for use in uses)
-    aliases = {use[0] for use in uses if use[2]}
+    chosen = min((use[0] for use in uses if use[3] == "label"), default=None)
+    said = [use for use in uses if use[1]]
+    if not said:
+        return chosen or min(used, default=name), type_
+    names, types = Counter(use[0] for use in said), Counter(use[1] for use in said)
+    aliases = {use[0] for use in said if use[2]}
     best_name = min(names, key=lambda each: (each in aliases, -names[each], each))
     best_type = min(types, key=lambda each: (each in UNDECIDED_TYPES, -types[each], each))
-    return best_name, best_type
+    return chosen or best_name, best_type
 
 
 async def run_delete(transaction: Transaction, name: str, values: Mapping[str, Any]) -> int:

@@ -142,6 +142,8 @@ def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
             "main": row["main"],
             "type": row["type"],
             "description": row["description"],
+            "assigned": row["assigned"],
+            "mark": row["mark"],
             "position": f"{prefix}{row['entity']}{_SEPARATOR}{row['name']}",
         }
         for row in named
@@ -230,15 +232,15 @@ def to_mention_row(position: str, count: int, about: bool) -> tuple[Any, ...]:
 
 
 def to_naming(position: str, entity_name: str, entity_type: str, *said: str) -> Naming:
-    """Return the name at one position. ``said`` are full name, type and description."""
+    """Return the name at one position. ``said`` are full name, type, description, and the effect of edits."""
     document, version, entity, name = split_position(position, 4)
     return rows.to_naming((document, int(version), entity, name, entity_name, entity_type, *said))
 
 
-def to_name_use(position: str, main: str, type_: str, description: str) -> NameUse:
+def to_name_use(position: str, main: str, type_: str, description: str, assigned: str) -> NameUse:
     """Return the use of a name at one position."""
     document, version, entity, name = split_position(position, 4)
-    return rows.to_name_use((document, int(version), entity, name, main, type_, description))
+    return rows.to_name_use((document, int(version), entity, name, main, type_, description, assigned))
 
 
 def to_support_row(identifier: str, source: str, target: str, relation: str, position: str, *sentence: Any) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
@@ -68,7 +69,8 @@ def entity_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
 def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
     """Return one row per entity and name. The rows serve as names and as supports of names.
 
-    A main name has a type and no ``main``. An alias has no type, and the name of which it is an alias as ``main``.
+    A main name has a type and no ``main``. An alias has no type, and the name of which it is an alias as ``main``. An editor's
+    name has neither.
     """
     return [
         {
@@ -81,6 +83,8 @@ def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
             "main": storable(said.full),
             "type": storable(said.type),
             "description": storable(said.description),
+            "assigned": "" if said.assigned == entity.id else said.assigned,
+            "mark": said.mark,
         }
         for entity in knowledge.entities
         for said in _names(entity)
@@ -89,11 +93,12 @@ def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
 
 def _names(entity: Entity) -> Iterator[OtherName]:
     """Yield the distinct names of an entity, the main name first."""
-    yield OtherName(entity.name, type=entity.type, description=entity.description)
+    main = OtherName(entity.name, "", entity.type, entity.description, entity.assigned, entity.mark)
+    yield main
     details = {said.name: said for said in entity.other_names}
     for alias in dict.fromkeys(entity.aliases):
         if alias != entity.name:
-            yield details.get(alias, OtherName(alias, full=entity.name))
+            yield details.get(alias, replace(main, name=alias, full=entity.name, type="", description=""))
 
 
 def mention_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
@@ -216,7 +221,7 @@ def to_mentions(rows: Iterable[Sequence[Any]]) -> list[Mention]:
 
 def to_naming(row: Sequence[Any]) -> Naming:
     """Return the name of one row."""
-    document, version, entity, name, entity_name, entity_type, full, kind, description = row
+    document, version, entity, name, entity_name, entity_type, full, kind, description, assigned, mark = row
     return Naming(
         document_id=document,
         version=version,
@@ -224,15 +229,22 @@ def to_naming(row: Sequence[Any]) -> Naming:
         name=name,
         entity_name=entity_name,
         entity_type=entity_type,
-        said=OtherName(name, full, kind, description),
+        said=OtherName(name, full, kind, description, assigned, mark),
     )
 
 
 def to_name_use(row: Sequence[Any]) -> NameUse:
     """Return the use of one row."""
-    document, version, entity, name, main, type_, description = row
+    document, version, entity, name, main, type_, description, assigned = row
     return NameUse(
-        document_id=document, version=version, entity_id=entity, name=name, main=main, type=type_, description=description
+        document_id=document,
+        version=version,
+        entity_id=entity,
+        name=name,
+        main=main,
+        type=type_,
+        description=description,
+        assigned_id=assigned or entity,
     )
 
 

@@ -181,6 +181,11 @@ class SqliteGraphStore:
 
         return await self._connections.read(work)
 
+    async def documents_naming(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[str]:
+        """Return the documents of which a version names one of the entities, ordered by id."""
+        found = await self._rows("documents_naming", _among(require_tenant(tenant).value, entity_ids))
+        return [document for (document,) in found]
+
     async def entities(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Entity]:
         """Return the entities among ``ids`` that exist."""
         scope = require_tenant(tenant).value

@@ -15,7 +15,7 @@ _NAMES = {
     ".cypher": re.compile(r"^// name: (\w+)$", re.MULTILINE),
 }
 
-MIGRATIONS = ("0001_knowledge.sql", "0002_revisions.sql", "0003_weights.sql", "0004_types.sql")
+MIGRATIONS = ("0001_knowledge.sql", "0002_revisions.sql", "0003_weights.sql", "0004_types.sql", "0005_edits.sql")
 """Applied in this order. The schema's version is the number of applied scripts."""
 
 

@@ -27,6 +27,7 @@ from agentic_rag_backend.stores.catalogue.base import (
     Change,
     CommunityCatalogue,
     DocumentCatalogue,
+    GraphEditCatalogue,
     JobCatalogue,
     ModelResultCatalogue,
     QuestionCatalogue,
@@ -40,6 +41,7 @@ from agentic_rag_backend.testing.catalogue import (
     directory,
     document_status,
     documents,
+    graph_edits,
     model_results,
     outbox,
     questions,
@@ -125,6 +127,10 @@ OPERATIONS: dict[str, Operation] = {
     "questions.of_chunks": lambda c, t, _: c.questions.of_chunks(t, CHUNKS),
     "questions.by_id": lambda c, t, _: c.questions.by_id(t, QUESTIONS),
     "questions.embedded": lambda c, t, _: c.questions.embedded(t, [VISIBLE, STAGED]),
+    "graph_edits.edit": lambda c, t, _: c.graph_edits.edit(t, 1),
+    "graph_edits.page": lambda c, t, _: c.graph_edits.page(t, limit=9),
+    "graph_edits.in_effect": lambda c, t, _: c.graph_edits.in_effect(t),
+    "graph_edits.undo": lambda c, t, _: c.graph_edits.undo(t, 1),
     "jobs.job": lambda c, t, ids: c.jobs.job(t, ids["open"]),
     "jobs.jobs": lambda c, t, _: c.jobs.jobs(t, limit=50),
     "jobs.start": lambda c, t, ids: c.jobs.start(t, ids["open"]),
@@ -165,6 +171,9 @@ OPERATIONS: dict[str, Operation] = {
     "trees.change": lambda c, t, _: _changed(c, t),
     "trees.asked": lambda c, t, _: c.trees.asked(t),
     "trees.save_summaries": lambda c, t, _: c.trees.save_summaries(t, []),
+    "graph_edits.add": lambda c, t, _: c.graph_edits.add(t, graph_edits.SPLIT),
+    "outbox.holds": lambda c, t, _: c.outbox.holds(t, [Topic.LABELS]),
+    "outbox.add_all": lambda c, t, _: c.outbox.add_all(t, Topic.LABELS, [VISIBLE, STAGED]),
     "outbox.add": lambda c, t, _: c.outbox.add(t, Topic.LABELS, VISIBLE),
     "outbox.delivered": lambda c, t, _: c.outbox.delivered(t, [Entry(Topic.LABELS, VISIBLE, "token")]),
     "documents.unknown_blobs": lambda c, t, _: c.documents.unknown_blobs(t, ["nobody's"]),
@@ -195,6 +204,8 @@ PICTURED = (
     "questions.of_chunks",
     "questions.by_id",
     "questions.embedded",
+    "graph_edits.page",
+    "graph_edits.in_effect",
     "jobs.jobs",
     "tenants.tenant",
     "tenants.keys",
@@ -270,6 +281,7 @@ CHECKS: tuple[Check, ...] = (
     *results.CHECKS,
     *model_results.CHECKS,
     *questions.CHECKS,
+    *graph_edits.CHECKS,
     *revisions.CHECKS,
     *document_status.CHECKS,
     *visibility.CHECKS,
@@ -285,6 +297,7 @@ def _equal_methods() -> None:
         "documents": DocumentCatalogue,
         "model_results": ModelResultCatalogue,
         "questions": QuestionCatalogue,
+        "graph_edits": GraphEditCatalogue,
         "jobs": JobCatalogue,
         "tenants": TenantDirectory,
         "communities": CommunityCatalogue,
@@ -341,6 +354,7 @@ async def _fill(catalogue: Catalogue, owner: TenantId, *, secret: str = "a" * 64
     key = await catalogue.tenants.add_key(owner, name="key", secret_sha256=secret, scopes=[Scope.READ])
     await catalogue.tenants.set_flags(owner, {"of": "A"})
     await catalogue.tenants.set_ontology(owner, Ontology((EntityType("a"),)))
+    await catalogue.graph_edits.add(owner, graph_edits.MERGE)
     await catalogue.communities.save_summaries(owner, [SUMMARY])
     generation = await catalogue.communities.next_generation(owner)
     await catalogue.communities.publish(owner, generation, built_from=0, details={"of": "A"})

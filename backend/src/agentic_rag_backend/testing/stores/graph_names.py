@@ -64,7 +64,9 @@ async def uses_of_names_are_found(store: GraphStore) -> None:
         await store.write_document(A, document)
     main = await store.name_uses(A, ["teller sound", "the unknown"], "main", limit=9)
     equal({name: [use.document_id for use in uses] for name, uses in main.items()}, {"teller sound": ["a", "b", "d"]})
-    use = NameUse(document_id="b", version=1, entity_id=_ID, name="Teller Sound", main="Teller Sound", type="place")
+    use = NameUse(
+        document_id="b", version=1, entity_id=_ID, name="Teller Sound", main="Teller Sound", type="place", assigned_id=_ID
+    )
     equal(main["teller sound"][1], use)
     aliases = await store.name_uses(A, ["teller sound", "sound"], "alias", limit=9)
     equal([use.main for use in aliases["teller sound"]], ["Sound of Teller"])
@@ -76,9 +78,53 @@ async def uses_of_names_are_found(store: GraphStore) -> None:
     true(not await store.name_uses(B, ["teller sound"], "main", limit=9), "another tenant's names")
 
 
+async def edits_of_names_are_kept(store: GraphStore) -> None:
+    """An editor's name labels the entity and is none of the document's. The entity without edits stands with each name."""
+    label, merged = OtherName("Sound A", mark="label"), OtherName("Inlet", type="place", assigned="other")
+    entity = Entity(
+        id=_ID,
+        name="Teller Sound",
+        type="place",
+        aliases=("Inlet", "Sound A", "TS"),
+        other_names=(merged, label, OtherName("TS", full="Inlet", assigned="other")),
+        assigned=_ID,
+    )
+    await store.write_document(A, DocumentKnowledge(document_id="a", version=1, title="a", chunk_ids=(), entities=(entity,)))
+    shown = (await store.entities(A, [_ID]))[_ID]
+    equal((shown.name, shown.aliases), ("Sound A", ("Inlet", "TS", "Teller Sound")))
+    main = await store.name_uses(A, ["teller sound", "inlet", "sound a"], "main", limit=9)
+    equal({name: [use.assigned_id for use in uses] for name, uses in main.items()}, {"teller sound": [_ID], "inlet": ["other"]})
+    aliases = await store.name_uses(A, ["sound a", "ts"], "alias", limit=9)
+    equal([(name, use.main, use.assigned_id) for name, uses in aliases.items() for use in uses], [("ts", "Inlet", "other")])
+    found = {naming.name: naming.said for batch in [b async for b in store.all_names(A)] for naming in batch}
+    equal((found["Inlet"], found["Sound A"]), (merged, label))
+    equal(await store.documents_naming(A, [_ID, "other"]), ["a"])
+    equal(await store.documents_naming(B, [_ID]), [])
+    await store.delete_document(A, "a", up_to_version=1)
+    await store.write_document(A, _document("a", Entity(id=_ID, name="Teller Sound", type="place")))
+    equal((await store.entities(A, [_ID]))[_ID].name, "Teller Sound")
+
+
+async def deleted_entities_keep_their_names(store: GraphStore) -> None:
+    """An entity that an editor deleted has names, which tell its documents. The graph in memory does not read them."""
+    gone = Entity(id=_ID, name="Teller Sound", type="place", aliases=("TS",), mark="deleted")
+    await store.write_document(A, _document("a", gone))
+    equal(await store.documents_naming(A, [_ID]), ["a"])
+    for documents in (None, ["a"]):
+        batches = [batch async for batch in store.stream_knowledge(A, documents)]
+        equal([name for batch in batches for held in batch.names for name in held.names], [])
+    equal([use.name for use in (await store.name_uses(A, ["teller sound"], "main", limit=9))["teller sound"]], ["Teller Sound"])
+
+
+def _document(id: str, *entities: Entity) -> DocumentKnowledge:
+    return DocumentKnowledge(document_id=id, version=1, title=id, chunk_ids=(), entities=entities)
+
+
 CHECKS: tuple[Check, ...] = (
     labels_do_not_depend_on_the_order_of_writes,
     labels_follow_deletions,
     names_are_returned_as_documents_say_them,
     uses_of_names_are_found,
+    edits_of_names_are_kept,
+    deleted_entities_keep_their_names,
 )

@@ -46,6 +46,7 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "write_document": lambda store, tenant: store.write_document(tenant, knowledge("three", [("Ada", "knows", "Eve")])),
     "delete_document": lambda store, tenant: store.delete_document(tenant, "one", up_to_version=9),
     "find_entities": lambda store, tenant: store.find_entities(tenant, ["ada", "acme", "acme corporation"]),
+    "documents_naming": lambda store, tenant: store.documents_naming(tenant, ["ada", "acme"]),
     "name_uses": lambda store, tenant: store.name_uses(tenant, ["ada", "acme"], "main", limit=9),
     "entities": lambda store, tenant: store.entities(tenant, ENTITIES),
     "relationships": lambda store, tenant: store.relationships(tenant, RELATIONSHIPS),

@@ -1,4 +1,4 @@
-"""``graph entity|paths|contradictions|export``."""
+"""``graph entity|paths|contradictions|export|merge|split|rename|delete|edits|undo``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
+from agentic_rag_backend.cli.commands.knowledge import graph_edits
 from agentic_rag_backend.cli.commands.knowledge.contradictions import contradictions
 from agentic_rag_backend.cli.output import Output, fields, table, text
 from agentic_rag_backend.errors import InvalidRequest
@@ -28,11 +29,14 @@ GraphFormat = Literal["graphml", "json"]
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(name="graph", help="The knowledge graph: entities, paths, contradictions, export.", no_args_is_help=True)
+    group = typer.Typer(
+        name="graph", help="The knowledge graph: entities, paths, contradictions, export, edits.", no_args_is_help=True
+    )
     command(group, "entity")(entity)
     command(group, "paths")(paths)
     command(group, "contradictions")(contradictions)
     command(group, "export")(export)
+    graph_edits.register(group, entity_id)
     app.add_typer(group)
 
 
@@ -45,7 +49,7 @@ async def entity(
 ) -> None:
     """Show an entity: its names, relationships and chunks. Several entities of one name are listed with their ids."""
     options = {"limit": limit, "relation_types": relation_types, "as_of": as_of}
-    id = await _found(session, name_or_id)
+    id = await entity_id(session, name_or_id)
     found = await session.client.get(f"/graph/entities/{id}", **options)
     if session.output.as_json:
         session.output.result(found)
@@ -125,7 +129,7 @@ async def _write(parts: AsyncIterator[bytes], path: Path) -> int:
     return size
 
 
-async def _found(session: Session, name_or_id: str) -> str:
+async def entity_id(session: Session, name_or_id: str) -> str:
     """Return the id of an entity. If several have the name, or only similar names exist, print them and end the command."""
     candidates = await session.client.every("/graph/entities", limit=_CANDIDATES, name=name_or_id) if name_or_id else []
     named = [each for each in candidates if each["match"] == "whole"]

@@ -18,21 +18,34 @@ from agentic_rag_backend.stores.catalogue.tables import outbox, tenants
 
 def record(connection: Connection, tenant: TenantId, topic: Topic, subject: str) -> None:
     """Write an entry in the transaction of its change."""
-    row = {
-        "tenant_id": tenant.value,
-        "topic": topic.value,
-        "subject": subject,
-        "token": uuid.uuid4().hex,
-        "recorded_at": utc_now(),
-    }
+    _record(connection, tenant, topic, [subject])
+
+
+def _record(connection: Connection, tenant: TenantId, topic: Topic, subjects: Sequence[str]) -> None:
+    now = utc_now()
+    rows = [
+        {
+            "tenant_id": tenant.value,
+            "topic": topic.value,
+            "subject": subject,
+            "token": uuid.uuid4().hex,
+            "recorded_at": now,
+        }
+        for subject in subjects
+    ]
     # An existing entry keeps its position, because its handler reads the catalogue when it runs.
-    upsert(connection, outbox, [row], keys=("tenant_id", "topic", "subject"), replace=("token",))
+    upsert(connection, outbox, rows, keys=("tenant_id", "topic", "subject"), replace=("token",))
 
 
 def add(connection: Connection, tenant: TenantId, topic: Topic, subject: str) -> None:
     """See `Outbox.add`."""
+    add_all(connection, tenant, topic, [subject])
+
+
+def add_all(connection: Connection, tenant: TenantId, topic: Topic, subjects: Sequence[str]) -> None:
+    """See `Outbox.add_all`."""
     if connection.execute(select(tenants.c.tenant_id).where(tenants.c.tenant_id == tenant.value)).first() is not None:
-        record(connection, tenant, topic, subject)
+        _record(connection, tenant, topic, subjects)
 
 
 def pending(connection: Connection, tenant: TenantId, *, limit: int) -> list[Entry]:
@@ -44,6 +57,12 @@ def pending(connection: Connection, tenant: TenantId, *, limit: int) -> list[Ent
         .limit(limit)
     )
     return [Entry(Topic(row.topic), row.subject, row.token) for row in connection.execute(statement)]
+
+
+def holds(connection: Connection, tenant: TenantId, topics: Sequence[Topic]) -> bool:
+    """See `Outbox.holds`."""
+    wanted = (outbox.c.tenant_id == tenant.value, outbox.c.topic.in_([topic.value for topic in topics]))
+    return connection.execute(select(outbox.c.subject).where(*wanted).limit(1)).first() is not None
 
 
 def delivered(connection: Connection, tenant: TenantId, entries: Sequence[Entry]) -> None:
@@ -63,6 +82,8 @@ class SqlOutbox(SqlPort):
     """Implements `Outbox`."""
 
     add = write(add)
+    add_all = write(add_all)
     pending = read(pending)
+    holds = read(holds)
     delivered = write(delivered)
     tenants = read(tenants_with_entries)

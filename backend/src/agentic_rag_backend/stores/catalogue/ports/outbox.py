@@ -17,6 +17,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 class Topic(StrEnum):
     """Topics of entries.
 
+    - ``edits``: resolve the names of the documents that an edit of the graph changes.
     - ``labels``: copy a document's title and metadata to the vectors.
     - ``leftovers``: remove graph and vector data of document versions that will not become visible.
     - ``names``: find the documents in which a normalised name means another entity than it should.
@@ -25,6 +26,7 @@ class Topic(StrEnum):
     - ``tenant``: remove all data of a deleted tenant.
     """
 
+    EDITS = "edits"
     LABELS = "labels"
     LEFTOVERS = "leftovers"
     NAMES = "names"
@@ -48,8 +50,14 @@ class Outbox(Protocol):
     async def add(self, tenant: TenantId, topic: Topic, subject: str) -> None:
         """Record an entry in its own transaction. A tenant that does not exist has no entries."""
 
+    async def add_all(self, tenant: TenantId, topic: Topic, subjects: Sequence[str]) -> None:
+        """Record several entries of a topic in one transaction. A tenant that does not exist has no entries."""
+
     async def pending(self, tenant: TenantId, *, limit: int) -> list[Entry]:
         """Return the tenant's entries, oldest first."""
+
+    async def holds(self, tenant: TenantId, topics: Sequence[Topic]) -> bool:
+        """Return whether the tenant has entries of some topics."""
 
     async def delivered(self, tenant: TenantId, entries: Sequence[Entry]) -> None:
         """Remove entries, except entries that were recorded again since they were read."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from agentic_rag_backend.domain.document import Chunk, DocumentState, Failure, ProcessingOptions
 from agentic_rag_backend.domain.graph import CommunitySummary
+from agentic_rag_backend.domain.graph_edits import GraphEdit
 from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.stores.catalogue.base import PreparedChunk
@@ -85,6 +86,8 @@ class Opening:
     state_version: int
     flags: Mapping[str, Any] = field(default_factory=dict)
     ontology: Ontology | None = None
+    edits: tuple[GraphEdit, ...] = ()
+    """Edits of the graph, with their numbers."""
     generation: int = 0
     """The current generation of communities. 0 means none."""
     stale: bool = False

@@ -22,7 +22,9 @@ from agentic_rag_backend.stores.catalogue.documents.chunk_rows import CHUNK_COLU
 from agentic_rag_backend.stores.catalogue.documents.questions import revector_questions
 from agentic_rag_backend.stores.catalogue.documents.visibility import CHANGES_KEPT
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN
+from agentic_rag_backend.stores.catalogue.jobs.outbox import record
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
+from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentHeader, DocumentRecord, Opening, TenantSnapshot
 from agentic_rag_backend.stores.catalogue.rows import lock_tenant, upsert
 from agentic_rag_backend.stores.catalogue.summaries.communities import COMMUNITIES
@@ -44,6 +46,7 @@ from agentic_rag_backend.stores.catalogue.tables import (
 )
 from agentic_rag_backend.stores.catalogue.tables import community_summaries as summaries
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
+from agentic_rag_backend.stores.catalogue.tenants.graph_edits import insert_edits
 
 _IMPORTING, _ACTIVE = TenantState.IMPORTING.value, TenantState.ACTIVE.value
 _STAGED = DocumentState.PROCESSING.value
@@ -302,6 +305,10 @@ def open_tenant(connection: Connection, tenant: TenantId, opening: Opening) -> N
         .where(tenants.c.tenant_id == tenant.value)
         .values(state=_ACTIVE, state_version=state_version, flags=plain(opening.flags), ontology=ontology, **changed)
     )
+    insert_edits(connection, tenant, opening.edits)
+    for edit in opening.edits:
+        # The export may have read a document before it followed the edit.
+        record(connection, tenant, Topic.EDITS, str(edit.number))
     # A stale tree is compared with all documents when it is updated.
     built_from = 0 if opening.tree_stale else state_version
     connection.execute(update(raptor_pointers).where(raptor_pointers.c.tenant_id == tenant.value).values(built_from=built_from))

@@ -16,7 +16,7 @@ CALL (n) {
     MATCH (n)<-[c:CALLS]-() WHERE c.type <> ''
     RETURN c LIMIT $limit
 }
-RETURN collect([wanted, c.position, n.name, c.type, c.description]) AS rows;
+RETURN collect([wanted, c.position, n.name, c.type, c.description, coalesce(c.assigned, '')]) AS rows;
 
 // name: described_uses
 UNWIND $names AS wanted
@@ -25,16 +25,24 @@ CALL (n) {
     MATCH (n)<-[c:CALLS]-() WHERE c.type <> '' AND c.description <> ''
     RETURN c LIMIT $limit
 }
-RETURN collect([wanted, c.position, n.name, c.type, c.description]) AS rows;
+RETURN collect([wanted, c.position, n.name, c.type, c.description, coalesce(c.assigned, '')]) AS rows;
 
 // name: alias_uses
+// A name that only an editor gave has no full name.
 UNWIND $names AS wanted
 MATCH (n:EntityName {group_id: $tenant, normalised: wanted}) USING INDEX SEEK n:EntityName(group_id, normalised)
 CALL (n) {
-    MATCH (n)<-[c:CALLS]-() WHERE c.type = ''
+    MATCH (n)<-[c:CALLS]-() WHERE c.type = '' AND c.main <> ''
     RETURN c LIMIT $limit
 }
-RETURN collect([wanted, c.position, c.main, c.type, c.description]) AS rows;
+RETURN collect([wanted, c.position, c.main, c.type, c.description, coalesce(c.assigned, '')]) AS rows;
+
+// name: documents_naming
+UNWIND $uuids AS uuid
+MATCH (e:Entity {uuid: uuid, group_id: $tenant}) USING INDEX SEEK e:Entity(uuid)
+MATCH (e)-[:NAMED]->(:EntityName)<-[:CALLS]-(v:DocumentVersion)
+WITH DISTINCT v.document_id AS document
+RETURN collect([document]) AS rows;
 
 // name: entities_by_uuid
 UNWIND $uuids AS uuid
@@ -158,7 +166,7 @@ WITH c, n ORDER BY c.group_id, c.position LIMIT $limit
 MATCH (n)<-[:NAMED]-(e:Entity)
 WITH c.position AS position, e.name AS name, e.type AS type, c
 ORDER BY position
-RETURN collect([position, name, type, c.main, c.type, c.description]) AS rows;
+RETURN collect([position, name, type, c.main, c.type, c.description, coalesce(c.assigned, ''), coalesce(c.mark, '')]) AS rows;
 
 // name: names_of_documents_page
 UNWIND $prefixes AS prefix
@@ -170,7 +178,7 @@ WITH c, n ORDER BY c.position LIMIT $limit
 MATCH (n)<-[:NAMED]-(e:Entity)
 WITH c.position AS position, e.name AS name, e.type AS type, c
 ORDER BY position
-RETURN collect([position, name, type, c.main, c.type, c.description]) AS rows;
+RETURN collect([position, name, type, c.main, c.type, c.description, coalesce(c.assigned, ''), coalesce(c.mark, '')]) AS rows;
 
 // name: documents_page
 MATCH (d:Document) USING INDEX SEEK d:Document(group_id, id) WHERE d.group_id = $tenant AND d.id > $after

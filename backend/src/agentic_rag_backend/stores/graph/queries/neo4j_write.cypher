@@ -44,7 +44,7 @@ ON CREATE SET n.name = row.name, n.normalised = row.normalised
 MERGE (e)-[:NAMED]->(n)
 MERGE (v)-[c:CALLS]->(n)
 ON CREATE SET c.group_id = $tenant, c.position = row.position
-SET c.description = row.description, c.type = row.type, c.main = row.main
+SET c.description = row.description, c.type = row.type, c.main = row.main, c.assigned = row.assigned, c.mark = row.mark
 RETURN count(*) AS written;
 
 // name: add_mentions
@@ -109,9 +109,9 @@ CALL (c) {
 UNWIND $uuids AS uuid
 MATCH (e:Entity {uuid: uuid, group_id: $tenant}) USING INDEX SEEK e:Entity(uuid)
 CALL (e) {
-    MATCH (e)-[:NAMED]->(n:EntityName)<-[c:CALLS]-() WHERE c.type <> ''
-    WITH n, c ORDER BY n.name, c.position LIMIT 200
-    RETURN collect([n.name, c.type, EXISTS { (n)<-[a:CALLS]-() WHERE a.type = '' }]) AS uses
+    MATCH (e)-[:NAMED]->(n:EntityName)<-[c:CALLS]-() WHERE c.type <> '' OR c.mark = 'label'
+    WITH n, c ORDER BY coalesce(c.mark, '') DESC, n.name, c.position LIMIT 200
+    RETURN collect([n.name, c.type, EXISTS { (n)<-[a:CALLS]-() WHERE a.type = '' AND a.main <> '' }, coalesce(c.mark, '')]) AS uses
 }
 RETURN e.uuid AS uuid, e.name AS name, e.type AS type, e.labels AS labels, uses,
     COLLECT { MATCH (e)-[:NAMED]->(n:EntityName) WHERE EXISTS { (n)<-[:CALLS]-() } RETURN n.name } AS used;

@@ -6,16 +6,24 @@ WHERE tenant = :tenant AND normalised IN (SELECT value FROM json_each(:names));
 SELECT entity_id, name FROM entity_names WHERE tenant = :tenant AND normalised = :normalised ORDER BY entity_id, name;
 
 -- name: main_uses
-SELECT document_id, version, entity_id, name, name, type, description FROM entity_supports INDEXED BY entity_supports_by_name
+SELECT document_id, version, entity_id, name, name, type, description, assigned
+FROM entity_supports INDEXED BY entity_supports_by_name
 WHERE tenant = :tenant AND entity_id = :entity AND name = :name AND type > '' LIMIT :limit;
 
 -- name: alias_uses
-SELECT document_id, version, entity_id, name, main, type, description FROM entity_supports INDEXED BY entity_supports_by_name
-WHERE tenant = :tenant AND entity_id = :entity AND name = :name AND type = '' LIMIT :limit;
+-- A name that only an editor gave has no full name.
+SELECT document_id, version, entity_id, name, main, type, description, assigned
+FROM entity_supports INDEXED BY entity_supports_by_name
+WHERE tenant = :tenant AND entity_id = :entity AND name = :name AND type = '' AND main <> '' LIMIT :limit;
 
 -- name: described_uses
-SELECT document_id, version, entity_id, name, name, type, description FROM entity_supports INDEXED BY entity_supports_described
+SELECT document_id, version, entity_id, name, name, type, description, assigned
+FROM entity_supports INDEXED BY entity_supports_described
 WHERE tenant = :tenant AND entity_id = :entity AND name = :name AND type <> '' AND description <> '' LIMIT :limit;
+
+-- name: documents_naming
+SELECT DISTINCT document_id FROM entity_supports INDEXED BY entity_supports_by_name
+WHERE tenant = :tenant AND entity_id IN (SELECT value FROM json_each(:ids)) ORDER BY document_id;
 
 -- name: entities_by_id
 SELECT id, name, type FROM entities
@@ -97,13 +105,13 @@ WHERE tenant = :tenant AND document_id = :document
 ORDER BY version, chunk_id, entity_id LIMIT :limit;
 
 -- name: names_page
-SELECT s.document_id, s.version, s.entity_id, s.name, e.name, e.type, s.main, s.type, s.description
+SELECT s.document_id, s.version, s.entity_id, s.name, e.name, e.type, s.main, s.type, s.description, s.assigned, s.mark
 FROM entity_supports AS s JOIN entities AS e ON e.tenant = s.tenant AND e.id = s.entity_id
 WHERE s.tenant = :tenant AND (s.document_id, s.version, s.entity_id, s.name) > (:document, :version, :entity, :name)
 ORDER BY s.document_id, s.version, s.entity_id, s.name LIMIT :limit;
 
 -- name: names_of_document_page
-SELECT s.document_id, s.version, s.entity_id, s.name, e.name, e.type, s.main, s.type, s.description
+SELECT s.document_id, s.version, s.entity_id, s.name, e.name, e.type, s.main, s.type, s.description, s.assigned, s.mark
 FROM entity_supports AS s JOIN entities AS e ON e.tenant = s.tenant AND e.id = s.entity_id
 WHERE s.tenant = :tenant AND s.document_id = :document AND (s.version, s.entity_id, s.name) > (:version, :entity, :name)
 ORDER BY s.version, s.entity_id, s.name LIMIT :limit;
@@ -120,12 +128,12 @@ GROUP BY version, chunk_id ORDER BY version, chunk_id;
 
 -- name: name_batches_page
 SELECT document_id, version, group_concat(entity_id, char(0)), group_concat(name, char(0)) FROM entity_supports
-WHERE tenant = :tenant AND (document_id, version) > (:document, :version)
+WHERE tenant = :tenant AND (document_id, version) > (:document, :version) AND mark <> 'deleted'
 GROUP BY document_id, version ORDER BY document_id, version LIMIT :limit;
 
 -- name: name_batches_of_document
 SELECT document_id, version, group_concat(entity_id, char(0)), group_concat(name, char(0)) FROM entity_supports
-WHERE tenant = :tenant AND document_id = :document
+WHERE tenant = :tenant AND document_id = :document AND mark <> 'deleted'
 GROUP BY version ORDER BY version;
 
 -- name: entity_labels_page

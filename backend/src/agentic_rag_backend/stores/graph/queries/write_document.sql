@@ -8,21 +8,25 @@ INSERT INTO entity_names (tenant, entity_id, name, normalised) VALUES (:tenant, 
 ON CONFLICT DO NOTHING;
 
 -- name: add_entity_support
-INSERT INTO entity_supports (tenant, document_id, version, entity_id, name, main, type, description)
-VALUES (:tenant, :document, :version, :entity, :name, :main, :type, :description)
-ON CONFLICT DO UPDATE SET main = excluded.main, type = excluded.type, description = excluded.description
-WHERE main <> excluded.main OR type <> excluded.type OR description <> excluded.description;
+INSERT INTO entity_supports (tenant, document_id, version, entity_id, name, main, type, description, assigned, mark)
+VALUES (:tenant, :document, :version, :entity, :name, :main, :type, :description, :assigned, :mark)
+ON CONFLICT DO UPDATE SET main = excluded.main, type = excluded.type, description = excluded.description,
+    assigned = excluded.assigned, mark = excluded.mark
+WHERE main <> excluded.main OR type <> excluded.type OR description <> excluded.description
+    OR assigned <> excluded.assigned OR mark <> excluded.mark;
 
 -- name: label_entities
--- An entity has the main name and the type that most documents give it. Names that a document gives as an alias, and types that
+-- An entity has the name that an editor chose, or the main name and the type that most documents give it. Names that a document gives as an alias, and types that
 -- decide nothing, do not count if there is another.
 -- For an entity of many documents, the first 200 in the order of the index decide, so that the cost does not grow with their number.
 UPDATE entities SET
     name = COALESCE((
+        SELECT MIN(name) FROM entity_supports WHERE tenant = entities.tenant AND entity_id = entities.id AND mark = 'label'
+    ), (
         SELECT s.name FROM (
             SELECT p.name, EXISTS (
                 SELECT 1 FROM entity_supports AS a
-                WHERE a.tenant = p.tenant AND a.entity_id = p.entity_id AND a.name = p.name AND a.type = ''
+                WHERE a.tenant = p.tenant AND a.entity_id = p.entity_id AND a.name = p.name AND a.type = '' AND a.main <> ''
             ) AS is_alias
             FROM entity_supports AS p
             WHERE p.tenant = entities.tenant AND p.entity_id = entities.id AND p.type <> '' ORDER BY p.name LIMIT 200

@@ -1,0 +1,135 @@
+"""``graph merge|split|rename|delete|edits|undo``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from agentic_rag_backend.cli.command import Session, command
+from agentic_rag_backend.cli.commands.documents import Most
+from agentic_rag_backend.cli.output import Output, table
+
+_PAUSE_S = 0.5
+_PATIENCE_S = 60.0
+
+Found = Callable[[Session, str], Awaitable[str]]
+Entity = Annotated[str, typer.Argument(metavar="NAME_OR_ID")]
+Reason = Annotated[str, typer.Option("--reason", help="A remark for the record.")]
+
+
+def register(group: typer.Typer, found: Found) -> None:
+    """Add the commands.
+
+    Args:
+        found: returns the id of an entity that is given by name or id.
+    """
+
+    @command(group, "merge")
+    async def merge(
+        session: Session,
+        into: Annotated[str, typer.Argument(metavar="INTO", help="Name or id of the entity that stays.")],
+        others: Annotated[list[str], typer.Argument(metavar="OTHER…", help="Names or ids of entities that become it.")],
+        reason: Reason = "",
+    ) -> None:
+        """Merge entities into one. Later documents follow it, too."""
+        ids = [await found(session, each) for each in others]
+        await _edit(session, f"{await found(session, into)}/merge", {"entity_ids": ids, "reason": reason})
+
+    @command(group, "split")
+    async def split(
+        session: Session,
+        name_or_id: Entity,
+        documents: Annotated[
+            list[str] | None, typer.Option("--document", help="Id of a document that means another entity. Repeat it for more.")
+        ] = None,
+        names: Annotated[list[str] | None, typer.Option("--name", help="A name that becomes an entity of its own.")] = None,
+        entities: Annotated[list[str] | None, typer.Option("--entity", help="Id of an entity that was merged into it.")] = None,
+        new_name: Annotated[str | None, typer.Option("--new-name", help="With --document: name of the new entity.")] = None,
+        new_type: Annotated[str | None, typer.Option("--new-type", help="With --document: type of the new entity.")] = None,
+        reason: Reason = "",
+    ) -> None:
+        """Take documents, names, or merged entities out of an entity."""
+        body = {"document_ids": documents, "names": names, "entity_ids": entities, "name": new_name, "type": new_type}
+        await _edit(session, f"{await found(session, name_or_id)}/split", {**body, "reason": reason})
+
+    @command(group, "rename")
+    async def rename(
+        session: Session,
+        name_or_id: Entity,
+        name: Annotated[str | None, typer.Argument(metavar="[NEW_NAME]")] = None,
+        type: Annotated[str | None, typer.Option("--type", help="Another type, such as person.")] = None,
+        reason: Reason = "",
+    ) -> None:
+        """Give an entity another name or type. Its other names stay."""
+        await _edit(session, f"{await found(session, name_or_id)}/rename", {"name": name, "type": type, "reason": reason})
+
+    @command(group, "delete")
+    async def delete(session: Session, name_or_id: Entity, reason: Reason = "") -> None:
+        """Delete an entity with its mentions and relationships. Documents stay."""
+        id = await found(session, name_or_id)
+        await _followed(session, await session.client.delete(f"/graph/entities/{id}", reason=reason))
+
+    @command(group, "edits")
+    async def edits(session: Session, limit: Most = 50) -> None:
+        """List the edits of the graph, the newest first."""
+        listed = await session.client.every("/graph/edits", limit=limit)
+        if session.output.as_json:
+            session.output.result(listed)
+        elif not listed:
+            session.output.show("no edits")
+        else:
+            rows = [[each["number"], each["created_at"][:16], _described(each), each["reason"]] for each in listed]
+            session.output.show(table(["#", "when", "edit", "reason"], rows))
+
+    @command(group, "undo")
+    async def undo(session: Session, number: Annotated[int, typer.Argument(metavar="NUMBER", help="See graph edits.")]) -> None:
+        """Undo an edit. Later edits stay in effect."""
+        await _followed(session, await session.client.delete(f"/graph/edits/{number}"))
+
+
+async def _edit(session: Session, path: str, body: Mapping[str, Any]) -> None:
+    await _followed(session, await session.client.post(f"/graph/entities/{path}", body))
+
+
+async def _followed(session: Session, edit: Mapping[str, Any]) -> None:
+    """Wait until the documents follow an edit, and print it."""
+    waited = 0.0
+    while not edit["applied"] and waited < _PATIENCE_S:
+        await asyncio.sleep(_PAUSE_S)
+        waited += _PAUSE_S
+        edit = await session.client.get(f"/graph/edits/{edit['number']}")
+    if session.output.as_json:
+        session.output.result(edit)
+        return
+    _show(session.output, edit)
+
+
+def _show(output: Output, edit: Mapping[str, Any]) -> None:
+    state = "undone" if edit["undone_at"] else "in effect"
+    output.show(f"edit {edit['number']}, {state}: {_described(edit)}")
+    if edit["new_entity_id"] and not edit["undone_at"]:
+        output.show(f"  new entity {edit['new_entity_id']}")
+    if not edit["applied"]:
+        output.note("documents are still being changed; see: agentic-rag graph edits")
+
+
+def _documents(count: int) -> str:
+    return f"{count} document{'' if count == 1 else 's'}"
+
+
+def _described(edit: Mapping[str, Any]) -> str:
+    """Return an edit as one sentence."""
+    name = edit["entity"]["name"]
+    others = ", ".join(each["name"] for each in edit["entities"])
+    parts = others or ", ".join(edit["names"]) or _documents(len(edit["document_ids"]))
+    label = " ".join(filter(None, (edit["name"], f"({edit['type']})" if edit["type"] else "")))
+    described = {
+        "merge": f"merge {others} into {name}",
+        "split": f"split {parts} from {name}" + (f" as {label}" if label else ""),
+        "rename": f"rename {name} to {label}",
+        "delete": f"delete {name}",
+    }[str(edit["kind"])]
+    return described + (" (undone)" if edit["undone_at"] else "")

@@ -1,0 +1,123 @@
+"""Edits of the graph on SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import func, insert, select, update
+from sqlalchemy.engine import Connection, RowMapping
+
+from agentic_rag_backend.domain.graph_edits import MAX_GRAPH_EDITS, EditDraft, EditKind, GraphEdit
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import InvalidRequest, NotFound
+from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
+from agentic_rag_backend.stores.catalogue.jobs.outbox import record
+from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
+from agentic_rag_backend.stores.catalogue.pages import check_limit, decode_cursor, encode_cursor
+from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.ports.pages import Page
+from agentic_rag_backend.stores.catalogue.rows import lock_tenant, raise_state_version
+from agentic_rag_backend.stores.catalogue.tables import graph_edits
+
+_SCOPE = "edits"
+
+
+def add(connection: Connection, tenant: TenantId, draft: EditDraft) -> GraphEdit:
+    """See `GraphEditCatalogue.add`."""
+    lock_tenant(connection, tenant)
+    of_tenant = graph_edits.c.tenant_id == tenant.value
+    counts = select(func.count(), func.coalesce(func.max(graph_edits.c.number), 0))
+    ((held, _),) = connection.execute(counts.where(of_tenant, graph_edits.c.undone_at.is_(None)))
+    if held >= MAX_GRAPH_EDITS:
+        raise InvalidRequest(
+            f"the tenant has {held} edits of the graph in effect; {MAX_GRAPH_EDITS} are allowed. Undo some first"
+        )
+    ((_, last),) = connection.execute(counts.where(of_tenant))
+    edit = GraphEdit(number=last + 1, draft=draft, created_at=utc_now())
+    insert_edits(connection, tenant, [edit])
+    _changed(connection, tenant, edit.number)
+    return edit
+
+
+def insert_edits(connection: Connection, tenant: TenantId, edits: Iterable[GraphEdit]) -> None:
+    """Insert edits with their numbers."""
+    rows = [
+        {
+            "tenant_id": tenant.value,
+            "number": edit.number,
+            "draft": plain(asdict(edit.draft)),
+            "created_at": edit.created_at,
+            "undone_at": edit.undone_at,
+        }
+        for edit in edits
+    ]
+    if rows:
+        connection.execute(insert(graph_edits), rows)
+
+
+def undo(connection: Connection, tenant: TenantId, number: int) -> GraphEdit:
+    """See `GraphEditCatalogue.undo`."""
+    lock_tenant(connection, tenant)
+    found = read_edit(connection, tenant, number)
+    if found.undone_at is not None:
+        return found
+    of_edit = (graph_edits.c.tenant_id == tenant.value, graph_edits.c.number == number)
+    connection.execute(update(graph_edits).where(*of_edit).values(undone_at=utc_now()))
+    _changed(connection, tenant, number)
+    return read_edit(connection, tenant, number)
+
+
+def _changed(connection: Connection, tenant: TenantId, number: int) -> None:
+    record(connection, tenant, Topic.EDITS, str(number))
+    raise_state_version(connection, tenant, content=True)
+
+
+def read_edit(connection: Connection, tenant: TenantId, number: int) -> GraphEdit:
+    """See `GraphEditCatalogue.edit`."""
+    # Larger numbers do not fit into the column.
+    of_edit = (graph_edits.c.tenant_id == tenant.value, graph_edits.c.number == number)
+    row = connection.execute(select(graph_edits).where(*of_edit)).mappings().first() if 0 < number < 2**31 else None
+    if row is None:
+        raise NotFound(f"there is no edit {number}")
+    return _edit(row)
+
+
+def page(connection: Connection, tenant: TenantId, *, limit: int, cursor: str | None = None) -> Page[GraphEdit]:
+    """See `GraphEditCatalogue.page`."""
+    statement = select(graph_edits).where(graph_edits.c.tenant_id == tenant.value)
+    if cursor is not None:
+        (before,) = decode_cursor(_SCOPE, cursor, int)
+        statement = statement.where(graph_edits.c.number < before)
+    statement = statement.order_by(graph_edits.c.number.desc()).limit(check_limit(limit) + 1)
+    found = [_edit(row) for row in connection.execute(statement).mappings()]
+    following = encode_cursor(_SCOPE, (found[limit - 1].number,)) if len(found) > limit else None
+    return Page(tuple(found[:limit]), following)
+
+
+def in_effect(connection: Connection, tenant: TenantId) -> Sequence[GraphEdit]:
+    """See `GraphEditCatalogue.in_effect`."""
+    of_tenant = (graph_edits.c.tenant_id == tenant.value, graph_edits.c.undone_at.is_(None))
+    statement = select(graph_edits).where(*of_tenant).order_by(graph_edits.c.number)
+    return [_edit(row) for row in connection.execute(statement).mappings()]
+
+
+def _edit(row: RowMapping) -> GraphEdit:
+    return GraphEdit(number=row["number"], draft=draft_of(row["draft"]), created_at=row["created_at"], undone_at=row["undone_at"])
+
+
+def draft_of(held: dict[str, Any]) -> EditDraft:
+    """Return a draft that was stored as JSON."""
+    lists = {name: tuple(value) for name, value in held.items() if isinstance(value, list)}
+    return EditDraft(**{**held, **lists, "kind": EditKind(held["kind"])})
+
+
+class SqlGraphEdits(SqlPort):
+    """Implements `GraphEditCatalogue`."""
+
+    add = write(add)
+    undo = write(undo)
+    edit = read(read_edit)
+    page = read(page)
+    in_effect = read(in_effect)
