@@ -27,13 +27,14 @@ from agentic_rag_backend.retrieval.queries.options import (
 )
 from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
 from agentic_rag_backend.retrieval.ranking import RankedRetriever, Reranker
+from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
 from agentic_rag_backend.retrieval.strategies.auto import Auto
 from agentic_rag_backend.retrieval.strategies.community import CommunityOptions, CommunityRetriever
 from agentic_rag_backend.retrieval.strategies.drift import Drift, DriftOptions
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
 from agentic_rag_backend.retrieval.strategies.global_search import GlobalOptions, GlobalRetriever
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
-from agentic_rag_backend.retrieval.strategies.hybrid import FUSIONS, Hybrid
+from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.retrieval.strategies.low_level import HybridWithFacts, LowLevel
 from agentic_rag_backend.retrieval.strategies.raptor import ORDERS, SEARCHES, RaptorRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
