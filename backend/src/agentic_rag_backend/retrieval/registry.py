@@ -13,6 +13,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.queries.options import (
     BUDGET_TOKENS,
+    COMMUNITIES_OF,
     CONTRADICTIONS,
     ENTITIES,
     FOLLOW_UPS,
@@ -134,8 +135,8 @@ STRATEGIES: Mapping[str, Strategy] = {
     ),
     "community": Strategy(
         "themes: summaries of communities; no theme contains another",
-        lambda p: CommunityRetriever(p.finder, p.themes.community, behind=PassagesBehind(p.stores)),
-        options=_THEMES,
+        lambda p: CommunityRetriever(p.finder, p.themes.community, behind=PassagesBehind(p.stores), graphs=p.graphs),
+        options={"entities": COMMUNITIES_OF, **_THEMES},
     ),
     DUAL_LEVEL: Strategy(
         "graph (or hybrid, by the question's form) and community in parallel, blended by weight",

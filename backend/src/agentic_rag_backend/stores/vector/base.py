@@ -99,7 +99,8 @@ class StoredPoint:
 class VectorSearch:
     """A search of one collection: a dense leg if ``dense`` is given, a BM25 leg if ``text`` is.
 
-    ``limit`` is per leg, 1–10,000. Searches of communities need ``generation``: the reader passes the current one.
+    ``limit`` is per leg, 1–10,000. ``filter`` selects exactly, except for a `ChunkSet` that `conditions.select` ignores. Searches
+    of communities need ``generation``: the reader passes the current one.
     """
 
     kind: NodeKind
