@@ -5,9 +5,9 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.query import BALANCED, LevelWeights
+from agentic_rag_backend.domain.query import BALANCED, LegWeights, LevelWeights
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.queries.weights import PRESETS, choose_weights, preset_for
+from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS, PRESETS, choose_weights, leg_weights_of, preset_for
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,21 @@ def test_an_unknown_preset_is_refused_even_beside_weights() -> None:
 def test_the_form_of_a_question_tells_its_weights(question: str, preset: str | None) -> None:
     assert preset_for(question) == preset
     assert preset is None or preset in PRESETS
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "default", "dense", "by"),
+    [
+        (None, "who leads the project", LEG_WEIGHTS, 0.7, "settings"),
+        (None, "pump KX-4471", LEG_WEIGHTS, 0.3, "query_form"),
+        (None, 'who said "no tide waits"', LEG_WEIGHTS, 0.3, "query_form"),
+        (LegWeights(0.9, 0.1), "pump KX-4471", LEG_WEIGHTS, 0.9, "request"),
+        (None, "pump KX-4471", LegWeights(0.2, 0.8), 0.2, "settings"),
+        (None, "pump KX-4471", LegWeights(1.0, 0.0), 1.0, "settings"),
+    ],
+)
+def test_literal_queries_lean_to_bm25(asked: LegWeights | None, text: str, default: LegWeights, dense: float, by: str) -> None:
+    chosen = leg_weights_of(asked, text, default)
+    assert chosen.weights == LegWeights(dense, chosen.weights.sparse)
+    assert chosen.weights.dense + chosen.weights.sparse == pytest.approx(1.0)
+    assert chosen.by == by

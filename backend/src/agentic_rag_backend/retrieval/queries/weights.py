@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from agentic_rag_backend.domain.query import BALANCED, LegWeights, LevelWeights
+from agentic_rag_backend.domain.text.literals import literals
 from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -19,6 +21,8 @@ _log = get_logger(__name__)
 
 LEG_WEIGHTS = LegWeights(0.7, 0.3)
 """The best of .5 to .9, judged by the lower score of MuSiQue and HotpotQA."""
+LITERAL_DENSE = 0.3
+"""Largest share of the dense leg for a query with a quoted phrase or an identifier, which embeddings hardly tell apart."""
 PRESETS: Mapping[str, LevelWeights] = MappingProxyType(
     {
         "factoid": LevelWeights(0.8, 0.2),
@@ -114,6 +118,31 @@ def choose_leg_weights(dense: float | None, sparse: float | None) -> tuple[LegWe
         return LegWeights(given.first, given.second), ()
     _log.warning("hybrid_weights_normalised", dense=dense, sparse=sparse)
     return LegWeights(given.first, given.second), (given.warning,)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenLegWeights:
+    """Leg weights of one query, and what decided on them: ``request``, ``query_form`` or ``settings``."""
+
+    weights: LegWeights
+    by: str
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The details for the trace."""
+        return {"weights": self.weights.by_leg(), "weights_by": self.by}
+
+
+def leg_weights_of(given: LegWeights | None, text: str, default: LegWeights) -> ChosenLegWeights:
+    """Return the leg weights of a query with the weights ``given`` by its request, if any.
+
+    A query with a literal part leans to BM25, unless the deployment does not use BM25.
+    """
+    if given is not None:
+        return ChosenLegWeights(given, "request")
+    if default.dense <= LITERAL_DENSE or default.sparse <= 0 or not literals(text):
+        return ChosenLegWeights(default, "settings")
+    return ChosenLegWeights(LegWeights(LITERAL_DENSE, 1 - LITERAL_DENSE), "query_form")
 
 
 class LevelPolicy:
