@@ -107,6 +107,8 @@ class Strategy:
     build: Callable[[Parts], Retriever]
     aliases: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    embeds: bool = True
+    """Whether it compares embeddings, so that the languages of the embedder matter."""
 
 
 _QUESTIONS = {"synthetic_questions": SYNTHETIC_QUESTIONS}
@@ -121,7 +123,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     "dense": Strategy(
         "nearest chunks by embedding", lambda p: SingleLeg(p.stores, p.graphs, dense=True), ("basic", "semantic", "vector")
     ),
-    "sparse": Strategy("BM25 over chunks", lambda p: SingleLeg(p.stores, p.graphs, dense=False), ("bm25",)),
+    "sparse": Strategy("BM25 over chunks", lambda p: SingleLeg(p.stores, p.graphs, dense=False), ("bm25",), embeds=False),
     "hybrid": Strategy(
         "dense and BM25 fused",
         lambda p: p.hybrid,
@@ -178,6 +180,7 @@ class RetrieverRegistry:
             name: RankedRetriever(strategy.build(parts), parts.reranker, parts.stores.documents)
             for name, strategy in STRATEGIES.items()
         }
+        self._embedder = parts.stores.embedder
         self._names = {alias: name for name, strategy in STRATEGIES.items() for alias in (name, *strategy.aliases)}
 
     def canonical(self, name: str) -> str:
@@ -200,6 +203,7 @@ class RetrieverRegistry:
 
     def describe(self, *, dual_level: bool) -> list[dict[str, Any]]:
         """Return the entries of ``GET /strategies``."""
+        languages = self._embedder.languages
         return [
             {
                 "name": name,
@@ -210,6 +214,7 @@ class RetrieverRegistry:
                     "properties": {**strategy.options, **SHARED_OPTIONS},
                     "additionalProperties": False,
                 },
+                "languages": list(languages) if strategy.embeds and languages is not None else None,
                 "available": name != DUAL_LEVEL or dual_level,
                 "why_not": None
                 if name != DUAL_LEVEL or dual_level

@@ -120,3 +120,19 @@ def test_literal_queries_lean_to_bm25(asked: LegWeights | None, text: str, defau
     assert chosen.weights == LegWeights(dense, chosen.weights.sparse)
     assert chosen.weights.dense + chosen.weights.sparse == pytest.approx(1.0)
     assert chosen.by == by
+
+
+@pytest.mark.parametrize(
+    ("text", "languages", "by"),
+    [
+        ("谁粉刷了灯塔？", ("en",), "query_script"),
+        ("кто покрасил маяк", ("en",), "query_script"),
+        ("谁粉刷了灯塔？", None, "settings"),
+        ("谁粉刷了灯塔？", ("en", "zh"), "settings"),
+        ("wer hat den Leuchtturm gestrichen", ("en",), "settings"),
+        ("who painted the 灯塔", ("en",), "settings"),
+        ("?!", ("en",), "settings"),
+    ],
+)
+def test_scripts_that_the_embedder_does_not_read_lean_to_bm25(text: str, languages: tuple[str, ...] | None, by: str) -> None:
+    assert leg_weights_of(None, text, LEG_WEIGHTS, languages=languages).by == by

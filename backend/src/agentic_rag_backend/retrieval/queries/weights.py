@@ -5,12 +5,13 @@ Precedence: explicit weights, then a preset, then the tenant's flag, then the de
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from agentic_rag_backend.domain.query import BALANCED, LegWeights, LevelWeights
+from agentic_rag_backend.domain.text.languages import STOP_WORDS, is_mostly_latin
 from agentic_rag_backend.domain.text.literals import literals
 from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.errors import InvalidRequest
@@ -21,8 +22,9 @@ _log = get_logger(__name__)
 
 LEG_WEIGHTS = LegWeights(0.7, 0.3)
 """The best of .5 to .9, judged by the lower score of MuSiQue and HotpotQA."""
-LITERAL_DENSE = 0.3
-"""Largest share of the dense leg for a query with a quoted phrase or an identifier, which embeddings hardly tell apart."""
+LEANING_DENSE = 0.3
+"""Largest share of the dense leg for a query with a quoted phrase or an identifier, which embeddings hardly tell apart, or in a
+script that the embedder does not read."""
 PRESETS: Mapping[str, LevelWeights] = MappingProxyType(
     {
         "factoid": LevelWeights(0.8, 0.2),
@@ -122,7 +124,7 @@ def choose_leg_weights(dense: float | None, sparse: float | None) -> tuple[LegWe
 
 @dataclass(frozen=True, slots=True)
 class ChosenLegWeights:
-    """Leg weights of one query, and what decided on them: ``request``, ``query_form`` or ``settings``."""
+    """Leg weights of one query, and what decided on them: ``request``, ``query_form``, ``query_script`` or ``settings``."""
 
     weights: LegWeights
     by: str
@@ -133,16 +135,27 @@ class ChosenLegWeights:
         return {"weights": self.weights.by_leg(), "weights_by": self.by}
 
 
-def leg_weights_of(given: LegWeights | None, text: str, default: LegWeights) -> ChosenLegWeights:
+def leg_weights_of(
+    given: LegWeights | None, text: str, default: LegWeights, *, languages: Collection[str] | None = None
+) -> ChosenLegWeights:
     """Return the leg weights of a query with the weights ``given`` by its request, if any.
 
-    A query with a literal part leans to BM25, unless the deployment does not use BM25.
+    A query leans to BM25 if it has a literal part, or if the embedder does not read its script. It does not if the deployment has
+    switched BM25 off.
+
+    Args:
+        languages: the languages of the embedder; None: any.
     """
     if given is not None:
         return ChosenLegWeights(given, "request")
-    if default.dense <= LITERAL_DENSE or default.sparse <= 0 or not literals(text):
+    if default.dense <= LEANING_DENSE or default.sparse <= 0:
         return ChosenLegWeights(default, "settings")
-    return ChosenLegWeights(LegWeights(LITERAL_DENSE, 1 - LITERAL_DENSE), "query_form")
+    leaning = LegWeights(LEANING_DENSE, 1 - LEANING_DENSE)
+    if literals(text):
+        return ChosenLegWeights(leaning, "query_form")
+    if languages is not None and set(languages) <= STOP_WORDS.keys() and not is_mostly_latin(text):
+        return ChosenLegWeights(leaning, "query_script")
+    return ChosenLegWeights(default, "settings")
 
 
 class LevelPolicy:

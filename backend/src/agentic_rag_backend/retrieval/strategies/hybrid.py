@@ -34,7 +34,8 @@ class Hybrid:
 
     def weights_of(self, query: Query) -> ChosenLegWeights:
         """Return the leg weights of a query."""
-        return leg_weights_of(query.leg_weights, query.text, self.weights)
+        languages = self._stores.embedder.languages
+        return leg_weights_of(query.leg_weights, query.text, self.weights, languages=languages)
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of both legs, fused."""

@@ -78,6 +78,12 @@ class VectorPoint:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def language(self) -> str | None:
+        """The language of the text, as the document's metadata has it; it decides on further terms of BM25."""
+        language = self.metadata.get("language")
+        return language if isinstance(language, str) else None
+
+    @property
     def fields(self) -> dict[str, Any]:
         """The fields that a filter compares."""
         return filterable(self.metadata, document_id=self.document_id, key=self.key, title=self.title)

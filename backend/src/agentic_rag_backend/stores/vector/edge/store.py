@@ -151,8 +151,7 @@ class EdgeVectorStore:
         return self._fingerprint
 
     def terms(self, text: str) -> frozenset[int]:
-        vector = self._encoder.query(text)
-        return frozenset(vector.indices) if vector is not None else frozenset()
+        return self._encoder.terms(text)
 
     async def upsert(self, tenant: TenantId, collection: Collection, points: Sequence[VectorPoint]) -> None:
         tenant = require_tenant(tenant)
@@ -315,7 +314,7 @@ class EdgeVectorStore:
         vectors: dict[str, Any] = {}
         if dense is not None:
             vectors[DENSE] = dense.tolist()
-        sparse = self._encoder.document(point.text)
+        sparse = self._encoder.document(point.text, point.language)
         if sparse is not None:
             vectors[SPARSE] = SparseVector(list(sparse.indices), list(sparse.values))
         return Point(point_id(tenant, collection, point.id), vectors, payload_of(tenant, point, tags))

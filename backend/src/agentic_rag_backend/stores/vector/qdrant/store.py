@@ -160,8 +160,7 @@ class QdrantVectorStore:
         return self._fingerprint
 
     def terms(self, text: str) -> frozenset[int]:
-        vector = self._encoder.query(text)
-        return frozenset(vector.indices) if vector is not None else frozenset()
+        return self._encoder.terms(text)
 
     async def upsert(self, tenant: TenantId, collection: Collection, points: Sequence[VectorPoint]) -> None:
         tenant = require_tenant(tenant)
@@ -169,7 +168,7 @@ class QdrantVectorStore:
         dense = checked_vectors([point.dense for point in latest], self._dimensions)
         tags = tags_of_points(latest)
         prepared = (
-            Prepared(point=point, dense=vector, sparse=self._encoder.document(point.text), tags=of_point)
+            Prepared(point=point, dense=vector, sparse=self._encoder.document(point.text, point.language), tags=of_point)
             for point, vector, of_point in zip(latest, dense, tags, strict=True)
         )
         name = self._names[Collection(collection)]
