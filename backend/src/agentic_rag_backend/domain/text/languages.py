@@ -16,7 +16,7 @@ ENGLISH = "en"
 READ_CHARACTERS = 20_000
 """Characters at the beginning of a text that decide."""
 MIN_WORDS = 20
-"""Shorter texts have no language."""
+"""Words, or letters of a script, from which the shares decide."""
 _MIN_SHARE = 0.15
 _CLEAR_WORDS = 3
 _LEAD = 1.5
@@ -113,12 +113,19 @@ def language_of_words(words: Iterable[str]) -> str | None:
 
 
 def language_of(text: str) -> str | None:
-    """Return the ISO 639-1 code of a text's language, if it is one of `STOP_WORDS` or the only one of its script."""
+    """Return the ISO 639-1 code of a text's language, if it is one of `STOP_WORDS` or the only one of its script.
+
+    A short text must show its language as clearly as a query.
+    """
     script = foreign_script_of(text)
     if script is not None:
         # Japanese has more syllables than Chinese characters, but a short text may have few.
         return "ja" if script == "Han" and _JAPANESE.search(text[:READ_CHARACTERS]) else _LANGUAGE_OF_SCRIPT.get(script)
-    return language_of_words(word.lower() for word in _WORD.findall(text[:READ_CHARACTERS]))
+    words = [word.lower() for word in _WORD.findall(text[:READ_CHARACTERS])]
+    if len(words) >= MIN_WORDS:
+        return language_of_words(words)
+    likely = likely_languages(text)
+    return likely.codes[0] if likely.clear else None
 
 
 @dataclass(frozen=True, slots=True)
