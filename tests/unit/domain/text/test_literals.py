@@ -36,9 +36,11 @@ from agentic_rag_backend.domain.text.literals import literals
     ],
 )
 def test_which_parts_of_a_query_are_literal(query: str, found: tuple[str, ...]) -> None:
-    assert literals(query) == found
+    parts = literals(query)
+    assert (*parts.quoted, *parts.identifiers) == found
 
 
 @given(st.text(max_size=60))
 def test_literals_are_parts_of_the_query(query: str) -> None:
-    assert all(part and part in query for part in literals(query))
+    parts = literals(query)
+    assert all(part and part in query for part in (*parts.quoted, *parts.identifiers))

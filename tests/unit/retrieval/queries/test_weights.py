@@ -109,7 +109,9 @@ def test_the_form_of_a_question_tells_its_weights(question: str, preset: str | N
     [
         (None, "who leads the project", LEG_WEIGHTS, 0.7, "settings"),
         (None, "pump KX-4471", LEG_WEIGHTS, 0.3, "query_form"),
-        (None, 'who said "no tide waits"', LEG_WEIGHTS, 0.3, "query_form"),
+        (None, 'who said "no tide waits"', LEG_WEIGHTS, 0.5, "query_form"),
+        (None, 'who said "no tide waits" of KX-4471', LEG_WEIGHTS, 0.3, "query_form"),
+        (None, 'who said "no tide waits"', LegWeights(0.4, 0.6), 0.4, "settings"),
         (LegWeights(0.9, 0.1), "pump KX-4471", LEG_WEIGHTS, 0.9, "request"),
         (None, "pump KX-4471", LegWeights(0.2, 0.8), 0.2, "settings"),
         (None, "pump KX-4471", LegWeights(1.0, 0.0), 1.0, "settings"),

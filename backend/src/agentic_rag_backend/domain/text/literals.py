@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 _QUOTED = re.compile(r'"([^"\n]{2,200})"|“([^”\n]{2,200})”|„([^“”\n]{2,200})[“”]|«([^»\n]{2,200})»|「([^」\n]{1,200})」')
 _AROUND = "?!.,;:()[]{}<>\"'`“”„«»「」、。"
@@ -18,15 +19,23 @@ _MIN_DIGITS = 6
 """Digits of a plain number that is more likely an identifier than an amount."""
 
 
-def literals(text: str) -> tuple[str, ...]:
-    """Return the quoted phrases and the identifiers of a query, in order.
+@dataclass(frozen=True, slots=True)
+class Literals:
+    """The quoted phrases and the identifiers of a query, each in order."""
+
+    quoted: tuple[str, ...] = ()
+    identifiers: tuple[str, ...] = ()
+
+
+def literals(text: str) -> Literals:
+    """Return the literal parts of a query.
 
     An identifier is a word that mixes letters and digits ("KX-4471"), joins parts by underscores or double colons
     ("parse_header"), or is a number in groups or of six digits. Ordinals, decades, dates and quantities are none.
     """
-    quoted = [next(filter(None, found.groups())) for found in _QUOTED.finditer(text)]
+    quoted = tuple(next(filter(None, found.groups())) for found in _QUOTED.finditer(text))
     words = (word.strip(_AROUND) for word in _QUOTED.sub(" ", text).split())
-    return (*quoted, *(word for word in words if _is_identifier(word)))
+    return Literals(quoted, tuple(word for word in words if _is_identifier(word)))
 
 
 def _is_identifier(word: str) -> bool:
