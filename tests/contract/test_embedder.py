@@ -65,6 +65,10 @@ class Faulty:
     def dimensions(self) -> int:
         return self.sound.dimensions
 
+    @property
+    def languages(self) -> tuple[str, ...] | None:
+        return self.sound.languages
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         return await self.sound.embed(texts)
 

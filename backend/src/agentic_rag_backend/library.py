@@ -323,7 +323,7 @@ class Embedded:
         except ValidationError as error:
             problems = (f"{'.'.join(map(str, item['loc']))}: {message_of(item)}" for item in error.errors(include_url=False))
             raise InvalidRequest("; ".join(problems)) from None
-        return self.container.queries.build(body.request(), await self._principal())
+        return await self.container.queries.build(body.request(), await self._principal())
 
     async def _principal(self) -> Principal:
         # Read at every call, so that a changed flag applies immediately.

@@ -192,7 +192,9 @@ class Settings(BaseSettings):
         "tg",
         "tr",
         "zh",
-    ] = Field("en", description="language of stemming and stop words in BM25, for all tenants; run `reindex` after a change")
+    ] = Field(
+        "en", description="language of BM25 for texts whose own language is unknown, in all tenants; run `reindex` after a change"
+    )
 
     # --- embedding
     embedder: Literal["bundled", "openai"] = Field("bundled", description="model that embeds text")

@@ -18,6 +18,11 @@ from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+from agentic_rag_backend.testing.doubles import HashedWords
+
+
+class English(HashedWords):
+    languages = ("en",)
 
 
 @pytest.fixture
@@ -25,7 +30,7 @@ def registry() -> RetrieverRegistry:
     """Return a registry whose strategies are built but never used."""
     nothing = cast("Any", None)
     stores = Stores(
-        nothing, nothing, nothing, nothing, nothing, QueryEncoder(nothing), trees=nothing, questions=nothing, facts=nothing
+        nothing, nothing, nothing, nothing, English(4), QueryEncoder(nothing), trees=nothing, questions=nothing, facts=nothing
     )
     return RetrieverRegistry(
         Parts(stores, TenantGraphs(nothing, nothing, max_bytes=1), DualLevelOptions(), StructuredCalls(nothing))
@@ -82,8 +87,10 @@ def test_the_description_says_what_is_available(registry: RetrieverRegistry, swi
         assert (row["why_not"] is None) is row["available"]
         assert row["description"]
         assert row["options"]["additionalProperties"] is False
+    assert rows["dense"]["languages"] == rows["graph"]["languages"] == ["en"]
+    assert rows["sparse"]["languages"] is None
     assert rows["dense"]["aliases"] == ["basic", "semantic", "vector"]
-    assert rows["hybrid"]["options"]["properties"]["fusion"]["enum"] == ["min_max", "rrf"]
+    assert rows["hybrid"]["options"]["properties"]["fusion"]["enum"] == ["min_max", "rrf", "dbsf"]
 
 
 @pytest.mark.parametrize(
@@ -92,6 +99,7 @@ def test_the_description_says_what_is_available(registry: RetrieverRegistry, swi
         ("dense", {}),
         ("hybrid", {"fusion": "rrf"}),
         ("graph", {"entities": []}),
+        ("community", {"entities": ["Mira"]}),
         ("graph", {"entities": ["x" * 512] * 20}),
         ("community", {"level": 0}),
         ("community", {"level": 9}),
@@ -119,7 +127,7 @@ def nested() -> list[Any]:
         ("dense", {"fusion": "rrf"}, "strategy 'dense' has no option 'fusion'; it has contradictions"),
         ("hybrid", {"x" * 500: 1}, "it has fusion"),
         ("auto", {"entities": []}, "has no option 'entities'"),
-        ("hybrid", {"fusion": "sum"}, "must be one of min_max, rrf; got 'sum'"),
+        ("hybrid", {"fusion": "sum"}, "must be one of min_max, rrf, dbsf; got 'sum'"),
         ("hybrid", {"fusion": None}, "got None"),
         ("hybrid", {"fusion": ["rrf"]}, "got ['rrf']"),
         ("hybrid", {"fusion": {}}, "got {}"),

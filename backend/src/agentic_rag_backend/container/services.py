@@ -79,6 +79,7 @@ from agentic_rag_backend.retrieval.contradictions import ContradictionsOfResults
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.explanation import Explainer
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
+from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
 from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
 from agentic_rag_backend.retrieval.registry import Parts, RetrieverRegistry
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
@@ -487,6 +488,7 @@ class Container:
             self.defaults,
             self.features,
             self.embedder,
+            LinkedChunks(self.graphs, self._readable.communities, self._readable.graph),
             default_strategy=self.settings.default_strategy,
             synthetic_questions=self.settings.synthetic_questions != "off",
         )

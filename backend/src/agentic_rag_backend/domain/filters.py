@@ -2,11 +2,14 @@
 
 An absent field makes any comparison false (also ``ne`` and ``nin``), except ``missing``. ``exists`` and ``missing`` test for
 absence. ``default`` on a comparison replaces an absent field; ``confidence`` has the default 1.0.
+
+Metadata belongs to documents. Entities and communities belong to single passages: a request compares them with a `Link`, which is
+resolved to a `ChunkSet` before any store reads the filter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from operator import ge, gt, le, lt
@@ -15,7 +18,7 @@ from typing import Any
 from agentic_rag_backend.domain.periods import period_of
 
 Scalar = str | int | float | bool
-OPERATORS = ("eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "exists", "missing")
+OPERATORS = ("eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "prefix", "exists", "missing")
 BEGUN_BY = "begun_by"
 OVER_AFTER = "over_after"
 TIME_OPERATORS = (BEGUN_BY, OVER_AFTER)
@@ -24,6 +27,11 @@ VALID_FROM = "valid_from"
 VALID_TO = "valid_to"
 DOCUMENT_FIELDS = ("document_id", "key", "title")
 """Fields that are not metadata. Every other field name is a metadata key."""
+LINK_FIELDS = ("entity", "entity_type", "community")
+"""Fields of single passages, which the knowledge graph answers."""
+LINK_OPERATORS = ("eq", "ne", "in", "nin", "exists", "missing")
+MAX_STORED_CHUNKS = 10_000
+"""Chunks of a `ChunkSet` up to which stores select exactly its chunks. They ignore a larger set, and the reader applies it."""
 RESERVED_FIELDS = frozenset({"tenant_id", "group_id", "visible", "version", "generation", "kind"})
 """Fields that requests cannot filter on."""
 
@@ -44,6 +52,29 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """A comparison of one of `LINK_FIELDS`, as a list field of a passage. ``values`` is empty for ``exists`` and ``missing``."""
+
+    field: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSet:
+    """Matches the passages ``ids``. ``link`` is the comparison that it answers, and ``unknown`` its values that do not exist."""
+
+    ids: frozenset[str]
+    link: Link
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def stored(self) -> bool:
+        """Whether stores select its chunks; see `MAX_STORED_CHUNKS`."""
+        return len(self.ids) <= MAX_STORED_CHUNKS
+
+
+@dataclass(frozen=True, slots=True)
 class And:
     filters: tuple[Filter, ...]
 
@@ -58,7 +89,18 @@ class Not:
     filter: Filter
 
 
-Filter = Comparison | And | Or | Not
+Filter = Comparison | Link | ChunkSet | And | Or | Not
+
+
+def leaves(filter: Filter) -> Iterator[Comparison | Link | ChunkSet]:
+    """Yield the comparisons of a filter, in order."""
+    if isinstance(filter, And | Or):
+        for part in filter.filters:
+            yield from leaves(part)
+    elif isinstance(filter, Not):
+        yield from leaves(filter.filter)
+    else:
+        yield filter
 
 
 def valid_at(moment: datetime) -> Filter:
@@ -71,6 +113,11 @@ def valid_at(moment: datetime) -> Filter:
     begun = Or((Comparison(VALID_FROM, "missing"), Comparison(VALID_FROM, BEGUN_BY, at)))
     lasts = Or((Comparison(VALID_TO, "missing"), Comparison(VALID_TO, OVER_AFTER, at)))
     return And((begun, lasts))
+
+
+def is_present(held: Any) -> bool:
+    """Return whether a field has a value. An empty list has none, nor has a list of nulls."""
+    return held is not None and not (isinstance(held, (list, tuple)) and all(item is None for item in held))
 
 
 def _in_time(operator: str, held: Any, at: float) -> bool:
@@ -107,22 +154,32 @@ def _compare(operator: str, held: Any, value: Any) -> bool:
         return not any(_equal(item, option) for item in items for option in value)
     if operator == "contains":
         return any(isinstance(item, str) and isinstance(value, str) and value.casefold() in item.casefold() for item in items)
+    if operator == "prefix":
+        return any(isinstance(item, str) and isinstance(value, str) and item.startswith(value) for item in items)
     if operator in TIME_OPERATORS:
         return any(_in_time(operator, item, value) for item in items)
     holds = _ORDERS.get(operator)
     return holds is not None and any(_ordered(item, value) and holds(item, value) for item in items)
 
 
-def matches(filter: Filter, fields: Mapping[str, Any]) -> bool:
-    """Return whether ``fields`` (metadata and document fields) pass ``filter``. This defines the grammar."""
+def matches(filter: Filter, fields: Mapping[str, Any], chunk_id: str | None = None) -> bool:
+    """Return whether ``fields`` (metadata and document fields) of a passage pass ``filter``. This defines the grammar.
+
+    Raises:
+        ValueError: the filter has a `Link`, which must be resolved first.
+    """
     if isinstance(filter, And):
-        return all(matches(part, fields) for part in filter.filters)
+        return all(matches(part, fields, chunk_id) for part in filter.filters)
     if isinstance(filter, Or):
-        return any(matches(part, fields) for part in filter.filters)
+        return any(matches(part, fields, chunk_id) for part in filter.filters)
     if isinstance(filter, Not):
-        return not matches(filter.filter, fields)
+        return not matches(filter.filter, fields, chunk_id)
+    if isinstance(filter, ChunkSet):
+        return chunk_id in filter.ids
+    if isinstance(filter, Link):
+        raise ValueError(f"the comparison of {filter.field!r} is not resolved")
     held = fields.get(filter.field)
-    present = held is not None and held != []
+    present = is_present(held)
     if filter.operator == "exists":
         return present
     if filter.operator == "missing":

@@ -10,6 +10,7 @@ from typing import Any
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks, unknown_values
 from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults, RequestOverrides
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry, check_options
@@ -54,6 +55,7 @@ class QueryBuilder:
         defaults: completes limits and weights.
         features: the feature flags.
         embedder: knows how much of a question it reads.
+        links: resolves filters by entity and community.
         default_strategy: used if a request names no strategy.
         synthetic_questions: whether searches use synthetic questions if a request does not say.
     """
@@ -64,6 +66,7 @@ class QueryBuilder:
         defaults: RequestDefaults,
         features: Features,
         embedder: Embedder,
+        links: LinkedChunks,
         *,
         default_strategy: str,
         synthetic_questions: bool = False,
@@ -72,19 +75,22 @@ class QueryBuilder:
         self._defaults = defaults
         self._features = features
         self._embedder = embedder
+        self._links = links
         self._default_strategy = default_strategy
         self._synthetic_questions = synthetic_questions
 
-    def build(self, request: SearchRequest, caller: Principal) -> BuiltQuery:
+    async def build(self, request: SearchRequest, caller: Principal) -> BuiltQuery:
         """Return the query for a request.
 
         Raises:
             InvalidRequest: the strategy is unknown, or it does not accept an option, filter or weight of the request.
+            StoreUnavailable: the graph, which a filter by entity or community needs, cannot be read.
         """
         strategy = self._retrievers.canonical(request.strategy or self._default_strategy)
         check_options(strategy, request.options)
-        filters = parse_filter(request.filters)
+        parsed = parse_filter(request.filters)
         resolved = self._defaults.resolve(request.overrides, strategy=strategy, question=request.text, flags=caller.flags)
+        filters = await self._links.resolve(caller.tenant, parsed)
         query = Query(
             tenant=caller.tenant,
             text=request.text,
@@ -99,7 +105,7 @@ class QueryBuilder:
             dual_level=self._features.enabled(DUAL_LEVEL, caller.flags),
             synthetic_questions=bool(request.options.get("synthetic_questions", self._synthetic_questions)),
         )
-        return BuiltQuery(query, strategy, (*resolved.warnings, *self._cut(request.text)))
+        return BuiltQuery(query, strategy, (*resolved.warnings, *unknown_values(filters), *self._cut(request.text)))
 
     def _cut(self, question: str) -> tuple[str, ...]:
         """Return a warning if the embedder reads only the beginning of a question."""

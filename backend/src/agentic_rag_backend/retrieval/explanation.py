@@ -8,7 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from agentic_rag_backend.domain.document import Document, VisibleChunk
-from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO, And, Comparison, Filter, Not, Or, matches
+from agentic_rag_backend.domain.filters import (
+    VALID_FROM,
+    VALID_TO,
+    And,
+    ChunkSet,
+    Comparison,
+    Filter,
+    Link,
+    Not,
+    Or,
+    leaves,
+    matches,
+)
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.candidates import LEG_LIMIT
@@ -84,7 +96,9 @@ class Explainer:
             rank=rank,
             best=found.hits[rank - 1] if rank is not None else None,
             themes=tuple(theme for theme in found.themes if _rests_on(theme, document_id)),
-            dropped=() if rank is not None and rank <= query.limit else _reasons(query, document, one, legs, found, rank),
+            dropped=()
+            if rank is not None and rank <= query.limit
+            else _reasons(query, document, _Shown(one, shown), legs, found, rank),
             trace=found.trace,
         )
 
@@ -117,18 +131,27 @@ def _rests_on(theme: ThemeHit, document_id: str) -> bool:
     return any(source.document_id == document_id for finding in theme.findings for source in finding.sources)
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """One visible chunk of a document, if it has any, and the ids of all. The fields of a document are those of each chunk."""
+
+    one: VisibleChunk | None
+    ids: Sequence[str]
+
+
 def _reasons(
-    query: Query, document: Document, one: VisibleChunk | None, legs: Sequence[LegRank], found: Retrieval, rank: int | None
+    query: Query, document: Document, shown: _Shown, legs: Sequence[LegRank], found: Retrieval, rank: int | None
 ) -> tuple[Dropped, ...]:
+    one = shown.one
     if one is None:
         return (Dropped(by="state", detail=f"the document is {document.state.value}: it has no chunk that may be shown"),)
     if rank is not None:
         return (Dropped(by="limit", detail=f"its rank is {rank}; the limit is {query.limit}"),)
     fields = one.fields
     reasons = [
-        Dropped(by="filters", detail=f"{to_json(part)} does not hold: the document has {_held(part, fields)}")
+        Dropped(by="filters", detail=f"{to_json(part)} does not hold: {_held(part, fields)}")
         for part in _parts(query.filters)
-        if not matches(part, fields)
+        if not any(matches(part, fields, id) for id in shown.ids)
     ]
     if not in_time(query, one):
         period = {name: one.metadata[name] for name in (VALID_FROM, VALID_TO) if name in one.metadata}
@@ -161,18 +184,21 @@ def _written(filter: Filter) -> dict[str, Any]:
         return {"or": [_written(part) for part in filter.filters]}
     if isinstance(filter, Not):
         return {"not": _written(filter.filter)}
-    value: Any = list(filter.value) if isinstance(filter.value, tuple) else filter.value
-    return {filter.field: {filter.operator: True if filter.operator in {"exists", "missing"} else value}}
+    if isinstance(filter, ChunkSet):
+        filter = filter.link
+    value: Any = filter.values if isinstance(filter, Link) else filter.value
+    if filter.operator in {"exists", "missing"}:
+        value = True
+    elif isinstance(value, tuple):
+        value = value[0] if filter.operator in {"eq", "ne"} else list(value)
+    return {filter.field: {filter.operator: value}}
 
 
 def _held(filter: Filter, fields: Mapping[str, Any]) -> str:
-    return _json({name: fields.get(name) for name in dict.fromkeys(_fields(filter))})
-
-
-def _fields(filter: Filter) -> list[str]:
-    if isinstance(filter, And | Or):
-        return [name for part in filter.filters for name in _fields(part)]
-    return _fields(filter.filter) if isinstance(filter, Not) else [filter.field]
+    names = dict.fromkeys(leaf.field for leaf in leaves(filter) if isinstance(leaf, Comparison))
+    if not names:
+        return "no passage of the document matches"
+    return f"the document has {_json({name: fields.get(name) for name in names})}"
 
 
 def _json(value: Any) -> str:

@@ -51,7 +51,7 @@ def passes(query: Query, visible: VisibleChunk) -> bool:
     """
     if not query.seen.agree(visible.chunk.document_id, visible.chunk.version):
         return False
-    if query.filters is not None and not matches(query.filters, visible.fields):
+    if query.filters is not None and not matches(query.filters, visible.fields, visible.chunk.id):
         return False
     return in_time(query, visible)
 

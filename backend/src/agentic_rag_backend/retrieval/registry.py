@@ -13,6 +13,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.queries.options import (
     BUDGET_TOKENS,
+    COMMUNITIES_OF,
     CONTRADICTIONS,
     ENTITIES,
     FOLLOW_UPS,
@@ -27,13 +28,14 @@ from agentic_rag_backend.retrieval.queries.options import (
 )
 from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
 from agentic_rag_backend.retrieval.ranking import RankedRetriever, Reranker
+from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
 from agentic_rag_backend.retrieval.strategies.auto import Auto
 from agentic_rag_backend.retrieval.strategies.community import CommunityOptions, CommunityRetriever
 from agentic_rag_backend.retrieval.strategies.drift import Drift, DriftOptions
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
 from agentic_rag_backend.retrieval.strategies.global_search import GlobalOptions, GlobalRetriever
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
-from agentic_rag_backend.retrieval.strategies.hybrid import FUSIONS, Hybrid
+from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.retrieval.strategies.low_level import HybridWithFacts, LowLevel
 from agentic_rag_backend.retrieval.strategies.raptor import ORDERS, SEARCHES, RaptorRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
@@ -105,6 +107,8 @@ class Strategy:
     build: Callable[[Parts], Retriever]
     aliases: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    embeds: bool = True
+    """Whether it compares embeddings, so that the languages of the embedder matter."""
 
 
 _QUESTIONS = {"synthetic_questions": SYNTHETIC_QUESTIONS}
@@ -119,7 +123,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     "dense": Strategy(
         "nearest chunks by embedding", lambda p: SingleLeg(p.stores, p.graphs, dense=True), ("basic", "semantic", "vector")
     ),
-    "sparse": Strategy("BM25 over chunks", lambda p: SingleLeg(p.stores, p.graphs, dense=False), ("bm25",)),
+    "sparse": Strategy("BM25 over chunks", lambda p: SingleLeg(p.stores, p.graphs, dense=False), ("bm25",), embeds=False),
     "hybrid": Strategy(
         "dense and BM25 fused",
         lambda p: p.hybrid,
@@ -133,8 +137,8 @@ STRATEGIES: Mapping[str, Strategy] = {
     ),
     "community": Strategy(
         "themes: summaries of communities; no theme contains another",
-        lambda p: CommunityRetriever(p.finder, p.themes.community, behind=PassagesBehind(p.stores)),
-        options=_THEMES,
+        lambda p: CommunityRetriever(p.finder, p.themes.community, behind=PassagesBehind(p.stores), graphs=p.graphs),
+        options={"entities": COMMUNITIES_OF, **_THEMES},
     ),
     DUAL_LEVEL: Strategy(
         "graph (or hybrid, by the question's form) and community in parallel, blended by weight",
@@ -176,6 +180,7 @@ class RetrieverRegistry:
             name: RankedRetriever(strategy.build(parts), parts.reranker, parts.stores.documents)
             for name, strategy in STRATEGIES.items()
         }
+        self._embedder = parts.stores.embedder
         self._names = {alias: name for name, strategy in STRATEGIES.items() for alias in (name, *strategy.aliases)}
 
     def canonical(self, name: str) -> str:
@@ -198,6 +203,7 @@ class RetrieverRegistry:
 
     def describe(self, *, dual_level: bool) -> list[dict[str, Any]]:
         """Return the entries of ``GET /strategies``."""
+        languages = self._embedder.languages
         return [
             {
                 "name": name,
@@ -208,6 +214,7 @@ class RetrieverRegistry:
                     "properties": {**strategy.options, **SHARED_OPTIONS},
                     "additionalProperties": False,
                 },
+                "languages": list(languages) if strategy.embeds and languages is not None else None,
                 "available": name != DUAL_LEVEL or dual_level,
                 "why_not": None
                 if name != DUAL_LEVEL or dual_level

@@ -26,6 +26,7 @@ class HashedWords:
     """A fast, deterministic embedder whose vectors depend only on the words. ``embedded`` counts texts."""
 
     fingerprint = "hashed-words"
+    languages: tuple[str, ...] | None = None
 
     def __init__(self, dimensions: int) -> None:
         self.dimensions = dimensions

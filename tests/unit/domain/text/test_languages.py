@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.text.languages import STOP_WORDS, foreign_script_of, language_of, language_of_words
+from agentic_rag_backend.domain.text.languages import (
+    STOP_WORDS,
+    foreign_script_of,
+    language_of,
+    language_of_words,
+    likely_languages,
+)
 
 TEXTS = {
     "de": "Die Regierung in Berlin hat am Montag ein neues Gesetz beschlossen. "
@@ -55,3 +61,28 @@ def test_scripts_other_than_latin_are_named(text: str, script: str | None) -> No
 @given(words=st.lists(st.sampled_from(["the", "of", "der", "und", "le", "la", "Oslo", "x"]), max_size=60))
 def test_the_order_of_words_does_not_matter(words: list[str]) -> None:
     assert language_of_words(words) == language_of_words(sorted(words))
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Am Hafen stehen sieben Häuser. Sie gehören seit dem Brand der Genossenschaft.", "de"),
+        ("Sept maisons de brique bordent le port. Elles appartiennent à une coopérative.", "fr"),
+        ("The houses at the harbour belong to the city.", "en"),
+        ("Die Hard", None),
+        ("Paris 2024", None),
+        ("北角的旧灯塔去年秋天由两名工匠重新粉刷，因为雨水冲掉了油漆。", "zh"),
+        ("北の岬の古い灯台は昨年の秋に二人の職人が塗り直しました。", "ja"),
+        ("지난 가을에 두 명의 장인이 북쪽 곶의 오래된 등대를 다시 칠했습니다.", "ko"),
+        ("Прошлой осенью два мастера покрасили старый маяк на мысе.", None),
+    ],
+)
+def test_short_texts_and_scripts_of_one_language(text: str, language: str | None) -> None:
+    assert language_of(text) == language
+
+
+def test_function_words_show_the_languages_of_a_query() -> None:
+    assert likely_languages("Wem gehört das Haus und der Hafen in der Stadt?").codes == ("de",)
+    assert likely_languages("Wem gehört das Haus und der Hafen in der Stadt?").clear
+    assert not likely_languages("die hard movie").clear
+    assert likely_languages("Häuser Hafen").codes == ()

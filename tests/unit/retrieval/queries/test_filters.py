@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.filters import And, Comparison, Not, Or, matches
+from agentic_rag_backend.domain.filters import And, Comparison, Link, Not, Or, matches
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.queries.filters import (
     MAX_COMPARISONS,
@@ -54,6 +54,16 @@ def nested(depth: int) -> dict[str, Any]:
         ({"year": {"gte": 2019, "lt": 2021}}, And((Comparison("year", "gte", 2019), Comparison("year", "lt", 2021)))),
         ({"year": {"gt": 1, "default": 3}}, Comparison("year", "gt", 1, 3)),
         ({"year": {"gt": 1, "default": None}}, Comparison("year", "gt", 1)),
+        ({"title": {"prefix": "Annual"}}, Comparison("title", "prefix", "Annual")),
+        ({"key": {"prefix": "reports/"}}, Comparison("key", "prefix", "reports/")),
+        ({"entity": "Mara Venn"}, Link("entity", "eq", ("Mara Venn",))),
+        ({"entity": ["Mara", "Tidal Array"]}, Link("entity", "in", ("Mara", "Tidal Array"))),
+        ({"entity_type": {"nin": ["person"]}}, Link("entity_type", "nin", ("person",))),
+        ({"community": {"missing": False}}, Link("community", "exists")),
+        ({"not": {"community": "c1"}}, Not(Link("community", "eq", ("c1",)))),
+        ({"metadata.entity": "Mara"}, Comparison("entity", "eq", "Mara")),
+        ({"metadata.language": "de"}, Comparison("language", "eq", "de")),
+        ({"metadata.source": "web"}, Comparison("source", "eq", "web")),
         ({"confidence": {"gte": 0.5}}, Comparison("confidence", "gte", 0.5, 1.0)),
         ({"confidence": {"gte": 0.5, "default": 0.2}}, Comparison("confidence", "gte", 0.5, 0.2)),
         ({"a": {"exists": True}}, Comparison("a", "exists")),
@@ -78,7 +88,7 @@ def test_what_filters_say(value: Any, parsed: Any) -> None:
         ({"a": {"like": "x"}}, "unknown filter operator 'like'"),
         ({"a": {}}, "has no operator"),
         ({"a": {"default": 1}}, "has no operator"),
-        ({"a": None}, "must be text"),
+        ({"a": None}, "got null"),
         ({"a": float("nan")}, "finite"),
         ({"a": float("inf")}, "finite"),
         ({"a": MAX_INTEGER + 1}, str(MAX_INTEGER)),
@@ -119,6 +129,18 @@ def test_what_filters_say(value: Any, parsed: Any) -> None:
         (False, "must be an object"),
         ("author", "must be an object"),
         ([{"a": 1}], "must be an object"),
+        ({"year": [None]}, 'got null. For absent fields, write {"missing": true}'),
+        ({"year": {"ne": None}}, "got null"),
+        ({"title": {"prefix": 5}}, "'prefix' takes text; got 5"),
+        ({"title": {"prefix": ["a"]}}, "must be text"),
+        ({"entity": 5}, "compared with text that is not blank; got 5"),
+        ({"entity": " "}, "compared with text that is not blank"),
+        ({"entity": {}}, "has no operator"),
+        ({"entity": []}, "list of 1 to 100"),
+        ({"entity": {"contains": "x"}}, "write 'metadata.entity'"),
+        ({"entity": {"eq": "x", "default": "y"}}, "takes the operators eq, ne, in, nin, exists, missing"),
+        ({"community": {"exists": 1}}, "takes true or false"),
+        ({"entity_type": {"in": ["person"] * 101}}, "1 to 100"),
     ],
 )
 def test_what_filters_must_not_say(value: Any, message: str) -> None:
@@ -126,6 +148,53 @@ def test_what_filters_must_not_say(value: Any, message: str) -> None:
         parse_filter(value)
     assert message in error.value.message
     assert len(error.value.message) < 300
+
+
+@pytest.mark.parametrize("written", [{"entity": "Mara"}, {"or": [{"a": 1}, {"not": {"community": {"exists": True}}}]}])
+def test_filters_of_documents_have_no_fields_of_passages(written: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest, match="only searches and answers"):
+        parse_filter(written, of_documents=True)
+    assert parse_filter({"metadata.entity": "Mara", "source": "web"}, of_documents=True) is not None
+
+
+@pytest.mark.parametrize(
+    ("written", "held", "holds"),
+    [
+        ({"language": "de"}, {"language": "de"}, True),
+        ({"language": "de"}, {"language": "de-AT"}, True),
+        ({"language": "de"}, {"language": "den"}, False),
+        ({"language": "de-AT"}, {"language": "de"}, False),
+        ({"language": "en"}, {}, True),
+        ({"language": "de"}, {}, False),
+        ({"language": {"ne": "de"}}, {"language": "de-AT"}, False),
+        ({"language": {"ne": "de"}}, {}, True),
+        ({"language": {"nin": ["de", "fr"]}}, {"language": "fr"}, False),
+        ({"language": ["fr", "de"]}, {"language": ["it", "de-CH"]}, True),
+        ({"language": {"prefix": "d"}}, {"language": "da"}, True),
+        ({"language": {"exists": True}}, {}, False),
+        ({"source": "web"}, {"source": "web"}, True),
+        ({"source": "a/b.md"}, {"key": "a/b.md"}, True),
+        ({"source": "a/b.md"}, {"key": "a/b.md", "source": "web"}, False),
+        ({"source": {"prefix": "a/"}}, {"key": "a/b.md"}, True),
+        ({"source": {"ne": "web"}}, {"key": "a"}, True),
+        ({"source": {"ne": "web"}}, {}, False),
+        ({"source": {"exists": True}}, {"key": "a"}, True),
+        ({"source": {"missing": True}}, {}, True),
+        ({"source": {"eq": "none", "default": "none"}}, {}, True),
+        ({"source": {"eq": "none", "default": "none"}}, {"key": "a"}, False),
+        ({"title": {"prefix": "Ann"}}, {"title": "Annual"}, True),
+        ({"title": {"prefix": "ann"}}, {"title": "Annual"}, False),
+        ({"tags": {"prefix": "tid"}}, {"tags": ["x", "tidal"]}, True),
+        ({"tags": {"prefix": "tid"}}, {"tags": 5}, False),
+        ({"year": {"missing": True}}, {"year": [None]}, True),
+        ({"year": {"exists": True}}, {"year": [None, 1]}, True),
+        ({"year": {"ne": 1}}, {"year": [None]}, False),
+    ],
+)
+def test_which_documents_pass(written: dict[str, Any], held: dict[str, Any], holds: bool) -> None:
+    parsed = parse_filter(written)
+    assert parsed is not None
+    assert matches(parsed, held) is holds
 
 
 def test_the_limits_themselves_are_allowed() -> None:

@@ -5,9 +5,9 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.query import BALANCED, LevelWeights
+from agentic_rag_backend.domain.query import BALANCED, LegWeights, LevelWeights
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.queries.weights import PRESETS, choose_weights, preset_for
+from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS, PRESETS, choose_weights, leg_weights_of, preset_for
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,39 @@ def test_an_unknown_preset_is_refused_even_beside_weights() -> None:
 def test_the_form_of_a_question_tells_its_weights(question: str, preset: str | None) -> None:
     assert preset_for(question) == preset
     assert preset is None or preset in PRESETS
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "default", "dense", "by"),
+    [
+        (None, "who leads the project", LEG_WEIGHTS, 0.7, "settings"),
+        (None, "pump KX-4471", LEG_WEIGHTS, 0.3, "query_form"),
+        (None, 'who said "no tide waits"', LEG_WEIGHTS, 0.5, "query_form"),
+        (None, 'who said "no tide waits" of KX-4471', LEG_WEIGHTS, 0.3, "query_form"),
+        (None, 'who said "no tide waits"', LegWeights(0.4, 0.6), 0.4, "settings"),
+        (LegWeights(0.9, 0.1), "pump KX-4471", LEG_WEIGHTS, 0.9, "request"),
+        (None, "pump KX-4471", LegWeights(0.2, 0.8), 0.2, "settings"),
+        (None, "pump KX-4471", LegWeights(1.0, 0.0), 1.0, "settings"),
+    ],
+)
+def test_literal_queries_lean_to_bm25(asked: LegWeights | None, text: str, default: LegWeights, dense: float, by: str) -> None:
+    chosen = leg_weights_of(asked, text, default)
+    assert chosen.weights == LegWeights(dense, chosen.weights.sparse)
+    assert chosen.weights.dense + chosen.weights.sparse == pytest.approx(1.0)
+    assert chosen.by == by
+
+
+@pytest.mark.parametrize(
+    ("text", "languages", "by"),
+    [
+        ("谁粉刷了灯塔？", ("en",), "query_script"),
+        ("кто покрасил маяк", ("en",), "query_script"),
+        ("谁粉刷了灯塔？", None, "settings"),
+        ("谁粉刷了灯塔？", ("en", "zh"), "settings"),
+        ("wer hat den Leuchtturm gestrichen", ("en",), "settings"),
+        ("who painted the 灯塔", ("en",), "settings"),
+        ("?!", ("en",), "settings"),
+    ],
+)
+def test_scripts_that_the_embedder_does_not_read_lean_to_bm25(text: str, languages: tuple[str, ...] | None, by: str) -> None:
+    assert leg_weights_of(None, text, LEG_WEIGHTS, languages=languages).by == by

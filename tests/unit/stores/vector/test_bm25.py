@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.stores.vector.bm25 import LANGUAGES, Bm25Encoder, Bm25Parameters
+from agentic_rag_backend.stores.vector.bm25 import IDENTIFIER_WEIGHT, LANGUAGES, Bm25Encoder, Bm25Parameters
 
 
 def test_documents_saturate_and_weigh_length_as_the_parameters_say() -> None:
@@ -25,6 +25,12 @@ def test_queries_hold_each_stemmed_term_once_with_weight_1() -> None:
     assert document is not None
     assert list(query.values) == [1.0]
     assert list(query.indices) == list(document.indices)
+
+
+def test_terms_of_identifiers_weigh_more() -> None:
+    found = Bm25Encoder(Bm25Parameters()).query("the seal of pump KX-4471")
+    assert found is not None
+    assert sorted(found.values) == [1.0, 1.0, IDENTIFIER_WEIGHT, IDENTIFIER_WEIGHT]
 
 
 @pytest.mark.parametrize("text", [None, "", "  ", "the of and", "?!"])

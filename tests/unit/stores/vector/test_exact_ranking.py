@@ -92,12 +92,15 @@ async def test_sparse_scores_are_bm25_of_the_tenant(tmp_path: Path) -> None:
     documents = [dict(zip(v.indices, v.values, strict=True)) for v in map(encoder.document, texts) if v is not None]
     question = "word3q word7q word9q word11q"
     (legs,) = await store.search(A, CHUNKS, [VectorSearch(kind=NodeKind.CHUNK, text=question, limit=100)])
+    asked = encoder.query(question)
+    assert asked is not None
+    weights = dict(zip(asked.indices, asked.values, strict=True))
     expected = {}
     for number, document in enumerate(documents):
         score = 0.0
-        for term in store.terms(question) & set(document):
+        for term in weights.keys() & set(document):
             frequency = sum(term in other for other in documents)
-            score += document[term] * math.log(1 + (len(documents) - frequency + 0.5) / (frequency + 0.5))
+            score += weights[term] * document[term] * math.log(1 + (len(documents) - frequency + 0.5) / (frequency + 0.5))
         if score:
             expected[point_id(number)] = score
     assert {hit.id: hit.score for hit in legs.sparse} == pytest.approx(expected, rel=1 / 4096)

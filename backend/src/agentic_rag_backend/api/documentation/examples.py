@@ -239,6 +239,7 @@ VALUES: Mapping[str, Any] = {
     "StrategyView.description": "dense and BM25, fused",
     "StrategyView.aliases": [],
     "StrategyView.options": {},
+    "StrategyView.languages": ["en"],
     "why_not": None,
     "available": True,
     "Live.status": "ok",

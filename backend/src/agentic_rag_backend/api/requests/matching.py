@@ -36,7 +36,7 @@ async def _matching(
     ] = None,
 ) -> Matching:
     wanted = {name: _readings(value) for name, value in request.query_params.items() if name.startswith("metadata.")}
-    parts = [part for part in (parse_filter(wanted or None), _filter(filter)) if part is not None]
+    parts = [part for part in (parse_filter(wanted or None, of_documents=True), _filter(filter)) if part is not None]
     chosen = And(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
     return Matching(filter=chosen, state=state, key=key, parent_id=parent_id)
 
@@ -50,7 +50,7 @@ def _filter(text: str | None) -> Filter | None:
     value = loaded(text, what="filter")
     if not isinstance(value, dict):
         raise InvalidRequest(f"filter must be a JSON object; got {type(value).__name__}")
-    return parse_filter(value)
+    return parse_filter(value, of_documents=True)
 
 
 def _readings(value: str) -> list[Any]:

@@ -14,11 +14,11 @@ from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.retrieval.building import BuiltQuery
 
 
-def accept(request: Request, services: Container, caller: Principal, body: SearchBody | DualLevelBody) -> BuiltQuery:
+async def accept(request: Request, services: Container, caller: Principal, body: SearchBody | DualLevelBody) -> BuiltQuery:
     """Return the query of a body, and apply the body's ``timeout_ms`` to the request."""
     if body.timeout_ms is not None:
         shorten_timeout(request.scope, body.timeout_ms)
-    return services.queries.build(body.request(), caller)
+    return await services.queries.build(body.request(), caller)
 
 
 def trace_meta(found: Retrieval, warnings: tuple[str, ...] = ()) -> dict[str, Any]:

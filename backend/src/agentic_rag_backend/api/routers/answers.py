@@ -73,7 +73,7 @@ class _AnswerRequest(TypedDict):
 @reads(lambda _: QUERY_BYTES + HISTORY_BYTES)
 async def answer(request: Request, services: Services, caller: Reader, body: AnswerBody) -> Any:
     """Answer the question, or refuse (`grounded: false`) if the documents do not contain the answer."""
-    built = accept(request, services, caller, body)
+    built = await accept(request, services, caller, body)
     asked: _AnswerRequest = {
         "strategy": built.strategy,
         "generator": body.generator,

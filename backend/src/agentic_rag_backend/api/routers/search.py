@@ -32,7 +32,7 @@ router = APIRouter(tags=["search"], route_class=JsonRoute)
 @router.post("/search", response_model=Envelope[SearchView], summary="Find chunks, facts and themes")
 async def search(request: Request, services: Services, caller: Reader, body: SearchBody) -> dict[str, Any]:
     """Retrieve without writing an answer."""
-    asked = accept(request, services, caller, body)
+    asked = await accept(request, services, caller, body)
     found = await services.retrievers.get(asked.strategy).retrieve(asked.query)
     found = await services.contradictions_of_results.attached(asked.query, found)
     return enveloped(request, SearchView.of(found), **trace_meta(found, asked.warnings))
@@ -46,7 +46,7 @@ async def search(request: Request, services: Services, caller: Reader, body: Sea
 )
 async def explain(request: Request, services: Services, caller: Reader, body: ExplainBody) -> dict[str, Any]:
     """Return the document's rank in each leg and in the result, and the reason for its omission."""
-    asked = accept(request, services, caller, body)
+    asked = await accept(request, services, caller, body)
     found = await services.explainer.explain(asked.query, body.document_id, strategy=asked.strategy)
     view = ExplainView.of(found, limit=asked.query.limit)
     return enveloped(request, view, warnings=[*asked.warnings, *found.trace.warnings])
@@ -61,7 +61,7 @@ async def explain(request: Request, services: Services, caller: Reader, body: Ex
 async def dual_level(request: Request, services: Services, caller: Reader, body: DualLevelBody) -> dict[str, Any]:
     """Return chunks and communities with their scores and, unless `synthesize` is false, a cited answer from both."""
     started = time.perf_counter()
-    asked = accept(request, services, caller, body)
+    asked = await accept(request, services, caller, body)
     found = await services.retrievers.get(asked.strategy).retrieve(asked.query)
     retrieved = time.perf_counter()
     answer = await services.answers.synthesise(asked.query, found, prompt=body.prompt) if body.synthesize else None

@@ -77,7 +77,13 @@ class SearchBody(Question):
         validation_alias=AliasChoices("limit", "top_k"),
         description="maximum results and maximum themes, 1 to 100; default: 5, or DUAL_LEVEL_LOW_LIMIT for dual-level searches",
     )
-    filters: dict[str, Any] | None = Field(None, description="metadata filter; see docs/reference/filters.md")
+    filters: dict[str, Any] | None = Field(
+        None,
+        description="filter over metadata, `document_id`, `key`, `title`, `source`, `language`, `entity`, `entity_type` and "
+        "`community`; operators are eq, ne, in, nin, gt, gte, lt, lte, contains, prefix, exists and missing. "
+        "See docs/reference/filters.md",
+        examples=[{"category": "minutes", "key": {"prefix": "2024/"}, "entity": ["Mara Venn", "Harbour Authority"]}],
+    )
     as_of: AsOf = Field(None, description=AS_OF_DESCRIPTION)
     weights: Weights | None = None
     options: dict[str, Any] = Field(default_factory=dict, description="options of the strategy")

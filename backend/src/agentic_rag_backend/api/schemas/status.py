@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
+from pydantic import Field
+
 from agentic_rag_backend.api.schemas.base import View
 from agentic_rag_backend.api.schemas.reconciliation import LastReconciliation
 from agentic_rag_backend.tenancy.features import Flag
@@ -28,6 +30,9 @@ class StrategyView(View):
     description: str
     aliases: list[str]
     options: dict[str, Any]
+    languages: list[str] | None = Field(
+        description="languages that its embedder was trained for; texts in others are found by their words. Null: no such limit"
+    )
     available: bool
     why_not: str | None
 

@@ -43,7 +43,12 @@ def _checked(given: str | None) -> str | None:
 
 FilterOption = Annotated[
     str | None,
-    typer.Option("--filter", metavar="JSON", callback=_checked, help="""Metadata filter, such as '{"category": "minutes"}'."""),
+    typer.Option(
+        "--filter",
+        metavar="JSON",
+        callback=_checked,
+        help="""Filter over metadata and entities, such as '{"category": "minutes", "entity": "Mara Venn"}'.""",
+    ),
 ]
 
 

@@ -33,8 +33,11 @@ async def status(session: Session) -> None:
         [each["name"], "available" if each["available"] else f"it {each['why_not']}"] for each in found["extraction_methods"]
     ]
     session.output.show("", table(["extraction", "state"], methods))
-    rows = [[each["name"], each["why_not"] or "available", each["description"]] for each in strategies]
-    session.output.show("", table(["strategy", "state", "description"], rows))
+    rows = [
+        [each["name"], each["why_not"] or "available", ", ".join(each["languages"] or ["any"]), each["description"]]
+        for each in strategies
+    ]
+    session.output.show("", table(["strategy", "state", "languages", "description"], rows))
 
 
 def _index(index: Mapping[str, Any]) -> list[str]:

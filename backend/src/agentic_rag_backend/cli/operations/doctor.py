@@ -205,7 +205,9 @@ def _looks(container: Container, settings: Settings) -> Mapping[str, Callable[[]
 
     async def embed() -> str:
         vector = await container.embedder.embed_query("Does the embedder work?")
-        return f"{container.embedder.fingerprint}; {len(vector)} dimensions"
+        languages = container.embedder.languages
+        limit = f"; trained for {', '.join(languages)}: texts in other languages are found by words" if languages else ""
+        return f"{container.embedder.fingerprint}; {len(vector)} dimensions{limit}"
 
     looks: dict[str, Callable[[], Awaitable[str]]] = {
         "catalogue": lambda: ping(container.catalogue),

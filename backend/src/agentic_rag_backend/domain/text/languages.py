@@ -10,13 +10,15 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 ENGLISH = "en"
 READ_CHARACTERS = 20_000
 """Characters at the beginning of a text that decide."""
 MIN_WORDS = 20
-"""Shorter texts have no language."""
+"""Words, or letters of a script, from which the shares decide."""
 _MIN_SHARE = 0.15
+_CLEAR_WORDS = 3
 _LEAD = 1.5
 """A language has this many times as many function words as any other one."""
 _MIN_FOREIGN = 0.6
@@ -76,7 +78,20 @@ STOP_WORDS: Mapping[str, frozenset[str]] = {
         "tym tego który która które jako także pod nad między został została roku przed już może tylko tak co gdy czy"
     ),
 }
-"""Function words of the languages that are told apart, by ISO 639-1 code."""
+"""Function words of the languages that are told apart, by ISO 639-1 code. All of them are written in the Latin script."""
+_LANGUAGE_OF_SCRIPT: Mapping[str, str] = {
+    "Han": "zh",
+    "Hiragana": "ja",
+    "Katakana": "ja",
+    "Hangul": "ko",
+    "Thai": "th",
+    "Greek": "el",
+    "Hebrew": "he",
+    "Armenian": "hy",
+    "Georgian": "ka",
+}
+"""Scripts that mostly one language is written in, by ISO 639-1 code. Cyrillic and Arabic have many."""
+_JAPANESE = re.compile("[\u3040-\u30ff]")
 _LANGUAGES_OF: Mapping[str, frozenset[str]] = {
     word: frozenset(code for code, held in STOP_WORDS.items() if word in held) for held in STOP_WORDS.values() for word in held
 }
@@ -98,8 +113,46 @@ def language_of_words(words: Iterable[str]) -> str | None:
 
 
 def language_of(text: str) -> str | None:
-    """Return the ISO 639-1 code of a text's language, if it is one of `STOP_WORDS`."""
-    return language_of_words(word.lower() for word in _WORD.findall(text[:READ_CHARACTERS]))
+    """Return the ISO 639-1 code of a text's language, if it is one of `STOP_WORDS` or the only one of its script.
+
+    A short text must show its language as clearly as a query.
+    """
+    script = foreign_script_of(text)
+    if script is not None:
+        # Japanese has more syllables than Chinese characters, but a short text may have few.
+        return "ja" if script == "Han" and _JAPANESE.search(text[:READ_CHARACTERS]) else _LANGUAGE_OF_SCRIPT.get(script)
+    words = [word.lower() for word in _WORD.findall(text[:READ_CHARACTERS])]
+    if len(words) >= MIN_WORDS:
+        return language_of_words(words)
+    likely = likely_languages(text)
+    return likely.codes[0] if likely.clear else None
+
+
+@dataclass(frozen=True, slots=True)
+class LikelyLanguages:
+    """The languages with the most function words in a query, several if they have equally many.
+
+    ``clear`` says that there is one, with three function words or more, and twice as many as any other.
+    """
+
+    codes: tuple[str, ...]
+    clear: bool = False
+
+
+def likely_languages(query: str) -> LikelyLanguages:
+    """Return the languages that a query may be in. None, if it has no function word."""
+    counts: Counter[str] = Counter()
+    for word in _WORD.findall(query):
+        counts.update(_LANGUAGES_OF.get(word.lower(), ()))
+    most, second, *_ = *sorted(counts.values(), reverse=True), 0, 0
+    codes = tuple(code for code in STOP_WORDS if most and counts[code] == most)
+    return LikelyLanguages(codes, clear=most >= _CLEAR_WORDS and most >= 2 * second)
+
+
+def is_mostly_latin(text: str) -> bool:
+    """Return whether at least half of the letters are Latin, or there are none."""
+    letters = [letter for letter in text[:READ_CHARACTERS] if letter.isalpha()]
+    return 2 * sum(_script(letter) == "Latin" for letter in letters) >= len(letters)
 
 
 def foreign_script_of(text: str) -> str | None:

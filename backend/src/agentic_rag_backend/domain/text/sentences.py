@@ -1,8 +1,8 @@
 """Splits text into sentences by rules, with exact offsets.
 
-A sentence ends at ``. ! ? …`` or their full-width forms. A period does not end it after an abbreviation ("Dr. A. Smith", "U.S.
-Navy", "No. 5"), within a number ("3.5"), or before a lower-case word. Blank lines, headings, list items and table rows also end
-a sentence. The abbreviations are English. Other languages with such punctuation are split at it.
+A sentence ends at ``. ! ? …``, their full-width forms, or the full stops and question marks of other scripts (`_STOPS`). A period
+does not end it after an abbreviation ("Dr. A. Smith", "U.S. Navy", "No. 5"), within a number ("3.5"), or before a word in lower
+case. Blank lines, headings, list items and table rows also end a sentence. The abbreviations are English, and some are German.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ MAX_SENTENCE_CHARACTERS = 1000
 _BLOCK_START = re.compile(r"[ \t]*(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?|\|)")
 _LIST_MARKER = re.compile(r"(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
+_STOPS = "。｡！？؟۔।॥։።፧၊။។៕"
+"""Marks that end a sentence without a space after them: East Asian, Arabic, Urdu, Hindi, Armenian, Ethiopic, Burmese, Khmer."""
 # A run of marks is read only from its beginning. Reading from each mark would take n² time for a run of n.
-_ENDING = re.compile(r"(?<![.!?…])[.!?…]++[)\]\"'”’»]*+(?:\[\d{1,4}\])*+(?=\s)|[。！？]+[」』”’）]*")
+_ENDING = re.compile(r"(?<![.!?…])[.!?…]++[)\]\"'”’»]*+(?:\[\d{1,4}\])*+(?=\s)|" + f"[{_STOPS}]+[」』”’）》〉】]*")
 _LAST_TOKEN = re.compile(r"[^\s(\[\"'“‘]{1,40}\Z")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+\Z")
 _NEXT_WORD = re.compile(r"[\s\"'“‘(\[]*([^\W_][\w'’]*)?")
@@ -30,11 +32,15 @@ def _set(text: str) -> frozenset[str]:
 
 _BEFORE_NAMES = _set(
     "dr mr mrs ms mx prof st sts gen col lt sgt capt cmdr maj adm rev hon sen rep gov pres amb fr sr. mt ft vs cf viz "
-    "eg ie e.g i.e al approx ca messrs mme mlle dept"
+    "eg ie e.g i.e al approx ca messrs mme mlle dept bzw z.b d.h u.a sog evtl ggf vgl"
 )
 """A period after these words never ends a sentence."""
-_BEFORE_NUMBERS = _set("no nos fig figs vol vols pp p ch sec art eq c jan feb mar apr jun jul aug sep sept oct nov dec")
+_BEFORE_NUMBERS = _set("no nos nr fig figs vol vols pp p ch sec art eq c jan feb mar apr jun jul aug sep sept oct nov dec")
 """A period after these words does not end a sentence if a digit follows."""
+_AFTER_ORDINALS = _set(
+    "Januar Jänner Februar März April Mai Juni Juli August September Oktober November Dezember Jahrhundert Jahrhunderts"
+)
+"""Words after a German ordinal, which has a period: "am 3. Oktober", "im 19. Jahrhundert"."""
 _SOMETIMES = _set("inc ltd co corp jr sr etc bros a.m p.m b.c a.d ph.d m.d b.a m.a u.s u.k u.n e.u d.c ave blvd rd est")
 """A period after these words ends a sentence only if the next word commonly begins sentences."""
 _STARTERS = _set(
@@ -44,7 +50,7 @@ _STARTERS = _set(
 )
 
 
-_FULL_STOPS = frozenset(".!?…。！？")
+_FULL_STOPS = frozenset(".!?…" + _STOPS)
 
 
 class Sentence(NamedTuple):
@@ -63,7 +69,7 @@ class Sentence(NamedTuple):
 
 def is_ended(text: str) -> bool:
     """Return whether a text ends with a full stop, a question mark or the like, closing quotation marks aside."""
-    return text.rstrip().rstrip("\"'”’)]»】」』）")[-1:] in _FULL_STOPS
+    return text.rstrip().rstrip("\"'”’)]»】」』）》〉")[-1:] in _FULL_STOPS
 
 
 def with_full_stop(text: str) -> str:
@@ -116,13 +122,15 @@ def _ends_sentence(text: str, begin: int, ending: re.Match[str], end: int) -> bo
     if word is None:
         return True
     if word[0].islower():
-        return ending[0][0] in "。！？"
+        return ending[0][0] in _STOPS
     if not ending[0].startswith(".") or ending[0].startswith(".."):
         return True
     token = _LAST_TOKEN.search(text, max(begin, ending.start() - 40), ending.start())
     before = token[0] if token else ""
     name = before.casefold()
     if name in _BEFORE_NAMES or name.rpartition("-")[2] in _BEFORE_NAMES:
+        return False
+    if word in _AFTER_ORDINALS and name.isdecimal():
         return False
     if name in _BEFORE_NUMBERS and word[0].isdigit():
         return False

@@ -58,6 +58,10 @@ class Embedder(TextEncoder, Protocol):
     def dimensions(self) -> int:
         """Length of every vector."""
 
+    @property
+    def languages(self) -> tuple[str, ...] | None:
+        """ISO 639-1 codes of the languages that the model was trained for. None: many, or unknown."""
+
     def query_characters(self, text: str) -> int:
         """Return the number of characters of a question that `embed_query` reads. It is less than all for very long questions
         only.

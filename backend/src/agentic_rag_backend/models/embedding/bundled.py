@@ -88,6 +88,10 @@ def batches_for(windows: Sequence[TokenWindow], cores: int) -> list[list[TokenWi
     return batches
 
 
+BUNDLED_LANGUAGES = ("en",)
+"""all-MiniLM-L6-v2 was trained on English text."""
+
+
 class BundledEmbedder:
     """Embeds in this process on its own threads: some for questions and passages of requests, some for passages of jobs.
 
@@ -110,6 +114,7 @@ class BundledEmbedder:
         # A passage runs on one core, with as many passages in parallel as cores: several cores per passage take a quarter more
         # time
         # (measured). A question runs on all cores: 3.0 ms instead of 5.2, at the cost of a second copy of the weights, 54 MB.
+        self._languages = BUNDLED_LANGUAGES if model_path is None else None
         self._session, self._question_session = _sessions(model.path, cores)
         self._inputs = frozenset(each.name for each in self._session.get_inputs())
         # Requests have priority over passages of jobs, and batches are short, so one tenant may use all cores.
@@ -128,6 +133,11 @@ class BundledEmbedder:
     def dimensions(self) -> int:
         """Length of every vector."""
         return self._dimensions
+
+    @property
+    def languages(self) -> tuple[str, ...] | None:
+        """English for the bundled weights. None for weights of a folder, whose training is unknown."""
+        return self._languages
 
     @property
     def stats(self) -> EmbedderStats:

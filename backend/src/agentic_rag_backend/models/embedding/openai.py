@@ -152,6 +152,11 @@ class OpenAIEmbedder:
         row: NDArray[np.float32] = self._pooled(1, batches, parts)[0]
         return row
 
+    @property
+    def languages(self) -> tuple[str, ...] | None:
+        """None: the model of an endpoint may read any language."""
+        return None
+
     def query_characters(self, text: str) -> int:
         """Return how many characters of ``text`` one window holds."""
         return len(text.encode()[:WINDOW_BYTES].decode(errors="ignore"))

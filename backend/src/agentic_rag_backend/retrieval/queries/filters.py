@@ -1,13 +1,32 @@
-"""The filter grammar as JSON: ``{"author": "Mara Venn", "year": {"gte": 2019}, "or": [{…}, {…}], "not": {…}}``."""
+"""The filter grammar as JSON: ``{"author": "Mara Venn", "year": {"gte": 2019}, "or": [{…}, {…}], "not": {…}}``.
+
+There are three kinds of fields: metadata and fields of the document; ``source`` and ``language``, which are metadata with rules
+of their own (`_of_source`, `_of_language`); and `LINK_FIELDS` of single passages. ``metadata.NAME`` is always plain metadata.
+"""
 
 from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from agentic_rag_backend.domain.filters import OPERATORS, RESERVED_FIELDS, And, Comparison, Filter, Not, Or, Scalar
+from agentic_rag_backend.domain.filters import (
+    LINK_FIELDS,
+    LINK_OPERATORS,
+    OPERATORS,
+    RESERVED_FIELDS,
+    And,
+    Comparison,
+    Filter,
+    Link,
+    Not,
+    Or,
+    Scalar,
+    leaves,
+)
+from agentic_rag_backend.domain.text.languages import ENGLISH
 from agentic_rag_backend.errors import InvalidRequest
 
 MAX_DEPTH = 5
@@ -15,45 +34,76 @@ MAX_COMPARISONS = 50
 MAX_OPTIONS = 100
 MAX_TEXT = 512
 MAX_INTEGER = 2**63 - 1
-DEFAULTS: Mapping[str, Scalar] = {"confidence": 1.0}
-"""Value that a comparison uses for a missing field if the filter has no default."""
+DEFAULTS: Mapping[str, Scalar] = {"confidence": 1.0, "language": ENGLISH}
+"""Value that a comparison uses for a missing field if the filter has no default. Ingestion sets no language for English."""
+_TEXT_OPERATORS = ("contains", "prefix")
 
 
-def parse_filter(value: Mapping[str, Any] | None) -> Filter | None:
+def parse_filter(value: Mapping[str, Any] | None, *, of_documents: bool = False) -> Filter | None:
     """Return the parsed filter. None if ``value`` is empty.
 
-    A field name is a metadata key (``author`` or ``metadata.author``) or one of document_id, key, title. ``{"field": value}``
-    means ``eq``, a list means ``in``. An object holds operators, which must all hold, and optionally ``default``.
+    A field name is a metadata key (``author`` or ``metadata.author``), one of document_id, key, title, source and language, or
+    one of `LINK_FIELDS`. ``{"field": value}`` means ``eq``, a list means ``in``. An object holds operators, which must all hold,
+    and optionally ``default``.
+
+    Args:
+        of_documents: whether whole documents are selected, which have no `LINK_FIELDS`.
 
     Raises:
         InvalidRequest: an unknown operator, a reserved field, a value of a wrong type, or a limit is exceeded.
     """
     if value is None or (isinstance(value, Mapping) and not value):
         return None
-    parsed = _parse(value, 1)
-    count = _count(parsed)
-    if count > MAX_COMPARISONS:
-        raise InvalidRequest(f"filters may hold at most {MAX_COMPARISONS} comparisons; got {count}")
+    written = _Written()
+    parsed = written.parse(value, 1)
+    if written.comparisons > MAX_COMPARISONS:
+        raise InvalidRequest(f"filters may hold at most {MAX_COMPARISONS} comparisons; got {written.comparisons}")
+    if of_documents:
+        for leaf in leaves(parsed):
+            if isinstance(leaf, Link):
+                raise InvalidRequest(
+                    f"the field {leaf.field!r} belongs to passages, so only searches and answers filter by it; "
+                    f"to filter documents by a metadata key of this name, write 'metadata.{leaf.field}'"
+                )
     return parsed
 
 
-def _parse(value: Any, depth: int) -> Filter:
-    if depth > MAX_DEPTH:
-        raise InvalidRequest(f"filters may be nested at most {MAX_DEPTH} deep")
-    if not isinstance(value, Mapping) or not value:
-        raise InvalidRequest(f"a filter must be an object with at least one field; got {_shown(value)}")
-    parts: list[Filter] = []
-    for name, operand in value.items():
-        if name in {"and", "or"}:
-            if not isinstance(operand, list) or not operand:
-                raise InvalidRequest(f"'{name}' takes a list of filters; got {_shown(operand)}")
-            inner = tuple(_parse(item, depth + 1) for item in operand)
-            parts.append(And(inner) if name == "and" else Or(inner))
-        elif name == "not":
-            parts.append(Not(_parse(operand, depth + 1)))
+class _Written:
+    """Parses one filter and counts its comparisons as they are written."""
+
+    def __init__(self) -> None:
+        self.comparisons = 0
+
+    def parse(self, value: Any, depth: int) -> Filter:
+        if depth > MAX_DEPTH:
+            raise InvalidRequest(f"filters may be nested at most {MAX_DEPTH} deep")
+        if not isinstance(value, Mapping) or not value:
+            raise InvalidRequest(f"a filter must be an object with at least one field; got {_shown(value)}")
+        parts: list[Filter] = []
+        for name, operand in value.items():
+            if name in {"and", "or"}:
+                if not isinstance(operand, list) or not operand:
+                    raise InvalidRequest(f"'{name}' takes a list of filters; got {_shown(operand)}")
+                inner = tuple(self.parse(item, depth + 1) for item in operand)
+                parts.append(And(inner) if name == "and" else Or(inner))
+            elif name == "not":
+                parts.append(Not(self.parse(operand, depth + 1)))
+            else:
+                parts.extend(self._of_field(name, operand))
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+    def _of_field(self, name: str, operand: Any) -> list[Filter]:
+        field = _field_name(name)
+        if not isinstance(operand, Mapping):
+            operand = {"in" if isinstance(operand, list) else "eq": operand}
+        if name in LINK_FIELDS:
+            parts: list[Filter] = list(_links(name, operand))
         else:
-            parts.extend(_field(_field_name(name), operand))
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
+            compared = _compared(field, operand, DEFAULTS.get(name))
+            rule = {"source": _of_source, "language": _of_language}.get(name)
+            parts = [rule(each) for each in compared] if rule is not None else list(compared)
+        self.comparisons += len(parts)
+        return parts
 
 
 def _field_name(name: str) -> str:
@@ -65,26 +115,68 @@ def _field_name(name: str) -> str:
     return field
 
 
-def _field(name: str, operand: Any) -> list[Filter]:
-    if not isinstance(operand, Mapping):
-        operand = {"in" if isinstance(operand, list) else "eq": operand}
-    default = _scalar(operand["default"]) if operand.get("default") is not None else DEFAULTS.get(name)
-    comparisons: list[Filter] = []
+def _compared(name: str, operand: Mapping[str, Any], usual: Scalar | None) -> list[Comparison]:
+    default = _scalar(operand["default"]) if operand.get("default") is not None else usual
+    comparisons: list[Comparison] = []
     for operator, value in operand.items():
         if operator == "default":
             continue
         if operator not in OPERATORS:
             raise InvalidRequest(f"unknown filter operator {_shown(operator)}; known are {', '.join(OPERATORS)} and default")
         if operator in {"exists", "missing"}:
-            if not isinstance(value, bool):
-                raise InvalidRequest(f"{operator!r} takes true or false; got {_shown(value)}")
-            chosen = operator if value else {"exists": "missing", "missing": "exists"}[operator]
-            comparisons.append(Comparison(name, chosen))
+            comparisons.append(Comparison(name, _presence(operator, value)))
         else:
             comparisons.append(Comparison(name, operator, _value(operator, value), default))
     if not comparisons:
         raise InvalidRequest(f"the field {name!r} has no operator; known are {', '.join(OPERATORS)}")
     return comparisons
+
+
+def _of_source(written: Comparison) -> Filter:
+    """Return the comparison of a document's source: its metadata ``source``, or else its key."""
+    if written.operator in {"exists", "missing"}:
+        known = Or((Comparison("source", "exists"), Comparison("key", "exists")))
+        return known if written.operator == "exists" else Not(known)
+    keyed = And((Comparison("source", "missing"), replace(written, field="key")))
+    return Or((replace(written, default=None), keyed))
+
+
+def _of_language(written: Comparison) -> Filter:
+    """Return the comparison of a language. A code also equals its regional forms: "de" equals "de-AT"."""
+    if written.operator in {"ne", "nin"}:
+        equal = replace(written, operator="eq" if written.operator == "ne" else "in")
+        return Not(_of_language(equal))
+    if written.operator not in {"eq", "in"}:
+        return written
+    codes = written.value if isinstance(written.value, tuple) else (written.value,)
+    regional = (Comparison("language", "prefix", f"{code}-") for code in codes if isinstance(code, str))
+    return Or((written, *regional))
+
+
+def _links(name: str, operand: Mapping[str, Any]) -> Iterator[Link]:
+    if not operand:
+        raise InvalidRequest(f"the field {name!r} has no operator; it takes {', '.join(LINK_OPERATORS)}")
+    for operator, value in operand.items():
+        if operator not in LINK_OPERATORS:
+            raise InvalidRequest(
+                f"the field {name!r} takes the operators {', '.join(LINK_OPERATORS)}; got {_shown(operator)}. "
+                f"To filter by a metadata key of this name, write 'metadata.{name}'"
+            )
+        if operator in {"exists", "missing"}:
+            yield Link(name, _presence(operator, value))
+            continue
+        options = _value(operator, value)
+        texts = options if isinstance(options, tuple) else (options,)
+        for text in texts:
+            if not isinstance(text, str) or not text.strip():
+                raise InvalidRequest(f"the field {name!r} is compared with text that is not blank; got {_shown(text)}")
+        yield Link(name, operator, tuple(map(str, texts)))
+
+
+def _presence(operator: str, value: Any) -> str:
+    if not isinstance(value, bool):
+        raise InvalidRequest(f"{operator!r} takes true or false; got {_shown(value)}")
+    return operator if value else {"exists": "missing", "missing": "exists"}[operator]
 
 
 def _value(operator: str, value: Any) -> Scalar | tuple[Scalar, ...]:
@@ -94,8 +186,8 @@ def _value(operator: str, value: Any) -> Scalar | tuple[Scalar, ...]:
             raise InvalidRequest(f"{operator!r} takes a list of 1 to {MAX_OPTIONS} values; got {size}")
         return tuple(_scalar(item) for item in value)
     scalar = _scalar(value)
-    if operator == "contains" and not isinstance(scalar, str):
-        raise InvalidRequest(f"'contains' takes text; got {_shown(value)}")
+    if operator in _TEXT_OPERATORS and not isinstance(scalar, str):
+        raise InvalidRequest(f"{operator!r} takes text; got {_shown(value)}")
     return scalar
 
 
@@ -108,15 +200,11 @@ def _scalar(value: Any) -> Scalar:
         raise InvalidRequest(f"a filter's whole number must be within ±{MAX_INTEGER}; got {_shown(value)}")
     if isinstance(value, bool) or (isinstance(value, (int, float)) and math.isfinite(value)):
         return value
+    if value is None:
+        raise InvalidRequest(
+            'a filter compares with text, a number, true or false; got null. For absent fields, write {"missing": true}'
+        )
     raise InvalidRequest(f"a filter's value must be text, a finite number, true or false; got {_shown(value)}")
-
-
-def _count(parsed: Filter) -> int:
-    if isinstance(parsed, Comparison):
-        return 1
-    if isinstance(parsed, Not):
-        return _count(parsed.filter)
-    return sum(_count(part) for part in parsed.filters)
 
 
 def _shown(value: Any) -> str:

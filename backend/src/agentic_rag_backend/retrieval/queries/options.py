@@ -16,6 +16,7 @@ ENTITIES: Schema = {
     "maxItems": 20,
     "description": "names or ids to start from",
 }
+COMMUNITIES_OF: Schema = {**ENTITIES, "description": "names or ids; only communities that contain one of these entities"}
 LOW_STRATEGY: Schema = {
     "type": "string",
     "enum": ["auto", "graph", "hybrid"],

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Query, Retrieval, Trace
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.hydration import time_detail
+from agentic_rag_backend.retrieval.linked_chunks import entities_named
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder, ThemeSearch
@@ -40,12 +42,20 @@ def theme_search(query: Query, *, budget_tokens: int) -> ThemeSearch:
 class CommunityRetriever:
     """Returns communities. `ThemeFinder` finds them, `themes.selection` selects among them.
 
-    ``behind`` finds the passages that support an answer. None if another level finds passages.
+    Args:
+        behind: finds the passages that support an answer. None if another level finds passages.
+        graphs: resolves ``options.entities``, which keeps the communities of these entities. None: another level uses the option.
     """
 
     def __init__(
-        self, finder: ThemeFinder, options: CommunityOptions | None = None, *, behind: PassagesBehind | None = None
+        self,
+        finder: ThemeFinder,
+        options: CommunityOptions | None = None,
+        *,
+        behind: PassagesBehind | None = None,
+        graphs: TenantGraphs | None = None,
     ) -> None:
+        self._graphs = graphs
         self._finder = finder
         self._options = options or CommunityOptions()
         self._behind = behind
@@ -57,6 +67,8 @@ class CommunityRetriever:
         """
         spending = Spending(int(query.options.get("max_calls", self._options.rating_calls)))
         search = theme_search(query, budget_tokens=self._options.budget_tokens)
+        entities, unknown = await self._entities(query)
+        search = replace(search, entities=entities)
         found = await self._finder.find(query, search, spending)
         backing = await self._behind.find(query, found.themes) if self._behind is not None else None
         return Retrieval(
@@ -68,7 +80,7 @@ class CommunityRetriever:
                 strategy="community",
                 methods_used=("community",),
                 failures=found.failures,
-                warnings=found.warnings,
+                warnings=(*unknown, *found.warnings),
                 details={
                     **time_detail(query),
                     "generation": found.pointer.generation,
@@ -77,3 +89,13 @@ class CommunityRetriever:
                 },
             ),
         )
+
+    async def _entities(self, query: Query) -> tuple[frozenset[str] | None, tuple[str, ...]]:
+        """Return the ids of the entities that the request names, and a warning for each unknown name. None: it names none."""
+        names = query.options.get("entities") or ()
+        if self._graphs is None or not names:
+            return None, ()
+        graph = await self._graphs.graph(query.tenant)
+        found = {str(name): entities_named(graph, str(name)) for name in names}
+        ids = frozenset(graph.entity(number).id for numbers in found.values() for number in numbers)
+        return ids, tuple(f"options.entities: the graph knows no {name!r}" for name, numbers in found.items() if not numbers)

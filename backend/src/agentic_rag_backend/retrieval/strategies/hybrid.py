@@ -1,10 +1,9 @@
-"""Hybrid search: dense and BM25 fused by weighted min-max (or weighted reciprocal ranks)."""
+"""Hybrid search: dense and BM25 fused by weighted min-max, reciprocal ranks or score distributions."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from agentic_rag_backend.domain.query import Hit, LegWeights, Query, Retrieval, Trace
 from agentic_rag_backend.errors import InvalidRequest
@@ -13,18 +12,16 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.candidates import chunk_candidates
 from agentic_rag_backend.retrieval.hydration import FIRST_READ, entities_of, shown_graph, time_detail, visible_in_order
-from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
+from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS, ChosenLegWeights, leg_weights_of
 from agentic_rag_backend.retrieval.question_leg import QUESTION, methods_with_questions
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
-from agentic_rag_backend.retrieval.scoring.fusion import weighted_min_max, weighted_rrf
+from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.stores.vector.base import ScoredId
 
-FUSIONS = {"min_max": weighted_min_max, "rrf": weighted_rrf}
-
 
 class Hybrid:
-    """Searches with both legs. ``options.fusion`` is ``min_max`` (default) or ``rrf``.
+    """Searches with both legs. ``options.fusion`` is a name of `FUSIONS`; default: ``min_max``.
 
     Args:
         weights: leg weights for queries that set none.
@@ -34,6 +31,11 @@ class Hybrid:
         self._stores = stores
         self._graphs = graphs
         self.weights = weights
+
+    def weights_of(self, query: Query) -> ChosenLegWeights:
+        """Return the leg weights of a query."""
+        languages = self._stores.embedder.languages
+        return leg_weights_of(query.leg_weights, query.text, self.weights, languages=languages)
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of both legs, fused."""
@@ -54,8 +56,8 @@ class Hybrid:
         fusion = str(query.options.get("fusion", "min_max"))
         if fusion not in FUSIONS:
             raise InvalidRequest(f"options.fusion must be one of {', '.join(FUSIONS)}; got {fusion!r}")
-        weights = query.leg_weights or self.weights
-        found = await chunk_candidates(self._stores, query, FUSIONS[fusion], weights.by_leg())
+        weights = self.weights_of(query)
+        found = await chunk_candidates(self._stores, query, FUSIONS[fusion], weights.weights.by_leg())
         order = [item.id for item in found.order]
         visible = await visible_in_order(self._stores.documents, query, order, found.visible, FIRST_READ)
         shown = [item for item in found.order if item.id in visible][: query.candidates]
@@ -81,13 +83,9 @@ class Hybrid:
                 methods_used=methods_with_questions(query, "dense", "sparse"),
                 fusion=fusion,
                 failures=failures,
-                details=_details(query, weights),
+                details={**time_detail(query), **weights.details},
             ),
         )
-
-
-def _details(query: Query, weights: LegWeights) -> dict[str, Any]:
-    return {**time_detail(query), "weights": weights.by_leg()}
 
 
 def _scores_by_id(legs: Mapping[str, Sequence[ScoredId]]) -> dict[str, dict[str, float]]:

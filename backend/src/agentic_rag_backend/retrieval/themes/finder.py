@@ -40,6 +40,7 @@ class ThemeSearch:
         max_examined: number of these whose texts are read.
         rated: whether a model rates their relevance.
         rating_share: weight in [0, 1] of a theme's own rating in its score. The rest is its nearness to the question.
+        entities: ids of entities. Only communities that contain one of them are themes. None: all communities.
     """
 
     limit: int
@@ -48,6 +49,7 @@ class ThemeSearch:
     max_examined: int = 20
     rated: bool = False
     rating_share: float = 0.0
+    entities: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,26 @@ class ThemeFinder:
     async def _candidates(self, query: Query, search: ThemeSearch, pointer: GenerationPointer) -> _Candidates:
         generation = pointer.generation
         vector = await self._stores.encoder.encode(query.tenant_id, query.text)
+        if search.entities is None:
+            communities, cosine = await self._searched(query, search, generation, vector)
+        else:
+            every = await self._stores.graph.communities(query.tenant_id, generation) if search.entities else []
+            communities, cosine = [each for each in every if not search.entities.isdisjoint(each.entity_ids)], {}
+        if "level" in query.options:
+            communities = [community for community in communities if community.level == query.options["level"]]
+        if not communities:
+            return _Candidates((), {}, {})
+        parents = await self._parents(query, generation, communities)
+        views = await self._reader.views(query.tenant_id, pointer, communities, passes=partial(passes, query))
+        # A community that has only a visible name is no evidence.
+        tellable = [view for view in views if view.summary or view.findings]
+        cosine |= await self._exact_cosines(query, generation, vector, [view.id for view in tellable if view.id not in cosine])
+        return _Candidates(tellable, parents, cosine)
+
+    async def _searched(
+        self, query: Query, search: ThemeSearch, generation: int, vector: Vector
+    ) -> tuple[list[Community], dict[str, float]]:
+        """Return the communities nearest to the question, and the cosine of those that the dense leg found."""
         asked = VectorSearch(
             kind=NodeKind.COMMUNITY, dense=vector, text=query.text, limit=search.leg_limit, generation=generation
         )
@@ -125,18 +147,8 @@ class ThemeFinder:
         narrowed = "level" in query.options or query.filters is not None or query.as_of is not None
         best = order if narrowed else order[: search.max_examined]
         ids = [community_point_id(item.id, generation) for item in best]
-        if not ids:
-            return _Candidates((), {}, {})
-        communities = await self._stores.graph.communities(query.tenant_id, generation, ids=ids)
-        if "level" in query.options:
-            communities = [community for community in communities if community.level == query.options["level"]]
-        parents = await self._parents(query, generation, communities)
-        views = await self._reader.views(query.tenant_id, pointer, communities, passes=partial(passes, query))
-        # A community that has only a visible name is no evidence.
-        tellable = [view for view in views if view.summary or view.findings]
-        cosine = {community_point_id(item.id, generation): item.score for item in legs.dense}
-        cosine |= await self._exact_cosines(query, generation, vector, [view.id for view in tellable if view.id not in cosine])
-        return _Candidates(tellable, parents, cosine)
+        communities = await self._stores.graph.communities(query.tenant_id, generation, ids=ids) if ids else []
+        return communities, {community_point_id(item.id, generation): item.score for item in legs.dense}
 
     async def _parents(self, query: Query, generation: int, communities: Sequence[Community]) -> dict[str, str | None]:
         """Return the parents of the communities, up to the coarsest level among them."""
@@ -154,7 +166,7 @@ class ThemeFinder:
             known |= {each.id: each for each in found}
 
     async def _exact_cosines(self, query: Query, generation: int, question: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """Return the cosines of communities that only the BM25 leg found."""
+        """Return the cosines of communities that the dense leg did not find."""
         if not ids:
             return {}
         points = {community_point_id(id, generation): id for id in ids}

@@ -78,6 +78,12 @@ class VectorPoint:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def language(self) -> str | None:
+        """The language of the text, as the document's metadata has it; it decides on further terms of BM25."""
+        language = self.metadata.get("language")
+        return language if isinstance(language, str) else None
+
+    @property
     def fields(self) -> dict[str, Any]:
         """The fields that a filter compares."""
         return filterable(self.metadata, document_id=self.document_id, key=self.key, title=self.title)
@@ -99,7 +105,8 @@ class StoredPoint:
 class VectorSearch:
     """A search of one collection: a dense leg if ``dense`` is given, a BM25 leg if ``text`` is.
 
-    ``limit`` is per leg, 1–10,000. Searches of communities need ``generation``: the reader passes the current one.
+    ``limit`` is per leg, 1–10,000. ``filter`` selects exactly, except for a `ChunkSet` that `conditions.select` ignores. Searches
+    of communities need ``generation``: the reader passes the current one.
     """
 
     kind: NodeKind

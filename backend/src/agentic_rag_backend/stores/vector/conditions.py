@@ -1,9 +1,9 @@
-"""Filters as engine-independent conditions on tags: exact for every operator, with no filtering after the search.
+"""Filters as engine-independent conditions: exact for every operator, with no filtering after the search.
 
-Equality, membership and presence are tags (`tags`) that an engine's index answers. An index of tags cannot compare strings by
-order or find case-folded substrings. `domain.filters.matches` decides those comparisons on the distinct values of the one
-field, and the tags of the matching values select the points. The result is exact, also for lists: each of these operators
-matches a list if it matches one item of the list.
+Equality, membership and presence are tags (`tags`) that an engine's index answers, and a set of chunks is a list of ids. An index
+of tags cannot compare strings by order or find substrings. `domain.filters.matches` decides those comparisons on the distinct
+values of the one field, and the tags of the matching values select the points. The result is exact, also for lists: each of these
+operators matches a list if it matches one item of the list.
 """
 
 from __future__ import annotations
@@ -11,8 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.filters import OPERATORS, TIME_OPERATORS, And, Comparison, Filter, Not, Or, matches
+from agentic_rag_backend.domain.filters import (
+    OPERATORS,
+    TIME_OPERATORS,
+    And,
+    ChunkSet,
+    Comparison,
+    Filter,
+    Link,
+    Not,
+    Or,
+    leaves,
+    matches,
+)
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.stores.vector.base import NodeKind
 from agentic_rag_backend.stores.vector.tags import presence_tag, value_tag
 from agentic_rag_backend.stores.vector.vocabulary import FieldValues
 
@@ -25,6 +38,13 @@ class Tagged:
     """Matches a point that has at least one of ``tags``; ``tags`` is never empty."""
 
     tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """Matches the points with one of ``ids``; ``ids`` is never empty."""
+
+    ids: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,36 +68,53 @@ class Without:
     part: Condition
 
 
-Condition = Tagged | All | Some | Without
+Condition = Tagged | Identified | All | Some | Without
 Selection = Condition | bool
 """A constant, or a condition that is never empty: an engine takes an empty filter for every point."""
 
 
-def select(filter: Filter, values: Callable[[], FieldValues]) -> Selection:
-    """Return the condition that selects exactly the points whose fields match ``filter``.
+def select(filter: Filter, values: Callable[[], FieldValues], kind: NodeKind = NodeKind.CHUNK) -> Selection:
+    """Return the condition that selects the points whose fields match ``filter``.
+
+    It selects exactly these, except for a `ChunkSet` that is too large, and for points of another kind, which have other ids than
+    the chunks. Both are ignored, so the condition then selects more points, never fewer.
 
     Args:
         values: gives the distinct values of the tenant's fields; called only if `reads_values`.
+        kind: kind of the points.
 
     Raises:
         InvalidRequest: an operator that the grammar does not have.
     """
-    if isinstance(filter, And):
-        return _all(select(part, values) for part in filter.filters)
-    if isinstance(filter, Or):
-        return _some(select(part, values) for part in filter.filters)
-    if isinstance(filter, Not):
-        return _without(select(filter.filter, values))
-    return _comparison(filter, values)
+    return _select(filter, _Reading(values, kind), wanted=True)
 
 
 def reads_values(filter: Filter) -> bool:
     """Return whether any part of ``filter`` compares by order or substring, which requires the distinct values."""
-    if isinstance(filter, And | Or):
-        return any(reads_values(part) for part in filter.filters)
+    return any(isinstance(leaf, Comparison) and leaf.operator not in _BY_TAG for leaf in leaves(filter))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    values: Callable[[], FieldValues]
+    kind: NodeKind
+
+
+def _select(filter: Filter, reading: _Reading, *, wanted: bool) -> Selection:
+    """Return the condition of a part. Below a negation, ``wanted`` is false: selecting fewer points there selects more in all."""
+    if isinstance(filter, And):
+        return _all(_select(part, reading, wanted=wanted) for part in filter.filters)
+    if isinstance(filter, Or):
+        return _some(_select(part, reading, wanted=wanted) for part in filter.filters)
     if isinstance(filter, Not):
-        return reads_values(filter.filter)
-    return filter.operator not in _BY_TAG
+        return _without(_select(filter.filter, reading, wanted=not wanted))
+    if isinstance(filter, ChunkSet):
+        if reading.kind is not NodeKind.CHUNK or not filter.stored:
+            return wanted
+        return Identified(filter.ids) if filter.ids else False
+    if isinstance(filter, Link):
+        raise ValueError(f"the comparison of {filter.field!r} is not resolved")
+    return _comparison(filter, reading.values)
 
 
 def _comparison(comparison: Comparison, values: Callable[[], FieldValues]) -> Selection:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from agentic_rag_backend.domain.filters import OPERATORS, And, Comparison, Filter, Not, Or
+from agentic_rag_backend.domain.filters import OPERATORS, And, ChunkSet, Comparison, Filter, Link, Not, Or
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
 from agentic_rag_backend.stores.vector.base import (
@@ -71,21 +71,24 @@ def random_value(choose: random.Random) -> Any:
         "1",
         "true",
         "Straße",
+        "Str",
         "STRASSE",
         "2019-04-30",
         "a.b",
     ]
-    return choose.choice([None, [], *plain, [choose.choice(plain) for _ in range(choose.randint(1, 3))], {"a": 1}, {}])
+    return choose.choice([None, [], [None], *plain, [choose.choice(plain) for _ in range(choose.randint(1, 3))], {"a": 1}, {}])
 
 
-def random_filter(choose: random.Random, fields: Sequence[str], depth: int = 3) -> Filter:
-    """Return a filter over ``fields`` with any operators, including defaults."""
+def random_filter(choose: random.Random, fields: Sequence[str], chunks: Sequence[str] = (), depth: int = 3) -> Filter:
+    """Return a filter over ``fields`` with any operators, including defaults, and over sets of ``chunks``."""
     shape = choose.random() if depth else 1.0
     if shape < 0.4:
-        parts = tuple(random_filter(choose, fields, depth - 1) for _ in range(choose.randint(0, 3)))
+        parts = tuple(random_filter(choose, fields, chunks, depth - 1) for _ in range(choose.randint(0, 3)))
         return And(parts) if shape < 0.2 else Or(parts)
     if shape < 0.5:
-        return Not(random_filter(choose, fields, depth - 1))
+        return Not(random_filter(choose, fields, chunks, depth - 1))
+    if chunks and choose.random() < 0.2:
+        return ChunkSet(frozenset(choose.sample(chunks, choose.randint(0, len(chunks) // 2))), Link("entity", "exists"))
     operator = choose.choice(OPERATORS)
     scalars = [value for value in (random_value(choose) for _ in range(9)) if isinstance(value, (str, int, float))] or [1]
     value = tuple(scalars[:2]) if operator in ("in", "nin") else scalars[0]

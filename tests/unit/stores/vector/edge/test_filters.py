@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,24 @@ from hypothesis import strategies as st
 from qdrant_edge import Filter as EngineFilter
 from sampling import sampled
 
-from agentic_rag_backend.domain.filters import OPERATORS, And, Comparison, Filter, Not, Or, matches
+from agentic_rag_backend.domain.filters import (
+    MAX_STORED_CHUNKS,
+    OPERATORS,
+    And,
+    ChunkSet,
+    Comparison,
+    Filter,
+    Link,
+    Not,
+    Or,
+    matches,
+)
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorSearch
-from agentic_rag_backend.stores.vector.edge.filters import translate
+from agentic_rag_backend.stores.vector.edge.filters import Translation
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
+from agentic_rag_backend.stores.vector.vocabulary import FieldValues
 
 FIELDS = ["year", "a.b", 'q"[0]', "title", "key", "document_id", ""]
 words = st.one_of(
@@ -42,8 +54,11 @@ comparisons = st.builds(
     st.lists(scalars, min_size=1, max_size=3),
     st.one_of(st.none(), scalars),
 )
+chunk_sets = st.builds(
+    lambda ids: ChunkSet(ids, Link("entity", "exists")), st.frozensets(st.sampled_from("0123456789"), max_size=4)
+)
 filters = st.recursive(
-    comparisons,
+    comparisons | chunk_sets,
     lambda inner: st.one_of(
         st.builds(lambda parts: And(tuple(parts)), st.lists(inner, max_size=3)),
         st.builds(lambda parts: Or(tuple(parts)), st.lists(inner, max_size=3)),
@@ -51,6 +66,10 @@ filters = st.recursive(
     ),
     max_leaves=6,
 )
+
+
+def translation(values: Callable[[], FieldValues]) -> Translation:
+    return Translation(TenantId.new(), Collection.CHUNKS, values)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +108,7 @@ def test_the_engine_selects_what_the_definition_selects(
         )
         for number, metadata in enumerate(rows)
     ]
-    expected = {point.id for point in points if matches(filter, point.fields)}
+    expected = {point.id for point in points if matches(filter, point.fields, point.id)}
     assert asyncio.run(_selected(store, filter, points)) == expected
 
 
@@ -104,10 +123,11 @@ def test_the_engine_selects_what_the_definition_selects(
         (Comparison("a", "gt", 1), False),
         (And((Comparison("a", "eq", 1), Or(()))), False),
         (Or((Comparison("a", "eq", 1), And(()))), True),
+        (ChunkSet(frozenset(), Link("entity", "exists")), False),
     ],
 )
 def test_constants_never_become_an_empty_engine_filter(filter: Filter, constant: bool) -> None:
-    assert translate(filter, dict) is constant
+    assert translation(dict).of(filter) is constant
 
 
 def test_values_are_read_only_for_order_and_substring() -> None:
@@ -115,11 +135,24 @@ def test_values_are_read_only_for_order_and_substring() -> None:
         raise AssertionError("the distinct values were read")
 
     plain = And(tuple(Comparison("a", operator, (1,) if operator in ("in", "nin") else 1) for operator in OPERATORS[:4]))
-    assert isinstance(translate(plain, refuse), EngineFilter)
+    assert isinstance(translation(refuse).of(plain), EngineFilter)
     with pytest.raises(AssertionError, match="were read"):
-        translate(Comparison("a", "contains", "x"), refuse)
+        translation(refuse).of(Comparison("a", "contains", "x"))
 
 
 def test_unknown_operators_are_named() -> None:
     with pytest.raises(InvalidRequest, match=r"'like'.*contains"):
-        translate(Comparison("a", "like", "x"), dict)
+        translation(dict).of(Comparison("a", "like", "x"))
+
+
+def test_sets_that_the_engine_cannot_apply_select_more_points_never_fewer() -> None:
+    large = ChunkSet(frozenset(map(str, range(MAX_STORED_CHUNKS + 1))), Link("entity", "exists"))
+    small = ChunkSet(frozenset("1"), Link("entity", "exists"))
+    of_chunks, of_questions = NodeKind.CHUNK, NodeKind.QUESTION
+    for ignored, kind in ((large, of_chunks), (small, of_questions)):
+        assert translation(dict).of(ignored, kind) is True
+        assert translation(dict).of(Not(ignored), kind) is True
+        assert translation(dict).of(Not(Not(ignored)), kind) is True
+    assert isinstance(translation(dict).of(small, of_chunks), EngineFilter)
+    with pytest.raises(ValueError, match="not resolved"):
+        translation(dict).of(Link("entity", "eq", ("Mara",)))

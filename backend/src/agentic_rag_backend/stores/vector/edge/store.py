@@ -58,7 +58,7 @@ from agentic_rag_backend.stores.vector.base import (
 from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
 from agentic_rag_backend.stores.vector.conditions import TAGS
 from agentic_rag_backend.stores.vector.edge.engine import Layout, engine_errors
-from agentic_rag_backend.stores.vector.edge.filters import match, translate, within
+from agentic_rag_backend.stores.vector.edge.filters import Translation, having_ids, match, within
 from agentic_rag_backend.stores.vector.edge.folder import close_shards, lock, open_shards
 from agentic_rag_backend.stores.vector.edge.ranking import EdgeLeg, run_legs
 from agentic_rag_backend.stores.vector.edge.shard import Shard
@@ -151,8 +151,7 @@ class EdgeVectorStore:
         return self._fingerprint
 
     def terms(self, text: str) -> frozenset[int]:
-        vector = self._encoder.query(text)
-        return frozenset(vector.indices) if vector is not None else frozenset()
+        return self._encoder.terms(text)
 
     async def upsert(self, tenant: TenantId, collection: Collection, points: Sequence[VectorPoint]) -> None:
         tenant = require_tenant(tenant)
@@ -211,14 +210,14 @@ class EdgeVectorStore:
         tenant = require_tenant(tenant)
         if not ids:
             return 0
-        doomed = within(tenant, HasIdCondition({point_id(tenant, collection, id) for id in ids}))
+        doomed = within(tenant, having_ids(tenant, collection, ids))
         return (await self._writable(collection)).delete(doomed)
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, keep: Sequence[str] = ()) -> int:
         tenant = require_tenant(tenant)
         doomed = _of_versions(tenant, document_id, up_to_version)
         if keep:
-            kept = HasIdCondition({point_id(tenant, Collection.CHUNKS, id) for id in keep})
+            kept = having_ids(tenant, Collection.CHUNKS, keep)
             doomed = EngineFilter(must=[doomed], must_not=[kept])
         return (await self._writable(Collection.CHUNKS)).delete(doomed)
 
@@ -256,7 +255,7 @@ class EdgeVectorStore:
         if document_ids is not None:
             conditions.append(FieldCondition(key="document_id", match=MatchAny(list(document_ids))))
         if ids is not None:
-            conditions.append(HasIdCondition({point_id(tenant, collection, id) for id in ids}))
+            conditions.append(having_ids(tenant, collection, ids))
         nothing = (document_ids is not None and not document_ids) or (ids is not None and not ids)
         return self._pages(collection, None if nothing else within(tenant, *conditions))
 
@@ -315,7 +314,7 @@ class EdgeVectorStore:
         vectors: dict[str, Any] = {}
         if dense is not None:
             vectors[DENSE] = dense.tolist()
-        sparse = self._encoder.document(point.text)
+        sparse = self._encoder.document(point.text, point.language)
         if sparse is not None:
             vectors[SPARSE] = SparseVector(list(sparse.indices), list(sparse.values))
         return Point(point_id(tenant, collection, point.id), vectors, payload_of(tenant, point, tags))
@@ -327,7 +326,8 @@ class EdgeVectorStore:
         corpus = EngineFilter(must=[match("scope", scope_name(tenant, search.kind, search.generation))])
         scope = corpus
         if search.filter is not None:
-            condition = translate(search.filter, lambda: self._values(tenant, collection))
+            translation = Translation(tenant, collection, lambda: self._values(tenant, collection))
+            condition = translation.of(search.filter, search.kind)
             if condition is False:
                 return
             if isinstance(condition, EngineFilter):

@@ -11,7 +11,7 @@ from qdrant_client import models
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, TermWeights, Vector, VectorPoint
-from agentic_rag_backend.stores.vector.conditions import TAGS, All, Condition, Some, Tagged
+from agentic_rag_backend.stores.vector.conditions import TAGS, All, Condition, Identified, Some, Tagged
 from agentic_rag_backend.stores.vector.exact_ranking import Ask
 from agentic_rag_backend.stores.vector.points import DENSE, SPARSE, payload_of, point_id, scope_name
 
@@ -47,16 +47,22 @@ def scope_of(tenant: TenantId, kind: NodeKind, generation: int | None) -> models
     return models.Filter(must=[match("scope", scope_name(tenant, kind, generation))])
 
 
-def condition_filter(condition: Condition) -> models.Filter:
+def condition_filter(condition: Condition, tenant: TenantId, collection: Collection) -> models.Filter:
     """Return ``condition`` as a filter; combine it with a filter that names the tenant."""
-    if isinstance(condition, Tagged):
-        one = len(condition.tags) == 1
-        return models.Filter(must=[match(TAGS, condition.tags[0]) if one else match_any(TAGS, condition.tags)])
-    if isinstance(condition, All):
-        return models.Filter(must=[condition_filter(part) for part in condition.parts])
-    if isinstance(condition, Some):
-        return models.Filter(should=[condition_filter(part) for part in condition.parts])
-    return models.Filter(must_not=[condition_filter(condition.part)])
+
+    def of(part: Condition) -> models.Filter:
+        if isinstance(part, Tagged):
+            one = len(part.tags) == 1
+            return models.Filter(must=[match(TAGS, part.tags[0]) if one else match_any(TAGS, part.tags)])
+        if isinstance(part, Identified):
+            return models.Filter(must=[having_ids(tenant, collection, part.ids)])
+        if isinstance(part, All):
+            return models.Filter(must=[of(each) for each in part.parts])
+        if isinstance(part, Some):
+            return models.Filter(should=[of(each) for each in part.parts])
+        return models.Filter(must_not=[of(part.part)])
+
+    return of(condition)
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,8 +160,7 @@ class QdrantVectorStore:
         return self._fingerprint
 
     def terms(self, text: str) -> frozenset[int]:
-        vector = self._encoder.query(text)
-        return frozenset(vector.indices) if vector is not None else frozenset()
+        return self._encoder.terms(text)
 
     async def upsert(self, tenant: TenantId, collection: Collection, points: Sequence[VectorPoint]) -> None:
         tenant = require_tenant(tenant)
@@ -169,7 +168,7 @@ class QdrantVectorStore:
         dense = checked_vectors([point.dense for point in latest], self._dimensions)
         tags = tags_of_points(latest)
         prepared = (
-            Prepared(point=point, dense=vector, sparse=self._encoder.document(point.text), tags=of_point)
+            Prepared(point=point, dense=vector, sparse=self._encoder.document(point.text, point.language), tags=of_point)
             for point, vector, of_point in zip(latest, dense, tags, strict=True)
         )
         name = self._names[Collection(collection)]
@@ -184,7 +183,7 @@ class QdrantVectorStore:
             values = await self._values(tenant, collection)
         legs: dict[tuple[int, str], QdrantLeg] = {}
         for number, search in enumerate(searches):
-            legs.update(((number, name), leg) for name, leg in self._legs(tenant, search, values))
+            legs.update(((number, name), leg) for name, leg in self._legs(tenant, collection, search, values))
         found = dict(zip(legs, await self._ranked(collection, list(legs.values())), strict=True))
         return [
             Legs(dense=found.get((number, DENSE), ()), sparse=found.get((number, SPARSE), ())) for number in range(len(searches))
@@ -292,18 +291,20 @@ class QdrantVectorStore:
 
     # --- internals
 
-    def _legs(self, tenant: TenantId, search: VectorSearch, values: FieldValues) -> Iterator[tuple[str, QdrantLeg]]:
+    def _legs(
+        self, tenant: TenantId, collection: Collection, search: VectorSearch, values: FieldValues
+    ) -> Iterator[tuple[str, QdrantLeg]]:
         check_limit(search.limit)
         (dense,) = checked_vectors([search.dense], self._dimensions)
         sparse = self._encoder.query(search.text)
         corpus = scope_of(tenant, search.kind, search.generation)
         scope = corpus
         if search.filter is not None:
-            selection = select(search.filter, lambda: values)
+            selection = select(search.filter, lambda: values, search.kind)
             if selection is False:
                 return
             if not isinstance(selection, bool):
-                scope = models.Filter(must=[corpus, condition_filter(selection)])
+                scope = models.Filter(must=[corpus, condition_filter(selection, tenant, collection)])
         if dense is not None:
             yield DENSE, QdrantLeg(dense, search.limit, scope, corpus)
         if sparse is not None:
