@@ -28,7 +28,7 @@ def registry() -> RetrieverRegistry:
         nothing, nothing, nothing, nothing, nothing, QueryEncoder(nothing), trees=nothing, questions=nothing, facts=nothing
     )
     return RetrieverRegistry(
-        Parts(stores, TenantGraphs(nothing, nothing, max_bytes=1), DualLevelOptions(), StructuredCalls(nothing))
+        Parts(stores, TenantGraphs(nothing, nothing, max_bytes=1), DualLevelOptions(), StructuredCalls(nothing), nothing)
     )
 
 

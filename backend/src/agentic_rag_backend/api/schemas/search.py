@@ -173,6 +173,54 @@ class StepView(View):
         return cls(source=step.source, relation=step.relation, target=step.target, weight=step.weight, chunk_id=step.chunk_id)
 
 
+class MatchedChunkView(View):
+    """A chunk of a result's passage that the search matched."""
+
+    id: str
+    ordinal: int = Field(description="position in the document, from 0")
+    start_char: int
+    end_char: int
+    score: float
+
+
+class ContextChunkView(View):
+    """A chunk of a result's passage that is read around the matched ones."""
+
+    id: str
+    ordinal: int = Field(description="position in the document, from 0")
+    start_char: int
+    end_char: int
+
+
+def _matched_chunks(hit: Hit) -> list[MatchedChunkView]:
+    chunks = {chunk.id: chunk for chunk in (hit.parent.chunks if hit.parent is not None else (hit.visible.chunk,))}
+    return [
+        MatchedChunkView(
+            id=match.id,
+            ordinal=chunks[match.id].ordinal,
+            start_char=chunks[match.id].location.start_char,
+            end_char=chunks[match.id].location.end_char,
+            score=match.score,
+        )
+        for match in hit.matched
+    ]
+
+
+def _context_chunks(hit: Hit) -> list[ContextChunkView]:
+    matched = {match.id for match in hit.matched}
+    chunks = hit.parent.chunks if hit.parent is not None and matched else ()
+    return [
+        ContextChunkView(
+            id=chunk.id,
+            ordinal=chunk.ordinal,
+            start_char=chunk.location.start_char,
+            end_char=chunk.location.end_char,
+        )
+        for chunk in chunks
+        if chunk.id not in matched
+    ]
+
+
 class ResultView(View):
     """A chunk in the result."""
 
@@ -183,7 +231,13 @@ class ResultView(View):
     parent_id: str | None = Field(description="id of the parent around it (strategy `parent_child`)")
     title: str
     content: str
-    parent: ParentView | None = Field(description="the parent around it, which an answer reads; one result a parent")
+    parent: ParentView | None = Field(description="the passage around it, which an answer reads; one result a passage")
+    matched_chunks: list[MatchedChunkView] = Field(
+        default_factory=list, description="strategy `parent_child`: chunks of the passage that matched, best first"
+    )
+    context_chunks: list[ContextChunkView] = Field(
+        default_factory=list, description="strategy `parent_child`: other chunks of the passage, in reading order"
+    )
     score: float
     scores: dict[str, float]
     location: Location
@@ -203,6 +257,8 @@ class ResultView(View):
             title=hit.visible.document_title,
             content=hit.visible.chunk.text,
             parent=ParentView.of(hit.parent),
+            matched_chunks=_matched_chunks(hit),
+            context_chunks=_context_chunks(hit),
             score=hit.score,
             scores=dict(hit.scores),
             location=Location.of(hit.visible.chunk),
@@ -288,6 +344,9 @@ class TraceView(View):
     processing_time_ms: dict[str, float]
     warnings: list[str]
     details: dict[str, Any]
+    sufficient: bool | None = Field(
+        None, description="strategy `corrective`: whether enough results are relevant; null: results are not graded"
+    )
 
     @classmethod
     def of(cls, trace: Trace) -> TraceView:
@@ -301,6 +360,7 @@ class TraceView(View):
             processing_time_ms=rounded(trace.processing_time_ms),
             warnings=list(trace.warnings),
             details=dict(trace.details),
+            sufficient=trace.sufficient,
         )
 
 

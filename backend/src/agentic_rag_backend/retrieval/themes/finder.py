@@ -115,7 +115,7 @@ class ThemeFinder:
 
     async def _candidates(self, query: Query, search: ThemeSearch, pointer: GenerationPointer) -> _Candidates:
         generation = pointer.generation
-        vector = await self._stores.encoder.encode(query.tenant_id, query.text)
+        vector = await self._stores.encoder.of(query)
         asked = VectorSearch(
             kind=NodeKind.COMMUNITY, dense=vector, text=query.text, limit=search.leg_limit, generation=generation
         )

@@ -1,0 +1,93 @@
+"""Parent–child search: small chunks match a question, and the section around them is read.
+
+A section is the parent around a chunk, if its document was cut with parents, or else the chunk and its neighbours. Matches of one
+section are one result, so no text is returned twice. Documents need not be cut with parents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from agentic_rag_backend.domain.document import Chunk, ChunkSpan, ParentPassage
+from agentic_rag_backend.domain.query import Hit, MatchedChunk, Query, Retrieval
+from agentic_rag_backend.retrieval.base import Stores, Strategies
+from agentic_rag_backend.retrieval.sections import Match, Section, sections
+
+DEPTH = 200
+"""Matched chunks that are divided into sections. It does not depend on the request's limit, so that no section moves with it."""
+MAX_CHUNKS = 10
+"""Chunks of a section, if the request does not set their number."""
+
+
+class ParentChild:
+    """Reads around the chunks that ``options.base`` finds.
+
+    ``options.context_window`` is the number of chunks on each side of a match; without it, a match is read with its whole parent,
+    or with one chunk on each side if it has none. A section has at most ``options.max_chunks`` chunks.
+    """
+
+    def __init__(self, stores: Stores, strategies: Strategies) -> None:
+        self._stores = stores
+        self._strategies = strategies
+
+    async def retrieve(self, query: Query) -> Retrieval:
+        """Return one hit for each section: its best match, with the section as ``parent`` and its matches in ``matched``."""
+        base = str(query.options.get("base", "hybrid"))
+        reach, most = query.options.get("context_window"), int(query.options.get("max_chunks", MAX_CHUNKS))
+        found = await self._strategies.retrieve(base, query.with_candidates(DEPTH))
+        by_id = {hit.id: hit for hit in found.hits[:DEPTH]}
+        made = sections([_match(hit) for hit in by_id.values()], reach=reach, most=most)[: query.candidates]
+        read = await self._read(query, made, whole=reach is None, most=most)
+        hits = tuple(_hit(by_id[section.best.id], section, read.get(section.best.id)) for section in made)
+        about = {"base": base, "context_window": reach, "max_chunks": most}
+        trace = replace(
+            found.trace,
+            strategy="parent_child",
+            methods_used=tuple(dict.fromkeys(("parent_child", *found.trace.methods_used))),
+            details={**found.trace.details, "parent_child": about},
+        )
+        return replace(found, hits=hits, trace=trace)
+
+    async def _read(self, query: Query, made: Sequence[Section], *, whole: bool, most: int) -> Mapping[str, ParentPassage]:
+        """Return the passage of each section by the id of its best match."""
+        parents = {each.best.id: each.best.parent_id for each in made if whole and each.best.parent_id is not None}
+        spans = {
+            each.best.id: ChunkSpan(each.best.document_id, each.first, each.last) for each in made if each.best.id not in parents
+        }
+        held = await self._stores.documents.parents(query.tenant_id, list(parents)) if parents else {}
+        spread = await self._stores.documents.passages(query.tenant_id, list(spans.values())) if spans else {}
+        read: dict[str, ParentPassage] = {}
+        for section in made:
+            best = section.best
+            passage = held.get(parents[best.id]) if best.id in parents else spread.get(spans[best.id])
+            if passage is not None and (chunks := _around(passage.chunks, best, most)):
+                read[best.id] = passage.part(chunks)
+        return read
+
+
+def _match(hit: Hit) -> Match:
+    chunk = hit.visible.chunk
+    return Match(chunk.id, chunk.document_id, chunk.ordinal, chunk.parent_id, hit.score)
+
+
+def _around(chunks: Sequence[Chunk], best: Match, most: int) -> Sequence[Chunk]:
+    """Return the chunks of the match's parent, at most ``most`` around the match; none if the match is not among them.
+
+    It is not if another version became visible since the search.
+    """
+    own = [chunk for chunk in chunks if chunk.parent_id == best.parent_id]
+    at = next((place for place, chunk in enumerate(own) if chunk.id == best.id and chunk.ordinal == best.ordinal), None)
+    if at is None:
+        return ()
+    start = max(0, min(at - (most - 1) // 2, len(own) - most))
+    return own[start : start + most]
+
+
+def _hit(hit: Hit, section: Section, passage: ParentPassage | None) -> Hit:
+    """Return the hit with its passage, and with its matches in the passage. A passage of another version is left out."""
+    if passage is not None and passage.chunks[0].version != hit.visible.chunk.version:
+        passage = None
+    held = {chunk.id for chunk in passage.chunks} if passage is not None else {hit.id}
+    matched = tuple(MatchedChunk(match.id, match.score) for match in section.matches if match.id in held)
+    return replace(hit, parent=passage, matched=matched)
