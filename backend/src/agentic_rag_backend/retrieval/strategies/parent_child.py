@@ -39,7 +39,7 @@ class ParentChild:
         by_id = {hit.id: hit for hit in found.hits[:DEPTH]}
         made = sections([_match(hit) for hit in by_id.values()], reach=reach, most=most)[: query.candidates]
         read = await self._read(query, made, whole=reach is None, most=most)
-        hits = tuple(_hit(by_id[section.best.id], section, read.get(section.best.id)) for section in made)
+        hits = _hits([(by_id[section.best.id], section) for section in made], read)
         about = {"base": base, "context_window": reach, "max_chunks": most}
         trace = replace(
             found.trace,
@@ -84,10 +84,26 @@ def _around(chunks: Sequence[Chunk], best: Match, most: int) -> Sequence[Chunk]:
     return own[start : start + most]
 
 
+def _hits(found: Sequence[tuple[Hit, Section]], read: Mapping[str, ParentPassage]) -> tuple[Hit, ...]:
+    """Return the hits with their passages. Text that a better passage has is left out, and hits without any other text."""
+    hits: list[Hit] = []
+    kept: dict[str, list[ParentPassage]] = {}
+    for hit, section in found:
+        passage, chunk = read.get(hit.id), hit.visible.chunk
+        if passage is None or passage.chunks[0].version != chunk.version:
+            # Another version became visible since the search.
+            hits.append(_hit(hit, section, None))
+            continue
+        better = kept.setdefault(chunk.document_id, [])
+        passage = passage.without(better)
+        if passage is not None:
+            better.append(passage)
+            hits.append(_hit(hit, section, passage))
+    return tuple(hits)
+
+
 def _hit(hit: Hit, section: Section, passage: ParentPassage | None) -> Hit:
-    """Return the hit with its passage, and with its matches in the passage. A passage of another version is left out."""
-    if passage is not None and passage.chunks[0].version != hit.visible.chunk.version:
-        passage = None
+    """Return the hit with its passage, and with its matches in the passage."""
     held = {chunk.id for chunk in passage.chunks} if passage is not None else {hit.id}
     matched = tuple(MatchedChunk(match.id, match.score) for match in section.matches if match.id in held)
     return replace(hit, parent=passage, matched=matched)
