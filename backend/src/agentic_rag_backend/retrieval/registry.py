@@ -252,7 +252,7 @@ WRAPPERS: Mapping[str, Strategy] = {
         holds=_base,
     ),
     "parent_child": Strategy(
-        "small chunks that base finds, and the section around them; matches of one section are one result",
+        "small chunks that base finds, and the excerpt around them; matches of one excerpt are one result",
         lambda p: ParentChild(p.stores, p.inside("parent_child")),
         ("parent-child",),
         {"base": _BASE, "context_window": CONTEXT_WINDOW, "max_chunks": MAX_CHUNKS},
