@@ -97,7 +97,7 @@ def test_the_description_says_what_is_available(registry: RetrieverRegistry, swi
         assert row["description"]
         assert row["options"]["additionalProperties"] is ("base" in STRATEGIES[name].options or name == "fusion")
     assert rows["dense"]["aliases"] == ["basic", "semantic", "vector"]
-    assert rows["hybrid"]["options"]["properties"]["fusion"]["enum"] == ["min_max", "rrf"]
+    assert rows["hybrid"]["options"]["properties"]["fusion"]["enum"] == ["min_max", "rrf", "dbsf"]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def nested() -> list[Any]:
         ("dense", {"fusion": "rrf"}, "strategy 'dense' has no option 'fusion'; it has contradictions"),
         ("hybrid", {"x" * 500: 1}, "it has fusion"),
         ("auto", {"entities": []}, "has no option 'entities'"),
-        ("hybrid", {"fusion": "sum"}, "must be one of min_max, rrf; got 'sum'"),
+        ("hybrid", {"fusion": "sum"}, "must be one of min_max, rrf, dbsf; got 'sum'"),
         ("hybrid", {"fusion": None}, "got None"),
         ("hybrid", {"fusion": ["rrf"]}, "got ['rrf']"),
         ("hybrid", {"fusion": {}}, "got {}"),

@@ -6,7 +6,7 @@ query's moment are few as a rule: only where one is among the first candidates a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agentic_rag_backend.domain.document import VisibleChunk
@@ -21,13 +21,11 @@ from agentic_rag_backend.retrieval.question_leg import (
     question_search,
     weights_with_questions,
 )
-from agentic_rag_backend.retrieval.scoring.fusion import ranked
+from agentic_rag_backend.retrieval.scoring.fusion import Fuse, ranked
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, Vector, VectorSearch
 
 LEG_LIMIT = 200
 """Chunks that each leg finds: twice the largest limit of a request."""
-
-Fuse = Callable[[Mapping[str, Sequence[ScoredId]], Mapping[str, float]], dict[str, float]]
 
 
 @dataclass(frozen=True, slots=True)

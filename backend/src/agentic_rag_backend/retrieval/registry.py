@@ -11,7 +11,6 @@ from agentic_rag_backend.domain.query import LegWeights, Query, Retrieval
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.base import Retriever, Stores
-from agentic_rag_backend.retrieval.fused_hits import FUSIONS as LIST_FUSIONS
 from agentic_rag_backend.retrieval.grading.base import Grader
 from agentic_rag_backend.retrieval.grading.model import ModelGrader
 from agentic_rag_backend.retrieval.queries.options import (
@@ -41,6 +40,7 @@ from agentic_rag_backend.retrieval.queries.options import (
 from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
 from agentic_rag_backend.retrieval.ranking import RankedRetriever, Reranker
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
+from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
 from agentic_rag_backend.retrieval.strategies.auto import Auto
 from agentic_rag_backend.retrieval.strategies.community import CommunityOptions, CommunityRetriever
 from agentic_rag_backend.retrieval.strategies.corrective import Corrective
@@ -49,7 +49,7 @@ from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualL
 from agentic_rag_backend.retrieval.strategies.fusion import DEFAULT_PRESET, MAX_METHODS, MIN_METHODS, PRESETS, Fusion, methods_of
 from agentic_rag_backend.retrieval.strategies.global_search import GlobalOptions, GlobalRetriever
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
-from agentic_rag_backend.retrieval.strategies.hybrid import FUSIONS, Hybrid
+from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.retrieval.strategies.hyde import Hyde
 from agentic_rag_backend.retrieval.strategies.low_level import HybridWithFacts, LowLevel
 from agentic_rag_backend.retrieval.strategies.multi_query import MultiQuery
@@ -247,7 +247,7 @@ WRAPPERS: Mapping[str, Strategy] = {
         options={
             "base": _BASE,
             "rewrites": REWRITES,
-            "fusion": choice(list(LIST_FUSIONS), "rrf", "fusion of the wordings' results"),
+            "fusion": choice(list(FUSIONS), "min_max", "fusion of the wordings' results"),
         },
         holds=_base,
     ),
@@ -265,7 +265,7 @@ WRAPPERS: Mapping[str, Strategy] = {
             "methods": choices(_BASES, least=MIN_METHODS, most=MAX_METHODS, description="strategies that are fused"),
             "weights": shares_of(_BASES, "weights of the strategies; default: equal weights"),
             "preset": choice(list(PRESETS), DEFAULT_PRESET, "methods and weights by name, if the request names neither"),
-            "fusion": choice(list(LIST_FUSIONS), "rrf", "fusion of the strategies' results"),
+            "fusion": choice(list(FUSIONS), "min_max", "fusion of the strategies' results"),
         },
         holds=methods_of,
     ),

@@ -1,13 +1,24 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from qdrant_client.http import models
+from qdrant_client.hybrid.fusion import distribution_based_score_fusion
 
-from agentic_rag_backend.retrieval.scoring.fusion import RRF_K, min_max, ranked, weighted_min_max, weighted_rrf
+from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS as BY_NAME
+from agentic_rag_backend.retrieval.scoring.fusion import (
+    RRF_K,
+    Fuse,
+    distribution_based,
+    min_max,
+    ranked,
+    weighted_dbsf,
+    weighted_min_max,
+    weighted_rrf,
+)
 from agentic_rag_backend.stores.vector.base import ScoredId
 
 SCORES = st.floats(-1e6, 1e6, allow_nan=False)
@@ -15,8 +26,7 @@ LEG = st.dictionaries(st.text("abcdefgh", min_size=1, max_size=3), SCORES, max_s
     lambda scores: [ScoredId(id, score) for id, score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))]
 )
 WEIGHTS = {"dense": 0.7, "sparse": 0.3}
-Fuse = Callable[..., dict[str, float]]
-FUSIONS = pytest.mark.parametrize("fuse", [weighted_min_max, weighted_rrf])
+FUSIONS = pytest.mark.parametrize("fuse", BY_NAME.values(), ids=BY_NAME)
 
 
 def leg(**scores: float) -> list[ScoredId]:
@@ -57,7 +67,7 @@ def test_an_empty_leg_leaves_the_other_whole(fuse: Fuse) -> None:
     only = leg(a=3.0, b=2.0, c=1.0)
     both = fuse({"dense": only, "sparse": []}, WEIGHTS)
     assert both == pytest.approx(fuse({"dense": only}, {"dense": 1.0}))
-    assert both["a"] == pytest.approx(1.0)
+    assert ranked(both)[0].id == "a"
     assert fuse({"dense": [], "sparse": []}, WEIGHTS) == {}
     assert fuse({}, WEIGHTS) == {}
 
@@ -100,6 +110,34 @@ def test_weighted_rrf_reads_ranks_only() -> None:
     assert one["a"] == pytest.approx(0.7)
     assert one["b"] == pytest.approx((0.7 / (RRF_K + 2) + 0.3 / (RRF_K + 1)) / best)
     assert one == weighted_rrf({"dense": leg(a=0.3, b=0.1), "sparse": leg(b=5.0, c=4.0)}, WEIGHTS)
+
+
+def test_distribution_based_scales_three_deviations_on_each_side_of_the_mean() -> None:
+    scaled = distribution_based(leg(a=3.0, b=2.0, c=1.0))  # mean 2, sample deviation 1
+    assert scaled == pytest.approx({"a": 4 / 6, "b": 3 / 6, "c": 2 / 6})
+    assert distribution_based([]) == {}
+    assert distribution_based(leg(a=7.0)) == {"a": 0.5}
+    assert distribution_based(leg(a=7.0, b=7.0)) == {"a": 0.5, "b": 0.5}
+
+
+def test_an_outlier_is_cut_at_one_and_leaves_the_others_apart_from_zero() -> None:
+    scaled = distribution_based(leg(far=1000.0, **{f"n{number}": float(number) for number in range(30)}))
+    assert scaled["far"] == 1.0
+    assert min(scaled.values()) > 0.4
+
+
+@given(dense=LEG, sparse=LEG)
+def test_dbsf_with_equal_weights_ranks_as_the_client_of_qdrant(dense: list[ScoredId], sparse: list[ScoredId]) -> None:
+    ours = weighted_dbsf({"dense": dense, "sparse": sparse}, {"dense": 0.5, "sparse": 0.5})
+    legs = [[models.ScoredPoint(id=item.id, version=0, score=item.score) for item in found] for found in (dense, sparse)]
+    theirs = {str(point.id): point.score for point in distribution_based_score_fusion(legs, limit=100)}
+    filled = sum(1 for found in (dense, sparse) if found) or 1
+    assert ours == pytest.approx({id: score / filled for id, score in theirs.items()}, abs=1e-6)
+
+
+def test_weighted_dbsf_is_the_weighted_sum() -> None:
+    fused = weighted_dbsf({"dense": leg(a=3.0, b=2.0, c=1.0), "sparse": leg(b=9.0)}, WEIGHTS)
+    assert fused == pytest.approx({"a": 0.7 * 4 / 6, "b": 0.7 * 0.5 + 0.3 * 0.5, "c": 0.7 * 2 / 6})
 
 
 @given(st.dictionaries(st.text(max_size=3), st.sampled_from([0.0, 0.5, 1.0]), max_size=10), st.randoms())

@@ -38,7 +38,8 @@ class Strategies:
 
 async def test_strategies_search_at_the_same_time_and_are_fused_by_weight(query: Ask, hit: MakeHit) -> None:
     strategies = Strategies({"dense": (hit("a", 0.9), hit("b", 0.8)), "graph": (hit("b", 1.0), hit("c", 0.1))})
-    found = await Fusion(strategies).retrieve(query("what?", options={"weights": {"dense": 0.25, "graph": 0.75}}))
+    options = {"weights": {"dense": 0.25, "graph": 0.75}, "fusion": "rrf"}
+    found = await Fusion(strategies).retrieve(query("what?", options=options))
     assert [each.id for each in found.hits] == ["b", "c", "a"]
     assert found.hits[0].scores == {"dense": 0.8, "graph": 1.0, "combined": found.hits[0].score}
     assert found.trace.methods_used == ("dense", "leg", "graph")

@@ -170,7 +170,7 @@ def rewriter(model: Model, graph: TenantGraph | None) -> QueryRewriter:
 
 async def test_wordings_of_a_model_are_searched_and_fused(query: Ask, hit: MakeHit) -> None:
     model, inner = Model({"query_rewrites": WORDINGS}), Strategies(hit)
-    found = await MultiQuery(inner, rewriter(model, None)).retrieve(query("What?", options={"rewrites": 2}))
+    found = await MultiQuery(inner, rewriter(model, None)).retrieve(query("What?", options={"rewrites": 2, "fusion": "rrf"}))
     assert [each.text for _, each in inner.asked] == ["What?", "How so?", "And why?"]
     # Every search found the shared passage, and the question weighs more than the wordings.
     assert [each.id for each in found.hits] == ["shared", "What?", "And why?", "How so?"]

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from agentic_rag_backend.stores.vector.base import ScoredId
 
 RRF_K = 60
 """Rank constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)."""
+DBSF_DEVIATIONS = 3.0
+"""Standard deviations on each side of the mean that distribution-based score fusion scales to [0, 1]."""
+DBSF_EQUAL = 0.5
+"""Score of distribution-based score fusion if all scores of a leg are equal: every one is the mean."""
+
+Fuse = Callable[[Mapping[str, Sequence[ScoredId]], Mapping[str, float]], dict[str, float]]
+"""Fuses legs by name with the weights of these names. Every score is in [0, 1]."""
 
 
 def min_max(leg: Sequence[ScoredId]) -> dict[str, float]:
@@ -21,21 +30,37 @@ def min_max(leg: Sequence[ScoredId]) -> dict[str, float]:
     return {item.id: (item.score - low) / (high - low) for item in leg}
 
 
+def distribution_based(leg: Sequence[ScoredId]) -> dict[str, float]:
+    """Return the scores scaled so that mean − 3σ becomes 0 and mean + 3σ becomes 1, cut to [0, 1]; equal scores become 0.5.
+
+    σ is the sample standard deviation. Unlike `min_max`, an outlier does not move the scores of all others towards 0.
+    """
+    scores = [item.score for item in leg]
+    if not scores or max(scores) <= min(scores):
+        return {item.id: DBSF_EQUAL for item in leg}
+    mean = math.fsum(scores) / len(scores)
+    deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1))
+    width = 2 * DBSF_DEVIATIONS * deviation
+    if width <= 0:  # the scores differ by less than a float can square
+        return {item.id: DBSF_EQUAL for item in leg}
+    return {item.id: min(1.0, max(0.0, 0.5 + (item.score - mean) / width)) for item in leg}
+
+
 def weighted_min_max(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, float]) -> dict[str, float]:
     """Return the weighted sum of the legs' min-max scores for every id, in [0, 1].
 
     Weights are normalised over the non-empty legs, so that an empty leg does not halve all scores. Legs of weight 0 are left out.
     """
-    filled = _counting(legs, weights)
-    total = sum(weights[name] for name in filled)
-    if total <= 0:
-        return {}
-    fused: dict[str, float] = {}
-    for name, leg in filled.items():
-        share = weights[name] / total
-        for id, score in min_max(leg).items():
-            fused[id] = fused.get(id, 0.0) + share * score
-    return fused
+    return _weighted_sum(legs, weights, min_max)
+
+
+def weighted_dbsf(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the weighted sum of the legs' `distribution_based` scores for every id, in [0, 1].
+
+    Distribution-based score fusion (Mazzeschi 2023) as Qdrant defines it, with weights, which are normalised as in
+    `weighted_min_max`.
+    """
+    return _weighted_sum(legs, weights, distribution_based)
 
 
 def weighted_rrf(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, float], *, k: int = RRF_K) -> dict[str, float]:
@@ -48,6 +73,27 @@ def weighted_rrf(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, f
     for name, leg in filled.items():
         for rank, item in enumerate(leg, start=1):
             fused[item.id] = fused.get(item.id, 0.0) + weights[name] / (k + rank) / best
+    return fused
+
+
+FUSIONS: Mapping[str, Fuse] = MappingProxyType({"min_max": weighted_min_max, "rrf": weighted_rrf, "dbsf": weighted_dbsf})
+"""Fusions by the name that requests use."""
+
+
+def _weighted_sum(
+    legs: Mapping[str, Sequence[ScoredId]],
+    weights: Mapping[str, float],
+    scaled: Callable[[Sequence[ScoredId]], Mapping[str, float]],
+) -> dict[str, float]:
+    filled = _counting(legs, weights)
+    total = sum(weights[name] for name in filled)
+    if total <= 0:
+        return {}
+    fused: dict[str, float] = {}
+    for name, leg in filled.items():
+        share = weights[name] / total
+        for id, score in scaled(leg).items():
+            fused[id] = fused.get(id, 0.0) + share * score
     return fused
 
 

@@ -10,7 +10,7 @@ from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.base import Strategies
-from agentic_rag_backend.retrieval.fused_hits import DEPTH, fused_hits, united_facts, united_themes
+from agentic_rag_backend.retrieval.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits, united_facts, united_themes
 from agentic_rag_backend.retrieval.parallel import Outcome, search_all
 
 MIN_METHODS, MAX_METHODS = 2, 5
@@ -72,7 +72,7 @@ class Fusion:
             AgenticRagError: all strategies failed.
         """
         weights = method_weights(query.options)
-        fusion = str(query.options.get("fusion", "rrf"))
+        fusion = str(query.options.get("fusion", DEFAULT_FUSION))
         wider = query.with_candidates(DEPTH)
         outcome = await search_all(query, {name: self._strategies.retrieve(name, wider) for name in weights})
         found = list(outcome.found.values())

@@ -1,4 +1,4 @@
-"""Hybrid search: dense and BM25 fused by weighted min-max (or weighted reciprocal ranks)."""
+"""Hybrid search: dense and BM25 fused by weighted min-max, reciprocal ranks or score distributions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from agentic_rag_backend.retrieval.hydration import FIRST_READ, entities_of, sho
 from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
 from agentic_rag_backend.retrieval.question_leg import QUESTION, methods_with_questions
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
-from agentic_rag_backend.retrieval.scoring.fusion import weighted_min_max, weighted_rrf
+from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.stores.vector.base import ScoredId
 
-FUSIONS = {"min_max": weighted_min_max, "rrf": weighted_rrf}
-
 
 class Hybrid:
-    """Searches with both legs. ``options.fusion`` is ``min_max`` (default) or ``rrf``.
+    """Searches with both legs. ``options.fusion`` is a name of `FUSIONS`; default: ``min_max``.
 
     Args:
         weights: leg weights for queries that set none.

@@ -11,7 +11,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.retrieval.base import Strategies
-from agentic_rag_backend.retrieval.fused_hits import DEPTH, fused_hits
+from agentic_rag_backend.retrieval.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits
 from agentic_rag_backend.retrieval.parallel import Outcome, search_all
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter, Rewrites
 from agentic_rag_backend.retrieval.structured_calls import Spending
@@ -37,7 +37,7 @@ class MultiQuery:
             AgenticRagError: the searches of all wordings failed.
         """
         base = str(query.options.get("base", "hybrid"))
-        fusion = str(query.options.get("fusion", "rrf"))
+        fusion = str(query.options.get("fusion", DEFAULT_FUSION))
         spending = Spending(1)
         rewrites = await self._rewriter.rewrite(query, int(query.options.get("rewrites", REWRITES)), spending)
         wider = query.with_candidates(DEPTH) if rewrites.texts else query
