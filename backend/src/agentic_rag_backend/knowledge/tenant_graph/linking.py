@@ -12,7 +12,6 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 
 MAX_NAME_WORDS = 10
 _WORD = re.compile(r"\S+")
-_INNER = re.compile(r"[^\W_](?:.*?[^\W_]|[+#])??(?=(?:['’]s)?[^\w+#]*$)")
 COMMON_WORD_WEIGHT = 0.3
 """Weight of a single lower-case word that is also a name, such as the title "Seahorse": a weak link."""
 
@@ -72,8 +71,13 @@ def named_spans(graph: TenantGraph, text: str) -> list[NamedSpan]:
 
 def _place(word: re.Match[str]) -> tuple[int, int]:
     """Return the characters of a word in the text, without the punctuation around it and without a possessive ending."""
-    inner = _INNER.search(word[0])
-    return (word.start() + inner.start(), word.start() + inner.end()) if inner else word.span()
+    inner = [place for place, character in enumerate(word[0]) if character.isalnum() or character in "+#"]
+    if not inner:
+        return word.span()
+    start, end = inner[0], inner[-1] + 1
+    if end - start > len("'s") and word[0][:end].endswith(("'s", "’s")):
+        end -= len("'s")
+    return word.start() + start, word.start() + end
 
 
 def _is_marked(word: str) -> bool:
