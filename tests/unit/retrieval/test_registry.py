@@ -187,7 +187,7 @@ def nested() -> list[Any]:
         ("fusion", {"weights": {"nobody": 1}}, "options.weights must have names among auto"),
         ("fusion", {"weights": {}}, "options.weights must be an object of names and numbers; got {}"),
         ("fusion", {"weights": []}, "got []"),
-        ("fusion", {"preset": "best"}, "one of factual, exploratory, question; got 'best'"),
+        ("fusion", {"preset": "best"}, "one of balanced, factual, exploratory, question; got 'best'"),
         ("corrective", {"relevance_threshold": 1.5}, "options.relevance_threshold must be a number from 0 to 1; got 1.5"),
         ("corrective", {"relevance_threshold": "0.5"}, "got '0.5'"),
         ("corrective", {"base": "corrective"}, "got 'corrective'"),

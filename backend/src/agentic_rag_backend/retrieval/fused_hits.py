@@ -10,7 +10,7 @@ from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS, ranked
 from agentic_rag_backend.stores.vector.base import ScoredId
 
 DEFAULT_FUSION = "min_max"
-"""On HotpotQA and MuSiQue, reciprocal ranks lose to it: they give the passages that only the better search finds no lead."""
+"""The best of three on MuSiQue and HotpotQA. Reciprocal ranks lose most: scores say how sure a search is, and ranks do not."""
 DEPTH = 100
 """Candidates of each search that are fused. It does not depend on the request's limit, so that no score moves with it."""
 

@@ -16,7 +16,7 @@ class Grader(Protocol):
         """The name in traces."""
 
     async def grade(self, question: str, hits: Sequence[Hit]) -> list[float]:
-        """Return a grade in [0, 1] for each hit: the estimated chance that it holds the answer, or a part of it.
+        """Return a grade in [0, 1] for each hit: how likely it holds the answer, or a part of it. 0.7 is enough for an answer.
 
         Args:
             hits: best first, at most about ten.
