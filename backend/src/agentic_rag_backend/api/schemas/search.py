@@ -13,6 +13,7 @@ from agentic_rag_backend.api.schemas.citations import CitationView, ClaimView
 from agentic_rag_backend.api.schemas.contradictions import ContradictionView
 from agentic_rag_backend.api.schemas.documents import Location, ParentView
 from agentic_rag_backend.api.schemas.entities import CREATED_AT, EXPIRED_AT, INVALID_AT, VALID_AT, EntityView
+from agentic_rag_backend.api.schemas.excerpts import ContextChunkView, MatchedChunkView, context_chunks, matched_chunks
 from agentic_rag_backend.api.schemas.moments import AS_OF_DESCRIPTION, AsOf
 from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.retrieval.building import SearchRequest
@@ -173,54 +174,6 @@ class StepView(View):
         return cls(source=step.source, relation=step.relation, target=step.target, weight=step.weight, chunk_id=step.chunk_id)
 
 
-class MatchedChunkView(View):
-    """A chunk of a result's passage that the search matched."""
-
-    id: str
-    ordinal: int = Field(description="position in the document, from 0")
-    start_char: int
-    end_char: int
-    score: float
-
-
-class ContextChunkView(View):
-    """A chunk of a result's passage that is read around the matched ones."""
-
-    id: str
-    ordinal: int = Field(description="position in the document, from 0")
-    start_char: int
-    end_char: int
-
-
-def _matched_chunks(hit: Hit) -> list[MatchedChunkView]:
-    chunks = {chunk.id: chunk for chunk in (hit.parent.chunks if hit.parent is not None else (hit.visible.chunk,))}
-    return [
-        MatchedChunkView(
-            id=match.id,
-            ordinal=chunks[match.id].ordinal,
-            start_char=chunks[match.id].location.start_char,
-            end_char=chunks[match.id].location.end_char,
-            score=match.score,
-        )
-        for match in hit.matched
-    ]
-
-
-def _context_chunks(hit: Hit) -> list[ContextChunkView]:
-    matched = {match.id for match in hit.matched}
-    chunks = hit.parent.chunks if hit.parent is not None and matched else ()
-    return [
-        ContextChunkView(
-            id=chunk.id,
-            ordinal=chunk.ordinal,
-            start_char=chunk.location.start_char,
-            end_char=chunk.location.end_char,
-        )
-        for chunk in chunks
-        if chunk.id not in matched
-    ]
-
-
 class ResultView(View):
     """A chunk in the result."""
 
@@ -257,8 +210,8 @@ class ResultView(View):
             title=hit.visible.document_title,
             content=hit.visible.chunk.text,
             parent=ParentView.of(hit.parent),
-            matched_chunks=_matched_chunks(hit),
-            context_chunks=_context_chunks(hit),
+            matched_chunks=matched_chunks(hit),
+            context_chunks=context_chunks(hit),
             score=hit.score,
             scores=dict(hit.scores),
             location=Location.of(hit.visible.chunk),

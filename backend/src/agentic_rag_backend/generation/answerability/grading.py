@@ -40,7 +40,7 @@ class AnswerabilityGrader:
 
 def grade_of(confidence: float) -> float:
     """Return the grade in [0, 1] of a confidence in [0, 1]. It rises with it and is `RELEVANT` at `ANSWERED`."""
-    return confidence ** (math.log(RELEVANT) / math.log(ANSWERED))
+    return math.pow(confidence, math.log(RELEVANT) / math.log(ANSWERED))
 
 
 def _passage(hit: Hit, score: float) -> PassageText:
