@@ -1,4 +1,7 @@
-"""For every strategy, a smaller limit returns the beginning of the results of a larger one, and a reranker can be added."""
+"""On the examples, a smaller limit returns the beginning of a larger one's results, and a reranker can be added.
+
+Strategies that hold others are checked by their contract, `testing.retrievers`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.retrieval.ranking import RankedRetriever
-from agentic_rag_backend.retrieval.registry import STRATEGIES
+from agentic_rag_backend.retrieval.registry import PLAIN
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -39,7 +42,7 @@ def listed(found: Retrieval) -> tuple[list[tuple[str, float]], list[tuple[str, f
     return [(hit.id, hit.score) for hit in found.hits], [(theme.id, theme.score) for theme in found.themes]
 
 
-@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+@pytest.mark.parametrize("strategy", sorted(PLAIN))
 async def test_a_smaller_limit_returns_the_beginning_of_a_larger_one(examples: tuple[Container, TenantId], strategy: str) -> None:
     for options in OPTIONS.get(strategy, [{}]):
         for question in QUESTIONS:
@@ -53,7 +56,7 @@ async def test_a_smaller_limit_returns_the_beginning_of_a_larger_one(examples: t
                 assert [(fact.id, fact.score) for fact in found.facts] == [(fact.id, fact.score) for fact in whole.facts]
 
 
-@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+@pytest.mark.parametrize("strategy", sorted(PLAIN))
 async def test_scores_fall(examples: tuple[Container, TenantId], strategy: str) -> None:
     for question in QUESTIONS:
         for scores in listed(await asked(examples, strategy, 100, question)):
@@ -74,7 +77,7 @@ class Shortest:
         return {hit.id: 1 / (1 + len(hit.visible.chunk.text)) for hit in candidates}
 
 
-@pytest.mark.parametrize("strategy", sorted(STRATEGIES.keys() - {"community", "global"}))
+@pytest.mark.parametrize("strategy", sorted(PLAIN.keys() - {"community", "global"}))
 async def test_a_reranker_reads_as_many_candidates_of_any_strategy_as_it_wants(
     examples: tuple[Container, TenantId], strategy: str
 ) -> None:

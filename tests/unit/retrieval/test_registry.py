@@ -11,11 +11,17 @@ from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.registry import STRATEGIES, Parts, RetrieverRegistry, check_options
 from agentic_rag_backend.retrieval.strategies.auto import Auto
 from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
+from agentic_rag_backend.retrieval.strategies.corrective import Corrective
 from agentic_rag_backend.retrieval.strategies.drift import Drift
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
+from agentic_rag_backend.retrieval.strategies.fusion import Fusion
 from agentic_rag_backend.retrieval.strategies.global_search import GlobalRetriever
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
+from agentic_rag_backend.retrieval.strategies.hyde import Hyde
+from agentic_rag_backend.retrieval.strategies.multi_query import MultiQuery
+from agentic_rag_backend.retrieval.strategies.parent_child import ParentChild
+from agentic_rag_backend.retrieval.strategies.question import QuestionRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.testing.doubles import HashedWords
@@ -33,7 +39,7 @@ def registry() -> RetrieverRegistry:
         nothing, nothing, nothing, nothing, English(4), QueryEncoder(nothing), trees=nothing, questions=nothing, facts=nothing
     )
     return RetrieverRegistry(
-        Parts(stores, TenantGraphs(nothing, nothing, max_bytes=1), DualLevelOptions(), StructuredCalls(nothing))
+        Parts(stores, TenantGraphs(nothing, nothing, max_bytes=1), DualLevelOptions(), StructuredCalls(nothing), nothing)
     )
 
 
@@ -55,6 +61,14 @@ def registry() -> RetrieverRegistry:
         ("dual_level", "dual_level", DualLevel),
         ("global", "global", GlobalRetriever),
         ("drift", "drift", Drift),
+        ("question", "question", QuestionRetriever),
+        ("reverse_hyde", "question", QuestionRetriever),
+        ("hyde", "hyde", Hyde),
+        ("multi_query", "multi_query", MultiQuery),
+        ("parent_child", "parent_child", ParentChild),
+        ("parent-child", "parent_child", ParentChild),
+        ("fusion", "fusion", Fusion),
+        ("corrective", "corrective", Corrective),
     ],
 )
 def test_names_and_aliases(registry: RetrieverRegistry, name: str, canonical: str, kind: type) -> None:
@@ -86,7 +100,7 @@ def test_the_description_says_what_is_available(registry: RetrieverRegistry, swi
         assert row["available"] is (switched_on or name != "dual_level")
         assert (row["why_not"] is None) is row["available"]
         assert row["description"]
-        assert row["options"]["additionalProperties"] is False
+        assert row["options"]["additionalProperties"] is ("base" in STRATEGIES[name].options or name == "fusion")
     assert rows["dense"]["languages"] == rows["graph"]["languages"] == ["en"]
     assert rows["sparse"]["languages"] is None
     assert rows["dense"]["aliases"] == ["basic", "semantic", "vector"]
@@ -108,6 +122,16 @@ def test_the_description_says_what_is_available(registry: RetrieverRegistry, swi
         ("global", {"budget_tokens": 100_000, "rate": "score", "max_calls": 1, "level": 0}),
         ("drift", {"follow_ups": 0, "rate": "model"}),
         ("drift", {"follow_ups": 8}),
+        ("hyde", {"passages": 5}),
+        ("hyde", {"base": "graph", "entities": ["Mira"]}),
+        ("parent_child", {"context_window": 0, "max_chunks": 50, "base": "dense"}),
+        ("multi_query", {"rewrites": 1, "fusion": "min_max"}),
+        ("fusion", {}),
+        ("fusion", {"methods": ["dense", "graph"], "entities": ["Mira"]}),
+        ("fusion", {"weights": {"dense": 0.5, "raptor": 1}, "levels": [0]}),
+        ("fusion", {"preset": "question"}),
+        ("corrective", {"relevance_threshold": 1, "max_refinement_attempts": 0, "min_relevant": 10}),
+        ("corrective", {"base": "parent_child", "max_chunks": 3, "relevance_threshold": 0.5}),
     ],
 )
 def test_options_within_their_schema(name: str, options: dict[str, Any]) -> None:
@@ -151,6 +175,31 @@ def nested() -> list[Any]:
         ("drift", {"follow_ups": 9}, "from 0 to 8; got 9"),
         ("drift", {"rate": "cheap"}, "options.rate must be one of score, model; got 'cheap'"),
         ("drift", {"rate": ["model"]}, "got ['model']"),
+        ("hyde", {"passages": 6}, "options.passages must be an integer from 1 to 5; got 6"),
+        ("hyde", {"base": "hyde"}, "options.base must be one of auto, dense,"),
+        ("hyde", {"base": "community"}, "got 'community'"),
+        ("hyde", {"base": nested()}, "options.base must be one of"),
+        ("hyde", {"entities": ["Mira"]}, "has no option 'entities'"),
+        ("hyde", {"base": "corrective", "relevance_threshold": 0.5}, "got 'corrective'"),
+        ("parent_child", {"context_window": -1}, "from 0 to 10; got -1"),
+        ("parent_child", {"max_chunks": 0}, "from 1 to 50; got 0"),
+        ("fusion", {"methods": ["dense"]}, "options.methods must be a list of 2 to 5 names; got ['dense']"),
+        ("fusion", {"methods": ["dense"] * 6}, "must be a list of 2 to 5 names"),
+        ("fusion", {"methods": ["dense", "dense"], "entities": []}, "2 to 5 different strategies; got dense, dense"),
+        ("fusion", {"methods": ["dense", "fusion"]}, "options.methods must have names among auto,"),
+        ("fusion", {"methods": ["dense", ["graph"]]}, "got ['graph']"),
+        ("fusion", {"methods": nested()}, "must be a list of 2 to 5 names"),
+        ("fusion", {"weights": {"dense": 2, "graph": 1}}, "options.weights.dense must be a number from 0 to 1; got 2"),
+        ("fusion", {"weights": {"dense": True}}, "got True"),
+        ("fusion", {"weights": {"dense": float("nan")}}, "got nan"),
+        ("fusion", {"weights": {"nobody": 1}}, "options.weights must have names among auto"),
+        ("fusion", {"weights": {}}, "options.weights must be an object of names and numbers; got {}"),
+        ("fusion", {"weights": []}, "got []"),
+        ("fusion", {"preset": "best"}, "one of balanced, factual, exploratory, question; got 'best'"),
+        ("corrective", {"relevance_threshold": 1.5}, "options.relevance_threshold must be a number from 0 to 1; got 1.5"),
+        ("corrective", {"relevance_threshold": "0.5"}, "got '0.5'"),
+        ("corrective", {"base": "corrective"}, "got 'corrective'"),
+        ("corrective", {"max_refinement_attempts": 6}, "from 0 to 5; got 6"),
     ],
 )
 def test_options_outside_their_schema(name: str, options: dict[str, Any], message: str) -> None:

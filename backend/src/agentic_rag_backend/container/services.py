@@ -32,6 +32,7 @@ from agentic_rag_backend.container.options import (
 )
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.generation.answerability.grading import AnswerabilityGrader
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.claims.registry import VerifierParts, verifier_factory
 from agentic_rag_backend.generation.claims.statements import is_stated
@@ -470,6 +471,7 @@ class Container:
                 self.graphs,
                 dual_level_options(self.settings),
                 self._calls,
+                AnswerabilityGrader(self._judge),
                 themes=theme_options(self.settings),
                 leg_weights=leg_weights(self.settings),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -234,6 +234,46 @@ class ParentPassage:
     end_char: int
     text: str
     chunks: tuple[Chunk, ...]
+
+    @classmethod
+    def of_chunks(cls, chunks: Sequence[Chunk], text: str, start_char: int) -> ParentPassage:
+        """Return the passage of neighbouring chunks, in reading order, whose ``text`` begins at ``start_char``."""
+        first = chunks[0]
+        id = stable_id("passage", first.document_id, first.version, start_char, len(text))
+        return cls(id=id, start_char=start_char, end_char=start_char + len(text), text=text, chunks=tuple(chunks))
+
+    def part(self, chunks: Sequence[Chunk]) -> ParentPassage:
+        """Return the part that holds some neighbouring chunks of it, in reading order."""
+        if len(chunks) == len(self.chunks):
+            return self
+        start = min(chunk.location.start_char for chunk in chunks)
+        end = max(chunk.location.end_char for chunk in chunks)
+        return self.of_chunks(chunks, self.text[start - self.start_char : end - self.start_char], start)
+
+    def without(self, others: Iterable[ParentPassage]) -> ParentPassage | None:
+        """Return the passage without the text at its ends that other passages of the version have; None if nothing is left.
+
+        Chunks may overlap, so passages of neighbouring chunks may, too.
+        """
+        start, end = self.start_char, self.end_char
+        for other in others:
+            if other.start_char <= start < other.end_char:
+                start = other.end_char
+            if other.start_char < end <= other.end_char:
+                end = other.start_char
+        if (start, end) == (self.start_char, self.end_char):
+            return self
+        text = self.text[start - self.start_char : end - self.start_char] if start < end else ""
+        return self.of_chunks(self.chunks, text, start) if text.strip() else None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSpan:
+    """The chunks of a document's visible version with ordinals from ``first`` to ``last``, both included."""
+
+    document_id: str
+    first: int
+    last: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from agentic_rag_backend.domain.contradictions import Contradiction
 from agentic_rag_backend.domain.document import ParentPassage, VisibleChunk
@@ -14,6 +14,10 @@ from agentic_rag_backend.domain.graph import EntityRef as EntityRef
 from agentic_rag_backend.domain.graph import Finding
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.domain.usage import Usage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,8 @@ class Query:
     """Whether dual-level retrieval is enabled for the tenant at this request."""
     synthetic_questions: bool = False
     """Whether strategies with both legs also search the synthetic questions of chunks."""
+    embedding: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+    """Unit vector that is searched instead of the vector of ``text``. BM25 and entity linking read ``text`` in either case."""
     seen: SeenVersions = field(default_factory=SeenVersions, compare=False, repr=False)
     """Shared by all copies made with `dataclasses.replace`. A new request needs a new query."""
 
@@ -121,11 +127,20 @@ class GraphStep:
     chunk_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MatchedChunk:
+    """A chunk of a result's passage that the search matched, with its score in [0, 1]."""
+
+    id: str
+    score: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """A chunk found. ``score`` in [0, 1] orders the list; ``scores`` holds its components.
 
-    ``parent`` is the passage around it, if its document was cut with parents. Other chunks of the parent are no hits.
+    ``parent`` is the passage around it, if its document was cut with parents or the strategy reads around chunks. Other chunks of
+    the passage are no hits. ``matched`` lists the chunks of the passage that matched, best first, if the strategy records them.
     """
 
     visible: VisibleChunk
@@ -136,6 +151,7 @@ class Hit:
     parent: ParentPassage | None = None
     matched_question: str | None = None
     """The chunk's synthetic question that is nearest to the query, if search found one."""
+    matched: tuple[MatchedChunk, ...] = ()
 
     @property
     def id(self) -> str:
@@ -194,6 +210,7 @@ class Trace:
         failures: the parts that failed. A strategy passes on the failures of its inner strategies.
         hidden: failures that may have hidden evidence, such as a store that did not answer. A refusal to answer would be wrong.
         processing_time_ms: milliseconds by stage.
+        sufficient: whether enough results were graded as relevant. None: the strategy grades no results.
     """
 
     strategy: str
@@ -205,6 +222,7 @@ class Trace:
     processing_time_ms: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    sufficient: bool | None = None
 
     @property
     def fallback_used(self) -> bool:

@@ -30,6 +30,13 @@ class Retriever(Protocol):
         """
 
 
+class Strategies(Protocol):
+    """The registered strategies, for a strategy that holds others."""
+
+    async def retrieve(self, name: str, query: Query) -> Retrieval:
+        """Retrieve with the strategy of this canonical name. It gets the options of the query that belong to it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
     """The stores that retrievers read. Retrievers never write."""

@@ -46,7 +46,7 @@ class Candidates:
 
 async def chunk_candidates(stores: Stores, query: Query, fuse: Fuse, weights: Mapping[str, float]) -> Candidates:
     """Return the candidates of a question among the tenant's chunks."""
-    vector = await stores.encoder.encode(query.tenant_id, query.text)
+    vector = await stores.encoder.of(query)
     asked = _Asked(query, vector, fuse, weights_with_questions(query, weights))
     found, outdated = await _found(stores, asked, query.filters)
     if outdated:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.vector.base import Vector
@@ -15,6 +16,10 @@ class QueryEncoder:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._running: dict[tuple[TenantId, str], asyncio.Task[Vector]] = {}
+
+    async def of(self, query: Query) -> Vector:
+        """Return the vector to search for a query: the query's own one if it has one, otherwise the vector of its text."""
+        return query.embedding if query.embedding is not None else await self.encode(query.tenant_id, query.text)
 
     async def encode(self, tenant: TenantId, text: str) -> Vector:
         """Return the unit vector of ``text``, float32, shape (dimensions,)."""

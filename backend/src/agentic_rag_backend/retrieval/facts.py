@@ -42,7 +42,7 @@ class Facts:
         """Ask the graph leg. Without an engine, the question is not embedded."""
         if self._stores.leg.engine is None:
             return LegAnswer()
-        return await self._stores.leg.ask(query, await self._stores.encoder.encode(query.tenant_id, query.text))
+        return await self._stores.leg.ask(query, await self._stores.encoder.of(query))
 
     async def find_or_failure(
         self, query: Query, graph: TenantGraph, near: Set[str], known: Mapping[str, VisibleChunk], answer: LegAnswer

@@ -26,10 +26,10 @@ def merged(hits: Sequence[Hit]) -> tuple[Hit, ...]:
 
 
 async def with_parents(documents: DocumentCatalogue, query: Query, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Return the hits with the parents around their chunks."""
-    small = [hit.id for hit in hits if hit.visible.chunk.parent_id is not None]
+    """Return the hits with the parents around their chunks. Hits that have a passage already keep it."""
+    small = [hit.id for hit in hits if hit.parent is None and hit.visible.chunk.parent_id is not None]
     if not small:
         return tuple(hits)
     # The id of a parent names its version, so that a parent of another version than the chunk's is not taken.
     found = await documents.parents(query.tenant_id, small)
-    return tuple(replace(hit, parent=found.get(hit.visible.chunk.parent_id or "")) for hit in hits)
+    return tuple(replace(hit, parent=hit.parent or found.get(hit.visible.chunk.parent_id or "")) for hit in hits)

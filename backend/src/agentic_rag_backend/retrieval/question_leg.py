@@ -36,9 +36,14 @@ def question_search(query: Query, vector: Vector, filter: Filter | None) -> list
     return [VectorSearch(kind=NodeKind.QUESTION, dense=vector, limit=QUESTION_LIMIT, filter=filter)]
 
 
-async def question_leg(questions: QuestionCatalogue, query: Query, found: Sequence[ScoredId]) -> QuestionLeg:
-    """Return the chunks of the questions ``found``, best first, without those that are too far or whose text is not visible."""
-    near = [item for item in found if item.score >= LEAST_COSINE]
+async def question_leg(
+    questions: QuestionCatalogue, query: Query, found: Sequence[ScoredId], *, least: float = LEAST_COSINE
+) -> QuestionLeg:
+    """Return the chunks of the questions ``found``, best first.
+
+    Questions with a cosine below ``least`` are left out, and questions whose text is not visible.
+    """
+    near = [item for item in found if item.score >= least]
     if not near:
         return QuestionLeg()
     known = await questions.by_id(query.tenant_id, [item.id for item in near])

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from agentic_rag_backend.domain.query import LegWeights
+from agentic_rag_backend.domain.query import LegWeights, Query, Retrieval
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.base import Retriever, Stores
+from agentic_rag_backend.retrieval.grading.base import Grader
+from agentic_rag_backend.retrieval.grading.model import ModelGrader
 from agentic_rag_backend.retrieval.queries.options import (
     BUDGET_TOKENS,
     COMMUNITIES_OF,
+    CONTEXT_WINDOW,
     CONTRADICTIONS,
     ENTITIES,
     FOLLOW_UPS,
@@ -21,22 +24,38 @@ from agentic_rag_backend.retrieval.queries.options import (
     LEVEL,
     LOW_STRATEGY,
     MAX_CALLS,
+    MAX_CHUNKS,
+    MAX_REFINEMENT_ATTEMPTS,
+    MIN_RELEVANT,
+    PASSAGES,
     RATE,
+    RELEVANCE_THRESHOLD,
+    REWRITES,
     SYNTHETIC_QUESTIONS,
     TREE_LEVELS,
     check_option,
+    choice,
+    choices,
+    shares_of,
 )
 from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
 from agentic_rag_backend.retrieval.ranking import RankedRetriever, Reranker
+from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
 from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
 from agentic_rag_backend.retrieval.strategies.auto import Auto
 from agentic_rag_backend.retrieval.strategies.community import CommunityOptions, CommunityRetriever
+from agentic_rag_backend.retrieval.strategies.corrective import Corrective
 from agentic_rag_backend.retrieval.strategies.drift import Drift, DriftOptions
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
+from agentic_rag_backend.retrieval.strategies.fusion import DEFAULT_PRESET, MAX_METHODS, MIN_METHODS, PRESETS, Fusion, methods_of
 from agentic_rag_backend.retrieval.strategies.global_search import GlobalOptions, GlobalRetriever
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
+from agentic_rag_backend.retrieval.strategies.hyde import Hyde
 from agentic_rag_backend.retrieval.strategies.low_level import HybridWithFacts, LowLevel
+from agentic_rag_backend.retrieval.strategies.multi_query import MultiQuery
+from agentic_rag_backend.retrieval.strategies.parent_child import ParentChild
+from agentic_rag_backend.retrieval.strategies.question import QuestionRetriever
 from agentic_rag_backend.retrieval.strategies.raptor import ORDERS, SEARCHES, RaptorRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
@@ -60,20 +79,35 @@ class ThemeOptions:
 class Parts:
     """Builds strategies from the stores. Parts that several strategies use are built once.
 
-    ``calls`` are the calls of the cheap model that some strategies use for retrieval.
+    ``calls`` are the calls of the cheap model that some strategies use for retrieval. ``grader`` grades results without a model.
     """
 
     stores: Stores
     graphs: TenantGraphs
     dual_level_options: DualLevelOptions
     calls: StructuredCalls
+    grader: Grader
     themes: ThemeOptions = field(default_factory=ThemeOptions)
     leg_weights: LegWeights = LEG_WEIGHTS
     reranker: Reranker | None = None
 
     @cached_property
+    def retrievers(self) -> Mapping[str, Retriever]:
+        """Each strategy by its canonical name."""
+        return {name: strategy.build(self) for name, strategy in STRATEGIES.items()}
+
+    def inside(self, holder: str) -> Inside:
+        """Return the strategies as the strategy of the name ``holder`` uses them."""
+        return Inside(self, holder)
+
+    @cached_property
+    def rewriter(self) -> QueryRewriter:
+        """Writes other wordings of a question."""
+        return QueryRewriter(self.graphs, self.calls)
+
+    @cached_property
     def hybrid(self) -> Hybrid:
-        """Dense and BM25 legs, fused. It is a strategy and the search inside four others."""
+        """Dense and BM25 legs, fused. It is a strategy and the search inside five others."""
         return Hybrid(self.stores, self.graphs, self.leg_weights)
 
     @cached_property
@@ -100,8 +134,26 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
+class Inside:
+    """The strategies that another one holds. See `Strategies`."""
+
+    parts: Parts
+    holder: str
+
+    async def retrieve(self, name: str, query: Query) -> Retrieval:
+        """See `Strategies`. The options of the holder itself are not passed on, even if the inner strategy has the same."""
+        known = STRATEGIES[name].options.keys() - STRATEGIES[self.holder].options.keys()
+        options = {option: value for option, value in query.options.items() if option in known}
+        return await self.parts.retrievers[name].retrieve(replace(query, options=options))
+
+
+@dataclass(frozen=True, slots=True)
 class Strategy:
-    """One entry of ``GET /strategies``. ``options`` is the JSON Schema of the request's ``options``."""
+    """One entry of ``GET /strategies``. ``options`` is the JSON Schema of the request's ``options``.
+
+    ``passages`` is false for a strategy that returns only themes. ``holds`` returns the strategies that a request's valid options
+    name, for a strategy that holds others: their options are options of the request, too.
+    """
 
     description: str
     build: Callable[[Parts], Retriever]
@@ -109,12 +161,14 @@ class Strategy:
     options: Mapping[str, Any] = field(default_factory=dict)
     embeds: bool = True
     """Whether it compares embeddings, so that the languages of the embedder matter."""
+    passages: bool = True
+    holds: Callable[[Mapping[str, Any]], Sequence[str]] | None = None
 
 
 _QUESTIONS = {"synthetic_questions": SYNTHETIC_QUESTIONS}
 _THEMES = {"level": LEVEL, "budget_tokens": BUDGET_TOKENS, "rate": RATE, "max_calls": MAX_CALLS}
 
-STRATEGIES: Mapping[str, Strategy] = {
+PLAIN: Mapping[str, Strategy] = {
     "auto": Strategy(
         "dual_level if it is switched on, otherwise its low level only",
         lambda p: Auto(p.low_level, p.dual_level),
@@ -129,6 +183,11 @@ STRATEGIES: Mapping[str, Strategy] = {
         lambda p: p.hybrid,
         options={"fusion": {"type": "string", "enum": list(FUSIONS), "default": "min_max"}, **_QUESTIONS},
     ),
+    "question": Strategy(
+        "nearest synthetic questions of chunks; hybrid if no chunk has any",
+        lambda p: QuestionRetriever(p.stores, p.graphs, p.hybrid),
+        ("reverse_hyde",),
+    ),
     "graph": Strategy(
         "hybrid seeds, personalised PageRank over chunks and entities, a second hop, facts",
         lambda p: p.graph,
@@ -139,6 +198,7 @@ STRATEGIES: Mapping[str, Strategy] = {
         "themes: summaries of communities; no theme contains another",
         lambda p: CommunityRetriever(p.finder, p.themes.community, behind=PassagesBehind(p.stores), graphs=p.graphs),
         options={"entities": COMMUNITIES_OF, **_THEMES},
+        passages=False,
     ),
     DUAL_LEVEL: Strategy(
         "graph (or hybrid, by the question's form) and community in parallel, blended by weight",
@@ -149,6 +209,7 @@ STRATEGIES: Mapping[str, Strategy] = {
         "themes of the whole corpus within a token budget; answers are merged from scored partial answers (map and reduce)",
         lambda p: GlobalRetriever(p.finder, p.themes.corpus_wide, p.hybrid),
         options=_THEMES,
+        passages=False,
     ),
     "drift": Strategy(
         "themes, follow-up questions made from them, and a parallel local search for each, merged",
@@ -168,6 +229,70 @@ STRATEGIES: Mapping[str, Strategy] = {
     ),
 }
 
+_BASES = [name for name, strategy in PLAIN.items() if strategy.passages]
+_BASE = choice(_BASES, "hybrid", "strategy that searches; its options are options of the request, too")
+
+
+def _base(options: Mapping[str, Any]) -> tuple[str, ...]:
+    return (str(options.get("base", "hybrid")),)
+
+
+WRAPPERS: Mapping[str, Strategy] = {
+    "hyde": Strategy(
+        "base searched with the vectors of hypothetical passages that a language model writes; base itself without a model",
+        lambda p: Hyde(p.stores, p.inside("hyde"), p.calls),
+        options={"base": _BASE, "passages": PASSAGES},
+        holds=_base,
+    ),
+    "multi_query": Strategy(
+        "base searched with several wordings of the question, fused; without a model, with other names of its entities",
+        lambda p: MultiQuery(p.inside("multi_query"), p.rewriter),
+        options={
+            "base": _BASE,
+            "rewrites": REWRITES,
+            "fusion": choice(list(FUSIONS), "min_max", "fusion of the wordings' results"),
+        },
+        holds=_base,
+    ),
+    "parent_child": Strategy(
+        "small chunks that base finds, and the excerpt around them; matches of one excerpt are one result",
+        lambda p: ParentChild(p.stores, p.inside("parent_child")),
+        ("parent-child",),
+        {"base": _BASE, "context_window": CONTEXT_WINDOW, "max_chunks": MAX_CHUNKS},
+        holds=_base,
+    ),
+    "fusion": Strategy(
+        "two to five strategies in parallel, fused by weight",
+        lambda p: Fusion(p.inside("fusion")),
+        options={
+            "methods": choices(_BASES, least=MIN_METHODS, most=MAX_METHODS, description="strategies that are fused"),
+            "weights": shares_of(_BASES, "weights of the strategies; default: equal weights"),
+            "preset": choice(list(PRESETS), DEFAULT_PRESET, "methods and weights by name, if the request names neither"),
+            "fusion": choice(list(FUSIONS), "min_max", "fusion of the strategies' results"),
+        },
+        holds=methods_of,
+    ),
+}
+
+_CORRECTED = [*_BASES, *WRAPPERS]
+STRATEGIES: Mapping[str, Strategy] = {
+    **PLAIN,
+    **WRAPPERS,
+    "corrective": Strategy(
+        "base, graded; other wordings are searched if too few results are relevant",
+        lambda p: Corrective(p.stores, p.inside("corrective"), p.rewriter, ModelGrader(p.calls, p.grader)),
+        options={
+            "base": choice(_CORRECTED, "hybrid", "strategy that searches; its options are options of the request, too"),
+            "relevance_threshold": RELEVANCE_THRESHOLD,
+            "max_refinement_attempts": MAX_REFINEMENT_ATTEMPTS,
+            "min_relevant": MIN_RELEVANT,
+            "max_calls": MAX_CALLS,
+        },
+        holds=_base,
+    ),
+}
+"""All strategies: `PLAIN`, and strategies that hold others."""
+
 SHARED_OPTIONS: Mapping[str, Any] = {"contradictions": CONTRADICTIONS}
 """Options of every strategy."""
 
@@ -177,8 +302,8 @@ class RetrieverRegistry:
 
     def __init__(self, parts: Parts) -> None:
         self._retrievers = {
-            name: RankedRetriever(strategy.build(parts), parts.reranker, parts.stores.documents)
-            for name, strategy in STRATEGIES.items()
+            name: RankedRetriever(retriever, parts.reranker, parts.stores.documents)
+            for name, retriever in parts.retrievers.items()
         }
         self._embedder = parts.stores.embedder
         self._names = {alias: name for name, strategy in STRATEGIES.items() for alias in (name, *strategy.aliases)}
@@ -212,7 +337,8 @@ class RetrieverRegistry:
                 "options": {
                     "type": "object",
                     "properties": {**strategy.options, **SHARED_OPTIONS},
-                    "additionalProperties": False,
+                    # A strategy that holds others also has their options.
+                    "additionalProperties": strategy.holds is not None,
                 },
                 "languages": list(languages) if strategy.embeds and languages is not None else None,
                 "available": name != DUAL_LEVEL or dual_level,
@@ -230,9 +356,22 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
     Raises:
         InvalidRequest: an option is unknown or invalid. The message names the option and the allowed values.
     """
-    known = {**STRATEGIES[name].options, **SHARED_OPTIONS}
+    own = {**STRATEGIES[name].options, **SHARED_OPTIONS}
     for option, value in options.items():
-        schema = known.get(option)
-        if schema is None:
-            raise InvalidRequest(f"strategy {name!r} has no option {option[:80]!r}; it has {', '.join(known) or 'none'}")
-        check_option(option, value, schema)
+        if option in own:
+            check_option(option, value, own[option])
+    for option, value in options.items():
+        if option not in own:
+            check_option(option, value, _schema_of_inner(name, options, option))
+
+
+def _schema_of_inner(name: str, options: Mapping[str, Any], option: str) -> Mapping[str, Any]:
+    """Return the schema of an option that a strategy has only through the strategies that it holds."""
+    known = {**STRATEGIES[name].options, **SHARED_OPTIONS}
+    holds = STRATEGIES[name].holds
+    for inner in holds(options) if holds is not None else ():
+        known = {**STRATEGIES[inner].options, **known}
+    if option not in known:
+        raise InvalidRequest(f"strategy {name!r} has no option {option[:80]!r}; it has {', '.join(known) or 'none'}")
+    schema: Mapping[str, Any] = known[option]
+    return schema

@@ -13,6 +13,7 @@ from agentic_rag_backend.api.schemas.citations import CitationView, ClaimView
 from agentic_rag_backend.api.schemas.contradictions import ContradictionView
 from agentic_rag_backend.api.schemas.documents import Location, ParentView
 from agentic_rag_backend.api.schemas.entities import CREATED_AT, EXPIRED_AT, INVALID_AT, VALID_AT, EntityView
+from agentic_rag_backend.api.schemas.excerpts import ContextChunkView, MatchedChunkView, context_chunks, matched_chunks
 from agentic_rag_backend.api.schemas.moments import AS_OF_DESCRIPTION, AsOf
 from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.retrieval.building import SearchRequest
@@ -189,7 +190,13 @@ class ResultView(View):
     parent_id: str | None = Field(description="id of the parent around it (strategy `parent_child`)")
     title: str
     content: str
-    parent: ParentView | None = Field(description="the parent around it, which an answer reads; one result a parent")
+    parent: ParentView | None = Field(description="the passage around it, which an answer reads; one result a passage")
+    matched_chunks: list[MatchedChunkView] = Field(
+        default_factory=list, description="strategy `parent_child`: chunks of the passage that matched, best first"
+    )
+    context_chunks: list[ContextChunkView] = Field(
+        default_factory=list, description="strategy `parent_child`: other chunks of the passage, in reading order"
+    )
     score: float
     scores: dict[str, float]
     location: Location
@@ -209,6 +216,8 @@ class ResultView(View):
             title=hit.visible.document_title,
             content=hit.visible.chunk.text,
             parent=ParentView.of(hit.parent),
+            matched_chunks=matched_chunks(hit),
+            context_chunks=context_chunks(hit),
             score=hit.score,
             scores=dict(hit.scores),
             location=Location.of(hit.visible.chunk),
@@ -294,6 +303,9 @@ class TraceView(View):
     processing_time_ms: dict[str, float]
     warnings: list[str]
     details: dict[str, Any]
+    sufficient: bool | None = Field(
+        None, description="strategy `corrective`: whether enough results are relevant; null: results are not graded"
+    )
 
     @classmethod
     def of(cls, trace: Trace) -> TraceView:
@@ -307,6 +319,7 @@ class TraceView(View):
             processing_time_ms=rounded(trace.processing_time_ms),
             warnings=list(trace.warnings),
             details=dict(trace.details),
+            sufficient=trace.sufficient,
         )
 
 

@@ -17,6 +17,7 @@ from agentic_rag_backend.cli.commands.search import (
     Limit,
     Question,
     Strategy,
+    StrategyOptions,
     SyntheticQuestions,
     filter_of,
     options_of,
@@ -56,6 +57,7 @@ async def ask(
     limit: Limit = None,
     filter: FilterOption = None,
     synthetic_questions: SyntheticQuestions = None,
+    option: StrategyOptions = None,
 ) -> None:
     """Answer a question from the documents, or report that they do not contain the answer."""
     turns = history_of(history)
@@ -68,7 +70,7 @@ async def ask(
         "citation_style": citation_style,
         "limit": limit,
         "filters": filter_of(filter),
-        "options": options_of(synthetic_questions),
+        "options": options_of(synthetic_questions, option),
     }
     if stream:
         answer = await _streamed(session, body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -61,9 +62,40 @@ SyntheticQuestions = Annotated[
 ]
 
 
-def options_of(synthetic_questions: bool | None) -> dict[str, Any]:
+def _option(given: str) -> tuple[str, Any]:
+    """Return the name and the value of an ``--option``. A value that is not JSON is text."""
+    name, sign, value = given.partition("=")
+    if not sign or not name.strip():
+        raise InvalidRequest(f"--option must be NAME=VALUE; got {given[:80]!r}")
+    try:
+        return name.strip(), json.loads(value)
+    except ValueError:
+        return name.strip(), value
+
+
+def _checked_options(given: list[str] | None) -> list[str] | None:
+    """Refuse a bad option before any store is opened."""
+    for each in given or ():
+        _option(each)
+    return given
+
+
+StrategyOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        callback=_checked_options,
+        help="""Option of the strategy; the value is JSON or text, such as base=graph or 'weights={"dense": 0.7, "graph": 0.3}';
+        repeat it for further options.""",
+    ),
+]
+
+
+def options_of(synthetic_questions: bool | None, given: Sequence[str] | None = None) -> dict[str, Any]:
     """Return the options of the strategy."""
-    return {} if synthetic_questions is None else {"synthetic_questions": synthetic_questions}
+    asked = {} if synthetic_questions is None else {"synthetic_questions": synthetic_questions}
+    return {**asked, **dict(map(_option, given or ()))}
 
 
 def register(app: typer.Typer) -> None:
@@ -78,6 +110,7 @@ async def search(
     limit: Limit = None,
     filter: FilterOption = None,
     synthetic_questions: SyntheticQuestions = None,
+    option: StrategyOptions = None,
     explain: Annotated[
         str | None,
         typer.Option("--explain", metavar="DOCUMENT_ID", help="Explain why the search returns or omits this document."),
@@ -89,7 +122,7 @@ async def search(
         "strategy": strategy,
         "limit": limit,
         "filters": filter_of(filter),
-        "options": options_of(synthetic_questions),
+        "options": options_of(synthetic_questions, option),
     }
     if explain is not None:
         explained = await session.client.post("/search/explain", {**body, "document_id": explain})

@@ -2,43 +2,82 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from agentic_rag_backend.domain.graph import name_words
 from agentic_rag_backend.domain.text.words import STOP_WORDS
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 
 MAX_NAME_WORDS = 10
+_WORD = re.compile(r"\S+")
 COMMON_WORD_WEIGHT = 0.3
 """Weight of a single lower-case word that is also a name, such as the title "Seahorse": a weak link."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSpan:
+    """A name in a question: its characters [``start``, ``end``), and the entities of this name. ``weight`` is in (0, 1]."""
+
+    start: int
+    end: int
+    name: str
+    entities: tuple[int, ...]
+    weight: float
 
 
 def link_question(graph: TenantGraph, text: str) -> Mapping[int, float]:
     """Return the entities that ``text`` names, with weights in (0, 1].
 
+    A name that several entities share links all of them with equal shares.
+    """
+    linked: dict[int, float] = {}
+    for span in named_spans(graph, text):
+        for number in span.entities:
+            linked[number] = max(linked.get(number, 0.0), span.weight / len(span.entities))
+    return linked
+
+
+def named_spans(graph: TenantGraph, text: str) -> list[NamedSpan]:
+    """Return the names of entities in ``text``, longest first.
+
     Every run of words is looked up, longest first. Each word is used once, so "Journal of Mathematical Physics" does not also
-    link "Physics". A name that several entities share links all of them with equal shares.
+    link "Physics".
     """
     # Word by word, articles included: only leading articles of a name are dropped, not the "A" in "Vitamin A-Z".
-    words = [(form, marked) for raw in text.split() for marked in (_is_marked(raw),) for form in name_words(raw)]
-    linked: dict[int, float] = {}
+    words = [(form, _is_marked(raw[0]), raw) for raw in _WORD.finditer(text) for form in name_words(raw[0])]
+    found: list[NamedSpan] = []
     free = [True] * len(words)
     for length in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
         for start in range(len(words) - length + 1):
             window = range(start, start + length)
             if not all(free[position] for position in window):
                 continue
-            numbers = graph.names.get(" ".join(words[position][0] for position in window))
+            name = " ".join(words[position][0] for position in window)
+            numbers = graph.names.get(name)
             if numbers is None:
                 continue
-            weight = _weight(words[start : start + length])
+            weight = _weight([word[:2] for word in words[start : start + length]])
             if weight <= 0:
                 continue
             for position in window:
                 free[position] = False
-            for number in numbers:
-                linked[number] = max(linked.get(number, 0.0), weight / len(numbers))
-    return linked
+            first, last = words[start][2], words[start + length - 1][2]
+            begin, end = _place(first)[0], _place(last)[1]
+            found.append(NamedSpan(begin, end, name, tuple(numbers), weight))
+    return found
+
+
+def _place(word: re.Match[str]) -> tuple[int, int]:
+    """Return the characters of a word in the text, without the punctuation around it and without a possessive ending."""
+    inner = [place for place, character in enumerate(word[0]) if character.isalnum() or character in "+#"]
+    if not inner:
+        return word.span()
+    start, end = inner[0], inner[-1] + 1
+    if end - start > len("'s") and word[0][:end].endswith(("'s", "’s")):
+        end -= len("'s")
+    return word.start() + start, word.start() + end
 
 
 def _is_marked(word: str) -> bool:

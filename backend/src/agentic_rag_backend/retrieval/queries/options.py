@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentic_rag_backend.errors import InvalidRequest
@@ -75,6 +75,87 @@ SYNTHETIC_QUESTIONS: Schema = {
     "type": "boolean",
     "description": "whether to search the synthetic questions of chunks, too; default: whether SYNTHETIC_QUESTIONS is on",
 }
+PASSAGES: Schema = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": 5,
+    "default": 1,
+    "description": "hypothetical passages that a language model writes",
+}
+REWRITES: Schema = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": 5,
+    "default": 3,
+    "description": "maximum number of other wordings that are searched",
+}
+CONTEXT_WINDOW: Schema = {
+    "type": "integer",
+    "minimum": 0,
+    "maximum": 10,
+    "description": "chunks that are read on each side of a match; default: the whole parent, or 1 without a parent",
+}
+MAX_CHUNKS: Schema = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": 50,
+    "default": 10,
+    "description": "maximum number of chunks that are read together",
+}
+RELEVANCE_THRESHOLD: Schema = {
+    "type": "number",
+    "minimum": 0,
+    "maximum": 1,
+    "default": 0.7,
+    "description": "least grade of a relevant result",
+}
+MAX_REFINEMENT_ATTEMPTS: Schema = {
+    "type": "integer",
+    "minimum": 0,
+    "maximum": 5,
+    "default": 2,
+    "description": "maximum number of searches with other wordings",
+}
+MIN_RELEVANT: Schema = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": 10,
+    "default": 1,
+    "description": "relevant results that are sufficient",
+}
+
+
+def choice(names: Sequence[str], default: str | None, description: str) -> Schema:
+    """Return the schema of one of some names."""
+    return {
+        "type": "string",
+        "enum": list(names),
+        **({} if default is None else {"default": default}),
+        "description": description,
+    }
+
+
+def choices(names: Sequence[str], *, least: int, most: int, description: str) -> Schema:
+    """Return the schema of a list of different names."""
+    return {
+        "type": "array",
+        "items": {"type": "string", "enum": list(names)},
+        "minItems": least,
+        "maxItems": most,
+        "uniqueItems": True,
+        "description": description,
+    }
+
+
+def shares_of(names: Sequence[str], description: str) -> Schema:
+    """Return the schema of an object from names to numbers in [0, 1]."""
+    share = {"type": "number", "minimum": 0, "maximum": 1}
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(names, share),
+        "additionalProperties": False,
+        "description": description,
+    }
 
 
 def check_option(option: str, value: Any, schema: Schema) -> None:
@@ -92,8 +173,16 @@ def check_option(option: str, value: Any, schema: Schema) -> None:
         raise InvalidRequest(f"options.{option} must be an integer {limits}; got {shown(value)}")
     if schema["type"] == "boolean" and not isinstance(value, bool):
         raise InvalidRequest(f"options.{option} must be true or false; got {shown(value)}")
+    if schema["type"] == "number" and not _is_number(value, schema):
+        raise InvalidRequest(
+            f"options.{option} must be a number from {schema['minimum']} to {schema['maximum']}; got {shown(value)}"
+        )
+    if schema["type"] == "object":
+        _check_shares(option, value, schema)
     if schema["type"] == "array" and schema["items"]["type"] == "integer":
         _check_numbers(option, value, schema)
+    elif schema["type"] == "array" and "enum" in schema["items"]:
+        _check_choices(option, value, schema)
     elif schema["type"] == "array":
         _check_names(option, value, schema)
 
@@ -105,6 +194,31 @@ def _check_numbers(option: str, value: Any, schema: Schema) -> None:
         raise InvalidRequest(
             f"options.{option} must be a list of {schema['minItems']} to {most} integers from {low} to {high}; got {shown(value)}"
         )
+
+
+def _is_number(value: Any, schema: Schema) -> bool:
+    # The comparison is false for NaN.
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and schema["minimum"] <= value <= schema["maximum"]
+
+
+def _check_shares(option: str, value: Any, schema: Schema) -> None:
+    if not isinstance(value, Mapping) or not value:
+        raise InvalidRequest(f"options.{option} must be an object of names and numbers; got {shown(value)}")
+    for name, share in value.items():
+        known = schema["properties"].get(name)
+        if known is None:
+            raise InvalidRequest(f"options.{option} must have names among {', '.join(schema['properties'])}; got {shown(name)}")
+        check_option(f"{option}.{name}", share, known)
+
+
+def _check_choices(option: str, value: Any, schema: Schema) -> None:
+    least, most, names = schema["minItems"], schema["maxItems"], schema["items"]["enum"]
+    if not isinstance(value, list) or not least <= len(value) <= most:
+        raise InvalidRequest(f"options.{option} must be a list of {least} to {most} names; got {shown(value)}")
+    unknown = next((item for item in value if item not in names), None)
+    if unknown is not None:
+        raise InvalidRequest(f"options.{option} must have names among {', '.join(names)}; got {shown(unknown)}")
 
 
 def _check_names(option: str, value: Any, schema: Schema) -> None:

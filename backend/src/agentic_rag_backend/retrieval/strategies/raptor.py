@@ -88,7 +88,7 @@ class RaptorRetriever:
     async def retrieve(self, query: Query) -> Retrieval:
         """Return passages, and at most ``query.high_limit`` themes. Without a tree, return the passages that `hybrid` finds."""
         pointer = await self._stores.trees.pointer(query.tenant_id)
-        vector = await self._stores.encoder.encode(query.tenant_id, query.text)
+        vector = await self._stores.encoder.of(query)
         levels = set(query.options.get("levels", ()))
         down = query.options.get("search", SEARCHES[0]) == "levels" and pointer.generation > 0
         found = await (self._down(query, pointer, vector) if down else self._collapsed(query, pointer, vector, levels))

@@ -76,7 +76,7 @@ class SingleLeg:
                 wanted = min(wanted * REFILL_FACTOR, MAX_LEG)
 
     async def _leg(self, query: Query, filter: Filter | None, limit: int) -> Sequence[ScoredId]:
-        vector = await self._stores.encoder.encode(query.tenant_id, query.text) if self._dense else None
+        vector = await self._stores.encoder.of(query) if self._dense else None
         search = VectorSearch(
             kind=NodeKind.CHUNK,
             dense=vector,

@@ -34,7 +34,7 @@ class PassagesBehind:
         ids = list(dict.fromkeys(sources))[:MAX_EXAMINED]
         if not ids:
             return None
-        vector = await self._stores.encoder.encode(query.tenant_id, query.text)
+        vector = await self._stores.encoder.of(query)
         vectors = await self._stores.vectors.vectors(query.tenant_id, Collection.CHUNKS, ids)
         order = ranked((id, float(held @ vector)) for id, held in vectors.items())
         visible = await visible_chunks(self._stores.documents, query, [item.id for item in order])

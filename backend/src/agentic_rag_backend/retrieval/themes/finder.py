@@ -117,7 +117,7 @@ class ThemeFinder:
 
     async def _candidates(self, query: Query, search: ThemeSearch, pointer: GenerationPointer) -> _Candidates:
         generation = pointer.generation
-        vector = await self._stores.encoder.encode(query.tenant_id, query.text)
+        vector = await self._stores.encoder.of(query)
         if search.entities is None:
             communities, cosine = await self._searched(query, search, generation, vector)
         else:

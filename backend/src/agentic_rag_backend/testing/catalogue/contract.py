@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from agentic_rag_backend.domain.document import DocumentState
+from agentic_rag_backend.domain.document import ChunkSpan, DocumentState
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.ontology import EntityType, Ontology
@@ -120,6 +120,7 @@ OPERATIONS: dict[str, Operation] = {
     "documents.take_up": lambda c, t, ids: c.documents.take_up(t, ids["deleted"], lambda kind: nothing),
     "documents.hydrate": lambda c, t, _: c.documents.hydrate(t, CHUNKS),
     "documents.parents": lambda c, t, _: c.documents.parents(t, CHUNKS),
+    "documents.passages": lambda c, t, _: c.documents.passages(t, [ChunkSpan(VISIBLE, 0, 9), ChunkSpan(STAGED, 0, 9)]),
     "documents.chunks": lambda c, t, _: c.documents.chunks(t, VISIBLE, limit=50),
     "documents.counts": lambda c, t, _: c.documents.counts(t),
     "questions.save": lambda c, t, _: c.questions.save(t, STAGED, 1, questions.questions(STAGED, 1)),
@@ -194,6 +195,7 @@ PICTURED = (
     "documents.version",
     "documents.hydrate",
     "documents.parents",
+    "documents.passages",
     "documents.chunks",
     "documents.counts",
     "documents.blob_keys",

@@ -9,6 +9,7 @@ import numpy as np
 
 from agentic_rag_backend.domain.document import (
     ChunkingOptions,
+    ChunkSpan,
     DocumentState,
     Failure,
     ParentPassage,
@@ -318,6 +319,26 @@ async def parents_are_read_with_their_chunks(catalogue: Catalogue) -> None:
     true(staged.parent_id != chunks[0].parent_id, "a parent's id names its version")
 
 
+async def neighbouring_chunks_are_read_as_one_passage(catalogue: Catalogue) -> None:
+    """A span of chunks has the text from its first to its last character. Only visible versions have passages."""
+    owner, docs = await tenant(catalogue), catalogue.documents
+    text = "Größe \U0001f6a2 zählt.\nThe second line.\nThe third line."
+    document = await ingest(catalogue, owner, "report", text)
+    chunks = [item.chunk for item in prepared(document.id, 1, text)]
+    whole, last, beyond = (ChunkSpan(document.id, *ends) for ends in ((0, 99), (2, 2), (70, 80)))
+    found = await docs.passages(owner, [whole, last, beyond, ChunkSpan("unknown", 0, 5), last])
+    equal(set(found), {whole, last}, "spans without a chunk are absent")
+    equal((found[whole].text, found[whole].chunks), (text, tuple(chunks)))
+    start = text.index("The third")
+    equal((found[last].start_char, found[last].end_char, found[last].text), (start, len(text), text[start:]))
+    equal(await docs.passages(owner, []), {})
+    second = await docs.submit(owner, submission("report", LINES[0]), nothing)
+    await stage(catalogue, owner, second, LINES[0])
+    equal((await docs.passages(owner, [whole]))[whole].text, text, "the second version is not visible yet")
+    await docs.publish(owner, document.id, 2)
+    equal((await docs.passages(owner, [whole]))[whole].text, LINES[0])
+
+
 async def a_partial_ingestion_is_retried_as_a_new_version(catalogue: Catalogue) -> None:
     """The visible version stays meanwhile. A failed version keeps its number and its prepared chunks."""
     owner, queue = await tenant(catalogue), Queue()
@@ -344,6 +365,7 @@ async def a_partial_ingestion_is_retried_as_a_new_version(catalogue: Catalogue) 
 CHECKS: tuple[Check, ...] = (
     a_submission_is_recorded_with_its_job,
     parents_are_read_with_their_chunks,
+    neighbouring_chunks_are_read_as_one_passage,
     nul_characters_cause_no_server_error,
     submissions_are_atomic,
     a_repeated_submission_is_unchanged,

@@ -175,5 +175,6 @@ class SqlDocuments(SqlPort):
     statuses = read(document_status.statuses)
     hydrate = read(chunk_rows.hydrate)
     parents = read(chunk_rows.read_parents)
+    passages = read(chunk_rows.read_passages)
     chunks = read(chunk_rows.list_chunks)
     counts = read(counts)

@@ -9,7 +9,7 @@ import orjson
 from sqlalchemy import Text, and_, bindparam, func, select, type_coerce
 from sqlalchemy.engine import Connection, Row
 
-from agentic_rag_backend.domain.document import Chunk, ParentPassage, VisibleChunk
+from agentic_rag_backend.domain.document import Chunk, ChunkSpan, ParentPassage, VisibleChunk
 from agentic_rag_backend.domain.location import LOCATION_FIELDS, Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
@@ -106,6 +106,16 @@ _IN_PARENT = (
     )
     .order_by(chunks.c.ordinal)
 )
+_IN_SPAN = (
+    select(*CHUNK_COLUMNS)
+    .select_from(_VISIBLE)
+    .where(
+        chunks.c.tenant_id == bindparam("tenant"),
+        chunks.c.document_id == bindparam("document"),
+        chunks.c.ordinal.between(bindparam("low"), bindparam("high")),
+    )
+    .order_by(chunks.c.ordinal)
+)
 _TEXT = select(func.substr(versions.c.text, bindparam("first") + 1, bindparam("length"))).where(
     versions.c.tenant_id == bindparam("tenant"),
     versions.c.document_id == bindparam("document"),
@@ -135,6 +145,21 @@ def read_parents(connection: Connection, tenant: TenantId, chunk_ids: Sequence[s
             text = str(connection.execute(_TEXT, {**bound, "length": end - start}).scalar_one())
             id = own[0].parent_id or ""
             found[id] = ParentPassage(id=id, start_char=start, end_char=end, text=text, chunks=own)
+    return found
+
+
+def read_passages(connection: Connection, tenant: TenantId, spans: Sequence[ChunkSpan]) -> dict[ChunkSpan, ParentPassage]:
+    """See `DocumentCatalogue.passages`; two statements for each span, all on one snapshot."""
+    found: dict[ChunkSpan, ParentPassage] = {}
+    for span in dict.fromkeys(spans):
+        bound = {"tenant": tenant.value, "document": span.document_id}
+        rows = connection.execute(_IN_SPAN, {**bound, "low": span.first, "high": span.last}).all()
+        own = [chunk_from(row) for row in rows]
+        if not own:
+            continue
+        start, end = min(each.location.start_char for each in own), max(each.location.end_char for each in own)
+        place = {**bound, "number": own[0].version, "first": start, "length": end - start}
+        found[span] = ParentPassage.of_chunks(own, str(connection.execute(_TEXT, place).scalar_one()), start)
     return found
 
 

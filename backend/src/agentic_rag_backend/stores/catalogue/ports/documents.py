@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from agentic_rag_backend.domain.document import (
     Chunk,
     ChunkingOptions,
+    ChunkSpan,
     Document,
     DocumentState,
     DocumentVersion,
@@ -397,6 +398,9 @@ class DocumentCatalogue(Protocol):
 
     async def parents(self, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, ParentPassage]:
         """Return the parents of chunks of visible versions, by their ids. Chunks without a parent are ignored."""
+
+    async def passages(self, tenant: TenantId, spans: Sequence[ChunkSpan]) -> dict[ChunkSpan, ParentPassage]:
+        """Return the text of neighbouring chunks of visible versions. Spans without a chunk are absent."""
 
     async def chunks(self, tenant: TenantId, document_id: str, *, limit: int, cursor: str | None = None) -> Page[VisibleChunk]:
         """List a visible document's chunks in reading order. `NotFound` if the document does not exist."""

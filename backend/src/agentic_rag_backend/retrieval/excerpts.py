@@ -1,0 +1,106 @@
+"""The excerpts around matched chunks: neighbouring chunks that are read together. Plain functions of values.
+
+Matches are placed one after the other, best first, so that a match never changes the place of a better one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+NEIGHBOURS = 1
+"""Chunks on each side of a match without a parent, if a request does not set their number."""
+MATCHED_SHARE = 0.5
+"""Least score of a match relative to the best one of its excerpt. Every chunk of a small corpus is found, however weak."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A matched chunk: its place in its document, and the parent around it, if its document was cut with parents."""
+
+    id: str
+    document_id: str
+    ordinal: int
+    parent_id: str | None
+    score: float
+
+
+@dataclass(slots=True)
+class Excerpt:
+    """The chunks with ordinals from ``first`` to ``last`` of one document. ``matches`` are within it, best first."""
+
+    first: int
+    last: int
+    matches: list[Match] = field(default_factory=list)
+
+    @property
+    def best(self) -> Match:
+        """The match that the excerpt was made for."""
+        return self.matches[0]
+
+    def holds(self, ordinal: int) -> bool:
+        """Return whether a chunk is in the excerpt."""
+        return self.first <= ordinal <= self.last
+
+
+def window(ordinal: int, reach: int, most: int) -> tuple[int, int]:
+    """Return the first and the last ordinal of ``reach`` chunks on each side of a chunk, ``most`` chunks in all at most."""
+    size = min(2 * reach + 1, most)
+    return max(0, ordinal - (size - 1) // 2), ordinal + size // 2
+
+
+def excerpts(matches: Sequence[Match], *, reach: int | None, most: int) -> list[Excerpt]:
+    """Return the excerpts around matches, best first. No chunk is in two excerpts, and each excerpt has ``most`` chunks at most.
+
+    A match joins an excerpt that its own window touches, if there is room and it is not much weaker than the excerpt's best one.
+    Matches in one parent have one excerpt: a match that does not join it is left out.
+
+    Args:
+        matches: best first.
+        reach: chunks on each side of a match. None: the whole parent, or `NEIGHBOURS` chunks on each side of a match without it.
+            The ends of a parent are not known here, so the excerpt of a whole parent holds all matches in it.
+    """
+    made: dict[tuple[str, str | None], list[Excerpt]] = {}
+    order: list[Excerpt] = []
+    for match in matches:
+        near = made.setdefault((match.document_id, match.parent_id), [])
+        whole = reach is None and match.parent_id is not None
+        side = 0 if whole else NEIGHBOURS if reach is None else reach
+        holder = _holder(near, match, side, most, whole=whole)
+        if holder is None and (match.parent_id is None or not near):
+            holder = Excerpt(*_free(near, match.ordinal, window(match.ordinal, side, most)))
+            near.append(holder)
+            order.append(holder)
+        if holder is not None and (not holder.matches or _as_good(match, holder)):
+            holder.matches.append(match)
+    return order
+
+
+def _holder(near: Sequence[Excerpt], match: Match, reach: int, most: int, *, whole: bool) -> Excerpt | None:
+    """Return the excerpt that a match is in, or that it joins; None if there is none."""
+    if whole:
+        return near[0] if near else None
+    return next((each for each in near if each.holds(match.ordinal)), None) or _grown(near, match, reach, most)
+
+
+def _as_good(match: Match, excerpt: Excerpt) -> bool:
+    return match.score >= MATCHED_SHARE * excerpt.best.score
+
+
+def _grown(near: Sequence[Excerpt], match: Match, reach: int, most: int) -> Excerpt | None:
+    """Return the excerpt that a match joins, made larger; None if no excerpt touches its window or has room."""
+    first, last = _free(near, match.ordinal, window(match.ordinal, reach, most))
+    for excerpt in near:
+        start, end = min(first, excerpt.first), max(last, excerpt.last)
+        touches = first <= excerpt.last + 1 and excerpt.first <= last + 1
+        if touches and end - start < most and _as_good(match, excerpt):
+            excerpt.first, excerpt.last = start, end
+            return excerpt
+    return None
+
+
+def _free(near: Sequence[Excerpt], ordinal: int, wanted: tuple[int, int]) -> tuple[int, int]:
+    """Return a window around a chunk that is in no excerpt, without chunks of excerpts."""
+    first = max((each.last + 1 for each in near if each.last < ordinal), default=0)
+    last = min((each.first - 1 for each in near if each.first > ordinal), default=wanted[1])
+    return max(wanted[0], first), min(wanted[1], last)

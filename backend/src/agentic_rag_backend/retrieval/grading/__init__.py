@@ -1,0 +1,1 @@
+"""Grades of results: how likely each of them helps to answer the question."""

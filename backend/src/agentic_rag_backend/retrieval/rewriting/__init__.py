@@ -1,0 +1,1 @@
+"""Other wordings of a question: by a language model, or by other names of its entities."""

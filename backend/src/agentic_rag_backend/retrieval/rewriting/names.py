@@ -1,0 +1,84 @@
+"""Wordings of a question with other names of the entities that it names: aliases, acronyms and full names of acronyms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from agentic_rag_backend.domain.graph import normalise_name
+from agentic_rag_backend.knowledge.extraction.aliases import is_acronym_of
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.linking import NamedSpan, named_spans
+
+MAX_EXPANSIONS = 2
+"""Full names of one acronym that are used, those of the most documents first."""
+MAX_SCANNED = 200_000
+"""Names of a tenant that are compared with an acronym."""
+_ACRONYM = re.compile(r"(?<![\w-])[A-Z][A-Z0-9]{1,7}(?![\w-])")
+
+
+def rewrites_by_names(graph: TenantGraph, question: str, most: int) -> list[str]:
+    """Return at most ``most`` wordings of a question, each with the next other name of every entity that has one.
+
+    A name that several entities share is not replaced. The same graph gives the same wordings, whatever its numbering.
+    """
+    replaced = [(span.start, span.end, _others(graph, span)) for span in named_spans(graph, question) if _exact(question, span)]
+    taken = [(start, end) for start, end, others in replaced if others]
+    replaced += [
+        (match.start(), match.end(), _full_names(graph, match[0]))
+        for match in _ACRONYM.finditer(question)
+        if not any(start < match.end() and match.start() < end for start, end in taken)
+    ]
+    wordings = (_with_names(question, replaced, turn) for turn in range(max((len(names) for *_, names in replaced), default=0)))
+    return list(dict.fromkeys(wording for wording in islice(wordings, most) if wording != question))
+
+
+def _exact(question: str, span: NamedSpan) -> bool:
+    """Return whether the characters of a span are the name and no part of a longer word, and the name is of one entity."""
+    return len(span.entities) == 1 and normalise_name(question[span.start : span.end]) == normalise_name(span.name)
+
+
+def _others(graph: TenantGraph, span: NamedSpan) -> list[str]:
+    """Return the other names of a span's entity, then its acronym if documents use it."""
+    names = [*graph.names_of(span.entities[0]), *_acronyms(graph, span)]
+    by_form = {normalise_name(name): name for name in reversed(names)}
+    return [by_form[form] for form in dict.fromkeys(map(normalise_name, names)) if form and form != normalise_name(span.name)]
+
+
+def _acronyms(graph: TenantGraph, span: NamedSpan) -> Iterator[str]:
+    words = span.name.split()
+    for chosen in (words, [word for word in words if len(word) > 3]):
+        short = "".join(word[0] for word in chosen).upper()
+        if len(chosen) > 1 and is_acronym_of(short, words) and _known(graph, short):
+            yield short
+
+
+def _full_names(graph: TenantGraph, short: str) -> list[str]:
+    """Return the names that an acronym may stand for, those of the most documents first."""
+    found: list[tuple[int, str]] = []
+    for name, entities in islice(graph.names.matching(short[0].lower()), MAX_SCANNED):
+        if name[0] == short[0].lower() and is_acronym_of(short, name.split()):
+            used = max((int(graph.document_frequency[number]) for number in entities), default=0)
+            if used:
+                found.append((-used, _displayed(graph, name, entities)))
+    return [name for _, name in sorted(set(found))[:MAX_EXPANSIONS]]
+
+
+def _displayed(graph: TenantGraph, form: str, entities: Sequence[int]) -> str:
+    """Return a name as documents write it."""
+    written = (name for number in entities for name in graph.names_of(number) if normalise_name(name) == form)
+    return min(written, default=form)
+
+
+def _known(graph: TenantGraph, name: str) -> bool:
+    numbers = graph.names.get(normalise_name(name), ())
+    return any(graph.document_frequency[number] > 0 for number in numbers)
+
+
+def _with_names(question: str, replaced: Sequence[tuple[int, int, Sequence[str]]], turn: int) -> str:
+    """Return the question with the ``turn``-th other name of each span that has so many."""
+    for start, end, names in sorted(replaced, reverse=True):
+        if turn < len(names):
+            question = question[:start] + names[turn] + question[end:]
+    return question

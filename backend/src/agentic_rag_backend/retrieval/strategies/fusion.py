@@ -1,0 +1,111 @@
+"""Fusion of two to five strategies: they search at the same time, and their results are fused by weight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from agentic_rag_backend.domain.query import Query, Retrieval, Trace
+from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.retrieval.base import Strategies
+from agentic_rag_backend.retrieval.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits, united_facts, united_themes
+from agentic_rag_backend.retrieval.parallel import Outcome, search_all
+
+MIN_METHODS, MAX_METHODS = 2, 5
+PRESETS: Mapping[str, Mapping[str, float]] = MappingProxyType(
+    {
+        "balanced": {"hybrid": 0.7, "graph": 0.3},
+        "factual": {"dense": 0.6, "graph": 0.2, "question": 0.2},
+        "exploratory": {"dense": 0.2, "graph": 0.6, "question": 0.2},
+        "question": {"dense": 0.2, "graph": 0.2, "question": 0.6},
+    }
+)
+DEFAULT_PRESET = "balanced"
+"""The best of five by the worst of three sets: R@5 +.052 on MuSiQue, +.055 on HotpotQA and −.020 on SQuAD 2.0 against hybrid."""
+
+
+def method_weights(options: Mapping[str, Any]) -> dict[str, float]:
+    """Return the weights of the strategies that ``options`` name, normalised to the sum 1.
+
+    ``methods`` without ``weights`` have equal weights; ``weights`` without ``methods`` name the methods. Otherwise, the preset
+    decides.
+
+    Raises:
+        InvalidRequest: fewer than 2 methods, a method named twice, weights of other methods, or weights that are all 0.
+    """
+    named, given = options.get("methods"), options.get("weights")
+    if named is None and given is None:
+        return dict(PRESETS[str(options.get("preset", DEFAULT_PRESET))])
+    methods = list(named if named is not None else given or ())
+    if len(set(methods)) != len(methods) or not MIN_METHODS <= len(methods) <= MAX_METHODS:
+        raise InvalidRequest(
+            f"options.methods must name {MIN_METHODS} to {MAX_METHODS} different strategies; got {', '.join(methods) or 'none'}"
+        )
+    weights = dict(given) if given is not None else dict.fromkeys(methods, 1.0)
+    if set(weights) != set(methods):
+        raise InvalidRequest(
+            f"options.weights must have one weight for each of {', '.join(methods)}; got {', '.join(weights) or 'none'}"
+        )
+    total = sum(weights.values())
+    if total <= 0:
+        raise InvalidRequest(f"options.weights must not all be 0; got {', '.join(f'{name} 0' for name in methods)}")
+    return {name: weights[name] / total for name in methods}
+
+
+def methods_of(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the strategies that a request fuses. See `method_weights`."""
+    return tuple(method_weights(options))
+
+
+class Fusion:
+    """Fuses the strategies of ``options.methods`` and ``options.weights``, or those of ``options.preset``."""
+
+    def __init__(self, strategies: Strategies) -> None:
+        self._strategies = strategies
+
+    async def retrieve(self, query: Query) -> Retrieval:
+        """Return the fused chunks, and the facts and themes of all strategies. The relevance is that of the best strategy.
+
+        If a strategy fails, the results are those of the others, and the trace has the reason.
+
+        Raises:
+            AgenticRagError: all strategies failed.
+        """
+        weights = method_weights(query.options)
+        fusion = str(query.options.get("fusion", DEFAULT_FUSION))
+        wider = query.with_candidates(DEPTH)
+        outcome = await search_all(query, {name: self._strategies.retrieve(name, wider) for name in weights})
+        found = list(outcome.found.values())
+        usage = Usage()
+        for each in found:
+            usage += each.usage
+        return Retrieval(
+            hits=fused_hits(outcome.found, weights, fusion),
+            facts=united_facts(found),
+            themes=united_themes(found),
+            relevance=max(each.relevance for each in found),
+            usage=usage,
+            trace=_trace(outcome, weights, fusion),
+        )
+
+
+def _trace(outcome: Outcome, weights: Mapping[str, float], fusion: str) -> Trace:
+    traces = {name: each.trace for name, each in outcome.found.items()}
+    lost = tuple(f"{name} failed: {code}" for name, code in outcome.failed.items())
+    first = next(iter(traces.values()))
+    return Trace(
+        strategy="fusion",
+        methods_used=tuple(dict.fromkeys(m for name, trace in traces.items() for m in (name, *trace.methods_used))),
+        fusion=fusion,
+        fallbacks=tuple(f"{name}: {reason}" for name, trace in traces.items() for reason in trace.fallbacks),
+        failures=tuple(dict.fromkeys((*(each for trace in traces.values() for each in trace.failures), *lost))),
+        hidden=tuple(dict.fromkeys((*(each for trace in traces.values() for each in trace.hidden), *lost))),
+        warnings=tuple(dict.fromkeys(each for trace in traces.values() for each in trace.warnings)),
+        details={
+            **{key: value for key, value in first.details.items() if key == "as_of"},
+            "weights": {name: round(weight, 4) for name, weight in weights.items()},
+            "methods": {name: dict(trace.details) for name, trace in traces.items()},
+        },
+    )

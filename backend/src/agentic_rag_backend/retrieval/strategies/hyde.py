@@ -1,0 +1,102 @@
+"""HyDE: searches with the vectors of hypothetical passages that a language model writes (Gao et al., ACL 2023).
+
+A passage that could answer a question is nearer to the passages that do than the question is. As in the paper, the vector that is
+searched is the mean of the passages' vectors and the question's own. The passages are invented, so they are used as a search
+vector only: they are not shown, BM25 and entity linking read the question, and the relevance of the results is measured on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.errors import ModelInputRefused, ModelUnavailable
+from agentic_rag_backend.models.llm.schemas import TEXT, list_of, object_of
+from agentic_rag_backend.prompts import built_in, fence
+from agentic_rag_backend.retrieval.base import Stores, Strategies
+from agentic_rag_backend.retrieval.measuring import measured_relevance
+from agentic_rag_backend.retrieval.scoring.relevance import MEASURED
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, StructuredReply, line_in, objects_in
+from agentic_rag_backend.stores.vector.base import Vector
+
+PASSAGES = 1
+"""Hypothetical passages of requests that do not name a number."""
+MAX_CHARACTERS = 1200
+"""Characters of a hypothetical passage that are embedded."""
+TOKENS_PER_PASSAGE = 300
+NO_MODEL = "no language model writes hypothetical passages: the question's own vector is searched"
+_SCHEMA = object_of({"passages": list_of(object_of({"text": TEXT}))})
+
+
+class Hyde:
+    """Searches ``options.base`` with the mean vector of ``options.passages`` hypothetical passages and the question.
+
+    Args:
+        calls: calls of the cheap model.
+    """
+
+    def __init__(self, stores: Stores, strategies: Strategies, calls: StructuredCalls) -> None:
+        self._stores = stores
+        self._strategies = strategies
+        self._calls = calls
+
+    async def retrieve(self, query: Query) -> Retrieval:
+        """Return the results of the base strategy. Without passages, search the question's own vector and say so."""
+        base = str(query.options.get("base", "hybrid"))
+        wanted = int(query.options.get("passages", PASSAGES))
+        if not self._calls.possible:
+            return _plain(await self._strategies.retrieve(base, query), base, fallback=NO_MODEL)
+        reply = await self._write(query.text, wanted)
+        passages = _passages(reply, wanted)
+        vector, failure = await self._mean(query, passages)
+        if vector is None:
+            failure = failure or f"hypothetical passages failed: {reply.failure or 'the reply has none'}"
+            return _plain(await self._strategies.retrieve(base, query), base, failure=failure, usage=reply.usage)
+        found = await self._strategies.retrieve(base, replace(query.with_candidates(MEASURED), embedding=vector))
+        measured = await measured_relevance(self._stores, query, found.hits) if found.hits else found.relevance
+        methods = tuple(dict.fromkeys(("hyde", *found.trace.methods_used)))
+        details = {**found.trace.details, "hyde": {"base": base, "passages": len(passages)}}
+        trace = replace(found.trace, strategy="hyde", methods_used=methods, details=details)
+        return replace(found, relevance=measured, usage=found.usage + reply.usage, trace=trace)
+
+    async def _write(self, question: str, wanted: int) -> StructuredReply:
+        values = {"question": fence("question", question), "most": str(wanted)}
+        return await self._calls.ask(built_in("hypothetical_passages"), values, _SCHEMA, max_tokens=TOKENS_PER_PASSAGE * wanted)
+
+    async def _mean(self, query: Query, passages: Sequence[str]) -> tuple[Vector | None, str | None]:
+        """Return the mean of the vectors of the passages and the question, of length 1; None with the reason if there is none."""
+        if not passages:
+            return None, None
+        own = await self._stores.encoder.of(query)
+        try:
+            # As questions: `Embedder.embed` would wait behind the passages of ingestion.
+            written = await asyncio.gather(*(self._stores.encoder.encode(query.tenant_id, text) for text in passages))
+        except (ModelUnavailable, ModelInputRefused) as error:
+            return None, f"hypothetical passages could not be embedded: {error.code}"
+        total = np.mean([own, *written], axis=0)
+        length = float(np.linalg.norm(total))
+        return (None, "hypothetical passages cancel the question out") if length == 0 else (np.float32(1 / length) * total, None)
+
+
+def _passages(reply: StructuredReply, wanted: int) -> list[str]:
+    texts = (line_in(item, "text", most=MAX_CHARACTERS) for item in objects_in(reply.parsed or {}, "passages"))
+    return list(dict.fromkeys(text for text in texts if text))[:wanted]
+
+
+def _plain(
+    found: Retrieval, base: str, *, fallback: str | None = None, failure: str | None = None, usage: Usage | None = None
+) -> Retrieval:
+    """Return the results of the question's own vector, with the reason."""
+    trace = replace(
+        found.trace,
+        strategy="hyde",
+        fallbacks=(*found.trace.fallbacks, *([fallback] if fallback else [])),
+        failures=(*found.trace.failures, *([failure] if failure else [])),
+        details={**found.trace.details, "hyde": {"base": base, "passages": 0}},
+    )
+    return replace(found, usage=found.usage + (usage or Usage()), trace=trace)

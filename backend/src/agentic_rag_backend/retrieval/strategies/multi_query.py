@@ -1,0 +1,75 @@
+"""Multi-query: searches several wordings of a question at the same time and fuses the results (after RAG-Fusion).
+
+Wordings come from a language model; without one, from other names of the entities that the question names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.retrieval.base import Strategies
+from agentic_rag_backend.retrieval.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits
+from agentic_rag_backend.retrieval.parallel import Outcome, search_all
+from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter, Rewrites
+from agentic_rag_backend.retrieval.structured_calls import Spending
+
+REWRITES = 3
+"""Wordings of requests that do not name a number."""
+OWN = "question"
+REWRITE_WEIGHT = 0.3
+"""Weight of all other wordings together, relative to 1.0 for the question."""
+
+
+class MultiQuery:
+    """Searches the question and ``options.rewrites`` other wordings with ``options.base``."""
+
+    def __init__(self, strategies: Strategies, rewriter: QueryRewriter) -> None:
+        self._strategies = strategies
+        self._rewriter = rewriter
+
+    async def retrieve(self, query: Query) -> Retrieval:
+        """Return the fused results. Facts, themes and relevance are those of the question itself.
+
+        Raises:
+            AgenticRagError: the searches of all wordings failed.
+        """
+        base = str(query.options.get("base", "hybrid"))
+        fusion = str(query.options.get("fusion", DEFAULT_FUSION))
+        spending = Spending(1)
+        rewrites = await self._rewriter.rewrite(query, int(query.options.get("rewrites", REWRITES)), spending)
+        wider = query.with_candidates(DEPTH) if rewrites.texts else query
+        texts = {OWN: query.text, **{f"rewrite_{number}": text for number, text in enumerate(rewrites.texts, 1)}}
+        outcome = await search_all(
+            query, {name: self._strategies.retrieve(base, replace(wider, text=text)) for name, text in texts.items()}
+        )
+        first = outcome.found.get(OWN) or next(iter(outcome.found.values()))
+        shares = {name: 1.0 if name == OWN else REWRITE_WEIGHT / max(1, len(rewrites.texts)) for name in texts}
+        hits = fused_hits(outcome.found, shares, fusion, named=False) if len(outcome.found) > 1 else first.hits
+        usage = spending.usage
+        for each in outcome.found.values():
+            usage += each.usage
+        about = {"base": base, "queries": list(texts.values()), "rewritten_by": rewrites.by}
+        return replace(
+            _traced(first, outcome, rewrites, fusion if len(outcome.found) > 1 else first.trace.fusion, about),
+            hits=hits,
+            usage=usage,
+        )
+
+
+def _traced(first: Retrieval, outcome: Outcome, rewrites: Rewrites, fusion: str | None, about: Mapping[str, Any]) -> Retrieval:
+    own = first.trace
+    lost = tuple(f"the search of {name} failed: {code}" for name, code in outcome.failed.items())
+    trace = replace(
+        own,
+        strategy="multi_query",
+        methods_used=tuple(dict.fromkeys(("multi_query", *own.methods_used))),
+        fusion=fusion,
+        fallbacks=(*own.fallbacks, *([rewrites.missing] if rewrites.missing else [])),
+        failures=tuple(dict.fromkeys((*own.failures, *rewrites.failures, *lost))),
+        hidden=(*own.hidden, *lost),
+        details={**own.details, "multi_query": dict(about)},
+    )
+    return replace(first, trace=trace)

@@ -1,0 +1,1 @@
+"""The contract of retrievers, and the documents that it searches."""

@@ -1,0 +1,65 @@
+"""Wordings of a question with other names of its entities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.linking import link_question, named_spans
+from agentic_rag_backend.retrieval.rewriting.names import rewrites_by_names
+
+MakeGraph = Callable[..., TenantGraph]
+
+
+@pytest.fixture
+def graph(graph_of: MakeGraph) -> TenantGraph:
+    chunks = {
+        "one": ["Northern Lights Society", "Mira Voss"],
+        "two": ["Harbour Trade Council", "HTC"],
+        "three": ["Harbour Trade Council", "Paris"],
+    }
+    return graph_of(chunks, aliases={"Northern Lights Society": ["NLS", "Aurora Club"], "Mira Voss": ["M. Voss"]})
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Who directs the NLS?", ["Who directs the Northern Lights Society?", "Who directs the Aurora Club?"]),
+        ("Mira Voss's boat", ["M. Voss's boat"]),
+        ("Mira Voss’s boat", ["M. Voss’s boat"]),
+        (
+            'Did "Mira Voss" join the Aurora Club?',
+            ['Did "M. Voss" join the Northern Lights Society?', 'Did "Mira Voss" join the NLS?'],
+        ),
+        ("What is the Harbour Trade Council?", ["What is the HTC?"]),
+        ("Where is Paris?", []),
+        ("mira voss-paris", []),
+        ("", []),
+        ("Nobody known", []),
+    ],
+)
+def test_names_are_replaced(graph: TenantGraph, question: str, expected: list[str]) -> None:
+    assert sorted(rewrites_by_names(graph, question, 5)) == sorted(expected)
+
+
+def test_an_acronym_that_is_no_name_stands_for_names_with_its_initials(graph_of: MakeGraph) -> None:
+    graph = graph_of({"one": ["River Trade Council"], "two": ["River Trade Council", "Royal Tea Club"], "three": ["Rotunda"]})
+    assert rewrites_by_names(graph, "When did the RTC meet?", 5) == [
+        "When did the River Trade Council meet?",
+        "When did the Royal Tea Club meet?",
+    ]
+    assert rewrites_by_names(graph, "When did the RTC meet?", 1) == ["When did the River Trade Council meet?"]
+
+
+def test_a_name_of_several_entities_is_not_replaced(graph_of: MakeGraph) -> None:
+    graph = graph_of({"one": ["Ann Lee", "Ann Low"]}, aliases={"Ann Lee": ["Ann"], "Ann Low": ["Ann"]})
+    assert rewrites_by_names(graph, "Who is Ann?", 3) == []
+
+
+def test_spans_and_links_agree(graph: TenantGraph) -> None:
+    question = "(Mira Voss), the NLS and Paris!"
+    spans = named_spans(graph, question)
+    assert {question[span.start : span.end] for span in spans} == {"Mira Voss", "NLS", "Paris"}
+    assert set(link_question(graph, question)) == {entity for span in spans for entity in span.entities}
