@@ -112,13 +112,24 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphStep:
-    """One step of the path to a chunk. ``chunk_id`` is the chunk that states it, if there is one."""
+    """One step of the path to a chunk: a relationship of two entities, or a mention.
+
+    ``source`` and ``target`` are the names of entities, with their ids. The target of ``mentioned_in`` and the source of
+    ``mentions`` are titles of documents, without an id. ``chunk_id`` is the chunk that states the relationship (``fact``), or
+    that has the mentions. ``forward`` is whether the path leads from ``source`` to ``target``.
+    """
 
     source: str
     relation: str
     target: str
     weight: float
     chunk_id: str | None = None
+    document_id: str | None = None
+    kind: Literal["relationship", "mention"] = "mention"
+    source_id: str | None = None
+    target_id: str | None = None
+    fact: str | None = None
+    forward: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +166,7 @@ class FactHit:
     chunk_id: str
     document_id: str
     score: float
+    weight: float = 1.0
     valid_at: datetime | None = None
     invalid_at: datetime | None = None
     created_at: datetime | None = None
