@@ -25,6 +25,7 @@ from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.knowledge.paths.base import Connection, PathOptions
 from agentic_rag_backend.knowledge.paths.neighbourhood import NeighbourhoodOptions
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
 from agentic_rag_backend.retrieval.ranking import RankedRetriever
 from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
@@ -133,9 +134,9 @@ async def ask(container: Container, question: str, strategy: str, *, leg: GraphL
     """Search as a request does, optionally with another graph leg than the container's."""
     tenant = await container.catalogue.tenants.tenant(TENANT)
     query = Query(tenant=tenant, text=question, limit=LIMIT, dual_level=False)
-    ranked = container.retrievers.get(strategy)
+    ranked: Retriever = container.retrievers.get(strategy)
     if leg is not None:
-        graph: Any = ranked.retriever
+        graph: Any = container.retrievers.get(strategy).retriever
         ranked = RankedRetriever(GraphRetriever(replace(graph._stores, leg=leg), graph._graphs, graph._hybrid))
     return await ranked.retrieve(query)
 

@@ -87,6 +87,8 @@ class Query:
     """Whether dual-level retrieval is enabled for the tenant at this request."""
     synthetic_questions: bool = False
     """Whether strategies with both legs also search the synthetic questions of chunks."""
+    not_meant: frozenset[str] = frozenset()
+    """Ids of entities that have a name of the question, but that it does not mean."""
     seen: SeenVersions = field(default_factory=SeenVersions, compare=False, repr=False)
     """Shared by all copies made with `dataclasses.replace`. A new request needs a new query."""
 
@@ -237,6 +239,23 @@ class Backing:
     relevance: float
 
 
+@dataclass(frozen=True, slots=True)
+class KnownBearer:
+    """An entity that shares its name and that documents describe. ``documents`` are ids of documents that mean it."""
+
+    entity: EntityRef
+    documents: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedName:
+    """A name of the question that several described entities have. ``decided``: the question does not mean all of them."""
+
+    name: str
+    decided: bool
+    bearers: tuple[KnownBearer, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
     """The result of a retriever: chunks, facts and themes, each best first, and a trace.
@@ -255,6 +274,8 @@ class Retrieval:
     """Language model usage of the retrieval itself."""
     contradictions: tuple[Contradiction, ...] = ()
     """Contradictions with a chunk or a fact of the results, if the request asks for them."""
+    shared_names: tuple[SharedName, ...] = ()
+    """Names of the question that several entities have."""
     trace: Trace
 
     def with_warnings(self, warnings: tuple[str, ...]) -> Retrieval:

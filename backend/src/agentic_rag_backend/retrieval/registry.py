@@ -10,7 +10,9 @@ from typing import Any
 from agentic_rag_backend.domain.query import LegWeights
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.knowledge.visible.bearers import BearerReader
 from agentic_rag_backend.retrieval.base import Retriever, Stores
+from agentic_rag_backend.retrieval.namesakes import ToldApart
 from agentic_rag_backend.retrieval.queries.options import (
     BUDGET_TOKENS,
     CONTRADICTIONS,
@@ -176,6 +178,8 @@ class RetrieverRegistry:
             name: RankedRetriever(strategy.build(parts), parts.reranker, parts.stores.documents)
             for name, strategy in STRATEGIES.items()
         }
+        bearers = BearerReader(parts.stores.graph, parts.stores.documents)
+        self._told_apart = {name: ToldApart(ranked, parts.graphs, bearers) for name, ranked in self._retrievers.items()}
         self._names = {alias: name for name, strategy in STRATEGIES.items() for alias in (name, *strategy.aliases)}
 
     def canonical(self, name: str) -> str:
@@ -188,13 +192,13 @@ class RetrieverRegistry:
             raise InvalidRequest(f"unknown strategy {name[:80]!r}; known are {', '.join(sorted(self._names))}")
         return self._names[name]
 
-    def get(self, name: str) -> RankedRetriever:
+    def get(self, name: str) -> ToldApart:
         """Return the retriever for a name or alias.
 
         Raises:
             InvalidRequest: no strategy has this name.
         """
-        return self._retrievers[self.canonical(name)]
+        return self._told_apart[self.canonical(name)]
 
     def describe(self, *, dual_level: bool) -> list[dict[str, Any]]:
         """Return the entries of ``GET /strategies``."""

@@ -225,7 +225,8 @@ def _trace(query: Query, evidence: GraphEvidence, answer: LegAnswer, left_out: s
 
 def gather_evidence(graph: TenantGraph, query: Query, found: Candidates) -> GraphEvidence:
     """Link the entities that the question names, and combine them with the results of both legs."""
-    linked = dict(link_question(graph, query.text))
+    named_in = link_question(graph, query.text)
+    linked = {number: weight for number, weight in named_in.items() if graph.entity_texts.ids[number] not in query.not_meant}
     unknown: list[str] = []
     for name in query.options.get("entities", ()):
         known = graph.mentioned(str(name))
