@@ -147,7 +147,7 @@ def passages(found: Retrieval) -> list[tuple[str, int]]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("strategy", ["graph", "hybrid", "dense", "sparse"])
+@pytest.mark.parametrize("strategy", ["graph", "hybrid", "dense", "sparse", "paths", "temporal"])
 async def test_the_examples_questions_get_the_same_passages(profiles: dict[str, Container], strategy: str) -> None:
     """In the same order, except that passages with scores within the engines' rounding errors may change places."""
     differing = []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-CHUNKS = ("dense", "sparse", "hybrid", "graph", "dual_level", "auto")
+CHUNKS = ("dense", "sparse", "hybrid", "graph", "paths", "temporal", "dual_level", "auto")
 EVERY = (*CHUNKS, "community")
 TWO_HOPS = "Who founded the organisation that designed the Tidal Array?"
 

@@ -16,7 +16,9 @@ from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualL
 from agentic_rag_backend.retrieval.strategies.global_search import GlobalRetriever
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
+from agentic_rag_backend.retrieval.strategies.paths import PathsRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
+from agentic_rag_backend.retrieval.strategies.temporal import Temporal
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
 
@@ -46,6 +48,9 @@ def registry() -> RetrieverRegistry:
         ("graph", "graph", GraphRetriever),
         ("graphrag", "graph", GraphRetriever),
         ("local", "graph", GraphRetriever),
+        ("paths", "paths", PathsRetriever),
+        ("multi_hop", "paths", PathsRetriever),
+        ("temporal", "temporal", Temporal),
         ("community", "community", CommunityRetriever),
         ("dual_level", "dual_level", DualLevel),
         ("global", "global", GlobalRetriever),

@@ -1,7 +1,8 @@
 """Questions about a name that several entities have: the question's other words choose one, or each is among the results.
 
-Every strategy is wrapped. If the question means one bearer ("the nurse Rowan Teller"), documents about the others are left out.
-If it does not say which, the first results have a passage of each.
+Every strategy is wrapped. If the question means one bearer ("the nurse Rowan Teller"), documents about the others are left
+out, and so are passages of undecided documents without a word of its description. If it does not say which, the first
+results have a passage of each.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from agentic_rag_backend.domain.filters import And, Comparison, Filter
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.query import EntityRef, Hit, KnownBearer, Query, Retrieval, SharedName
 from agentic_rag_backend.domain.text.descriptions import belonging
+from agentic_rag_backend.domain.text.questions import related
 from agentic_rag_backend.domain.text.words import content_forms, names_and_numbers, words
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
@@ -34,17 +36,22 @@ FIRST = 5
 """Results among which each bearer has a passage. A constant, so that a smaller limit returns the beginning of the same list."""
 MAX_SHOWN = 4
 """Bearers that get a passage among the first results: those with most mentions."""
+MAX_WANTED = 100
 _MAX_NAMES = 20
 """Names of results whose bearers are described."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedName:
-    """A name of the question, its bearers, and the numbers of those that the question may mean."""
+    """A name of the question, its bearers, and the numbers of those that the question may mean.
+
+    ``hints`` are the forms of the question's other names, and of what it says that the bearer belongs to.
+    """
 
     name: str
     bearers: tuple[NameBearer, ...]
     meant: frozenset[int]
+    hints: frozenset[str]
 
     @property
     def known(self) -> tuple[NameBearer, ...]:
@@ -66,6 +73,20 @@ class AskedName:
         """The documents about the others only. Documents that may be about any bearer are not among them."""
         own = frozenset[str]().union(*(each.documents for each in self.bearers if each not in self.others))
         return frozenset[str]().union(*(each.documents for each in self.others)) - own
+
+    @property
+    def undecided_documents(self) -> frozenset[str]:
+        """The documents that may be about any bearer, if the question means some of the bearers."""
+        if not self.decided:
+            return frozenset()
+        own = frozenset[str]().union(*(each.documents for each in self.known if each.number in self.meant))
+        return frozenset[str]().union(*(each.documents for each in self.bearers if not each.known)) - own
+
+    def fits(self, text: str) -> bool:
+        """Return whether a text has a word that describes a bearer whom the question means, or another name of the question."""
+        held = content_forms(text)
+        kinds = {kind for each in self.known if each.number in self.meant for kind in each.description.kinds}
+        return not self.hints.isdisjoint(held) or any(related(kind, held) for kind in kinds)
 
     @property
     def found(self) -> SharedName:
@@ -108,9 +129,8 @@ class ToldApart:
             _log.warning("namesakes_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             return await self._ranked.retrieve(query)
         query = narrowed(query, names)
-        wanted = max(query.limit, FIRST) if any(not each.decided for each in names) else query.limit
-        found = await self._ranked.retrieve(replace(query, limit=wanted))
-        found = await self._with_each(query, names, found)
+        found = await self._ranked.retrieve(replace(query, limit=_wanted(query, names)))
+        found = await self._with_each(query, names, fitting(found, names))
         found = await self._described(query, graph, names, replace(found, hits=found.hits[: query.limit]))
         times = {**found.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}
         details = {**found.trace.details, **({"same_name": [each.details for each in names]} if names else {})}
@@ -124,7 +144,7 @@ class ToldApart:
         shared = {name: numbers for name in sorted(called) if len(numbers := namesakes(graph, name)) > 1}
         read = await self._bearers.read(query.tenant_id, graph, shared)
         return tuple(
-            AskedName(name, bearers, _meant(query, graph, name, bearers, linked))
+            AskedName(name, bearers, _meant(query, graph, name, bearers, linked), _hints(query, name))
             for name, bearers in read.items()
             if sum(each.known for each in bearers) > 1
         )
@@ -159,11 +179,35 @@ class ToldApart:
 
 def narrowed(query: Query, names: Iterable[AskedName]) -> Query:
     """Return the query without the documents about bearers that it does not mean."""
-    others = [bearer for name in names for bearer in name.others]
+    others = [each for name in names if name.decided for each in name.bearers if not each.known or each in name.others]
     documents = sorted({id for name in names for id in name.others_documents})
     if documents:
         query = replace(query, filters=_and(query.filters, Comparison("document_id", "nin", tuple(documents))))
     return replace(query, not_meant=frozenset(bearer.entity.id for bearer in others))
+
+
+def fitting(found: Retrieval, names: Sequence[AskedName]) -> Retrieval:
+    """Return the results without passages of undecided documents that do not fit the bearer that the question means."""
+    undecided = {id: name for name in names for id in name.undecided_documents}
+    if not undecided:
+        return found
+
+    def fits(document_id: str, text: str) -> bool:
+        return document_id not in undecided or undecided[document_id].fits(text)
+
+    hits = (
+        hit
+        for hit in found.hits
+        if fits(hit.visible.chunk.document_id, f"{hit.visible.document_title}\n{hit.visible.chunk.text}")
+    )
+    return replace(found, hits=tuple(hits), facts=tuple(fact for fact in found.facts if fits(fact.document_id, fact.fact)))
+
+
+def _wanted(query: Query, names: Sequence[AskedName]) -> int:
+    """Return the number of results to ask for, some of which may not fit or may make room."""
+    if any(name.undecided_documents for name in names):
+        return min(MAX_WANTED, 2 * query.limit + FIRST)
+    return max(query.limit, FIRST) if any(not name.decided for name in names) else query.limit
 
 
 def inserted(hits: Sequence[Hit], extra: Sequence[Hit], needed: Set[str] = frozenset()) -> tuple[Hit, ...]:
@@ -198,13 +242,18 @@ def _meant(
     others = [number for number in linked if number not in own]
     forms = tuple(word.form for word in words(name))
     near = {number for number in known if any(shared_count(graph, number, other) for other in others)}
-    near |= _alone_with(names_and_numbers(query.text) | belonging(forms, query.text), forms, bearers)
+    near |= _alone_with(_hints(query, name), bearers)
     return frozenset({*meant(query.text, forms, known, near), *(own - known.keys())})
 
 
-def _alone_with(hints: frozenset[str], name: Sequence[str], bearers: Sequence[NameBearer]) -> set[int]:
-    """Return the known bearers whose passages have a name or number of the question that no other bearer's passages have."""
-    wanted = hints - frozenset(name)
+def _hints(query: Query, name: str) -> frozenset[str]:
+    """Return the forms of a question's other names and numbers, and of what it says that the bearer of a name belongs to."""
+    forms = tuple(word.form for word in words(name))
+    return (names_and_numbers(query.text) | belonging(forms, query.text)) - frozenset(forms)
+
+
+def _alone_with(wanted: frozenset[str], bearers: Sequence[NameBearer]) -> set[int]:
+    """Return the known bearers whose passages have a wanted form that no other bearer's passages have."""
     if not wanted:
         return set()
     held = {each.number: wanted & frozenset[str]().union(*map(content_forms, each.passages)) for each in bearers if each.known}

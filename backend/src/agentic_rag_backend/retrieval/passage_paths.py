@@ -22,6 +22,7 @@ from agentic_rag_backend.domain.query import EntityRef, FactHit, GraphStep, Quer
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.paths.base import Connection, EntityPath, PathOptions
 from agentic_rag_backend.knowledge.paths.outward import Breadth, Outward, Shown
+from agentic_rag_backend.knowledge.paths.trails import Trail
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.hydration import passes
@@ -34,11 +35,14 @@ RELATIONSHIPS = 2
 """Relationships of a path, at most."""
 MAX_STARTS = 6
 """Entities of the question that paths begin at: those whose names are rarest."""
-RELATED = 20
-"""Results, the best first, whose paths may lead over relationships. The paths of others consist of mentions."""
+RELATED = 10
+"""Results, the best first, whose paths may lead over relationships. The paths of others consist of mentions.
+
+A constant of at most `facts.NEAR`: the paths of these do not depend on the request's limit.
+"""
 _TRAILS = 2
 """Ways to one chunk that are checked with the catalogue."""
-_BREADTH = Breadth(at_start=60, further=20, beam=20)
+_BREADTH = Breadth(at_start=40, further=12, beam=16)
 _DATE = "date"
 MENTIONED_IN, MENTIONS, MENTIONED_WITH = "mentioned_in", "mentions", "mentioned_with"
 
@@ -93,17 +97,13 @@ class PassagePaths:
             return {}
         outward = Outward(query.tenant_id, self._stores.graph, graph, tracing.starts, PathOptions(), _BREADTH)
         shown = Shown(moment=query.moment, known=found.visible, passes=partial(passes, query))
-        paths: dict[str, EntityPath] = {}
-        while open_ and outward.length < RELATIONSHIPS:
+        ways: dict[str, list[Trail]] = {}
+        while outward.length < RELATIONSHIPS and not all(ways.get(id) for id in open_):
             await outward.extend()
             ways = {id: outward.best(_TRAILS, to=own) for id, own in open_.items()}
-            held = await outward.read(self._stores.facts, [trail for each in ways.values() for trail in each], shown)
-            for id, trails in ways.items():
-                visible = [path for trail in trails if (path := held.get(trail.nodes)) is not None]
-                if visible:
-                    paths[id] = max(visible, key=lambda path: path.score)
-                    del open_[id]
-        return paths
+        held = await outward.read(self._stores.facts, [trail for each in ways.values() for trail in each], shown)
+        visible = {id: [held[trail.nodes] for trail in trails if trail.nodes in held] for id, trails in ways.items()}
+        return {id: max(paths, key=lambda path: path.score) for id, paths in visible.items() if paths}
 
 
 class _Tracing:

@@ -12,17 +12,22 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.bearers import BearerReader
 from agentic_rag_backend.retrieval.base import Retriever, Stores
+from agentic_rag_backend.retrieval.event_dates import EventDates
 from agentic_rag_backend.retrieval.namesakes import ToldApart
 from agentic_rag_backend.retrieval.queries.options import (
     BUDGET_TOKENS,
     CONTRADICTIONS,
+    DIRECTION,
     ENTITIES,
     FOLLOW_UPS,
     INCLUDE_SUMMARIES,
     LEVEL,
     LOW_STRATEGY,
     MAX_CALLS,
+    MAX_HOPS,
+    MIN_WEIGHT,
     RATE,
+    RELATION_TYPES,
     SYNTHETIC_QUESTIONS,
     TREE_LEVELS,
     check_option,
@@ -37,8 +42,10 @@ from agentic_rag_backend.retrieval.strategies.global_search import GlobalOptions
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import FUSIONS, Hybrid
 from agentic_rag_backend.retrieval.strategies.low_level import HybridWithFacts, LowLevel
+from agentic_rag_backend.retrieval.strategies.paths import PathsRetriever
 from agentic_rag_backend.retrieval.strategies.raptor import ORDERS, SEARCHES, RaptorRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
+from agentic_rag_backend.retrieval.strategies.temporal import Temporal
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder
@@ -110,6 +117,7 @@ class Strategy:
 
 
 _QUESTIONS = {"synthetic_questions": SYNTHETIC_QUESTIONS}
+_PATHS = {"max_hops": MAX_HOPS, "relation_types": RELATION_TYPES, "min_weight": MIN_WEIGHT, "direction": DIRECTION}
 _THEMES = {"level": LEVEL, "budget_tokens": BUDGET_TOKENS, "rate": RATE, "max_calls": MAX_CALLS}
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -132,6 +140,17 @@ STRATEGIES: Mapping[str, Strategy] = {
         lambda p: p.graph,
         ("graphrag", "local"),
         {"entities": ENTITIES, **_QUESTIONS},
+    ),
+    "paths": Strategy(
+        "paths over relationships from the entities of the question: the chunks that state them, then those of hybrid",
+        lambda p: PathsRetriever(p.stores, p.graphs, p.hybrid),
+        ("multi_hop",),
+        {"entities": ENTITIES, **_PATHS, **_QUESTIONS},
+    ),
+    "temporal": Strategy(
+        "the low level at the time that the question names: facts and passages that hold then; without a time, the low level",
+        lambda p: Temporal(p.low_level, EventDates(p.stores, p.graphs, p.hybrid)),
+        options={"entities": ENTITIES, "low_strategy": LOW_STRATEGY, **_QUESTIONS},
     ),
     "community": Strategy(
         "themes: summaries of communities; no theme contains another",

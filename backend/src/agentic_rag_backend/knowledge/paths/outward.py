@@ -26,6 +26,8 @@ from agentic_rag_backend.stores.graph.base import KnowledgeStore
 CHECKED = 2
 """Relationships between two entities that are checked with the catalogue."""
 
+_DATE = "date"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breadth:
@@ -94,7 +96,7 @@ class Outward:
             StoreUnavailable: the graph store did not answer.
         """
         first, direction, breadth = self.length == 0, self._options.direction, self._breadth
-        frontier = self._trails.frontier(self._starts if first else breadth.beam)
+        frontier = self._trails.frontier(self._starts) if first else self._continued(breadth.beam)
         await self._links.read(frontier, direction, limit=breadth.at_start if first else breadth.further)
         self._trails.extend(
             {id: {to: strength(link.weight) for to, link in self._links.of(id, direction).items()} for id in frontier}
@@ -125,6 +127,11 @@ class Outward:
         )
         paths = {trail.nodes: self._path(trail.nodes, held) for trail in trails}
         return {nodes: path for nodes, path in paths.items() if path is not None}
+
+    def _continued(self, most: int) -> list[str]:
+        """Return the entities that the longest paths go on from. No path leads through a date: it connects everything."""
+        refs = ((id, self._graph.entity(self._graph.entity_index[id])) for id in self._trails.frontier(2 * most))
+        return [id for id, ref in refs if ref.type != _DATE][:most]
 
     def _path(self, nodes: tuple[str, ...], facts: Mapping[str, VisibleFact]) -> EntityPath | None:
         steps = []

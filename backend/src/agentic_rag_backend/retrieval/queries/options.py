@@ -16,6 +16,32 @@ ENTITIES: Schema = {
     "maxItems": 20,
     "description": "names or ids to start from",
 }
+MAX_HOPS: Schema = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": 4,
+    "default": 2,
+    "description": "maximum number of relationships of a path",
+}
+RELATION_TYPES: Schema = {
+    "type": "array",
+    "items": {"type": "string", "maxLength": 128},
+    "maxItems": 20,
+    "description": "only relationships of these types",
+}
+MIN_WEIGHT: Schema = {
+    "type": "number",
+    "minimum": 0,
+    "maximum": 1000,
+    "default": 0,
+    "description": "least weight of a relationship",
+}
+DIRECTION: Schema = {
+    "type": "string",
+    "enum": ["any", "out", "in"],
+    "default": "any",
+    "description": "out: each relationship leads away from the entity of the question; in: towards it",
+}
 LOW_STRATEGY: Schema = {
     "type": "string",
     "enum": ["auto", "graph", "hybrid"],
@@ -91,6 +117,10 @@ def check_option(option: str, value: Any, schema: Schema) -> None:
         raise InvalidRequest(f"options.{option} must be an integer {limits}; got {shown(value)}")
     if schema["type"] == "boolean" and not isinstance(value, bool):
         raise InvalidRequest(f"options.{option} must be true or false; got {shown(value)}")
+    if schema["type"] == "number" and not _is_number(value, schema):
+        raise InvalidRequest(
+            f"options.{option} must be a number from {schema['minimum']} to {schema['maximum']}; got {shown(value)}"
+        )
     if schema["type"] == "array" and schema["items"]["type"] == "integer":
         _check_numbers(option, value, schema)
     elif schema["type"] == "array":
@@ -104,6 +134,12 @@ def _check_numbers(option: str, value: Any, schema: Schema) -> None:
         raise InvalidRequest(
             f"options.{option} must be a list of {schema['minItems']} to {most} integers from {low} to {high}; got {shown(value)}"
         )
+
+
+def _is_number(value: Any, schema: Schema) -> bool:
+    # The comparison is false for NaN.
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and schema["minimum"] <= value <= schema["maximum"]
 
 
 def _check_names(option: str, value: Any, schema: Schema) -> None:
