@@ -26,6 +26,7 @@ from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import shared_count
 from agentic_rag_backend.knowledge.visible.bearers import BearerReader, NameBearer, namesakes
 from agentic_rag_backend.retrieval.base import Retriever
+from agentic_rag_backend.retrieval.described_names import SAMPLE, DescribedName, about_described, described_names
 from agentic_rag_backend.retrieval.ranking import RankedRetriever
 from agentic_rag_backend.retrieval.scoring.bearers import meant
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -128,9 +129,12 @@ class ToldApart:
             # The strategy reports the store, or does without it.
             _log.warning("namesakes_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             return await self._ranked.retrieve(query)
+        # The graph decides about the names that it knows to be shared.
+        described = () if names else described_names(query.text)
         query = narrowed(query, names)
-        found = await self._ranked.retrieve(replace(query, limit=_wanted(query, names)))
-        found = await self._with_each(query, names, fitting(found, names))
+        found = await self._ranked.retrieve(replace(query, limit=_wanted(query, names, described)))
+        found = about_described(fitting(found, names), described)
+        found = await self._with_each(query, names, found)
         found = await self._described(query, graph, names, replace(found, hits=found.hits[: query.limit]))
         times = {**found.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}
         details = {**found.trace.details, **({"same_name": [each.details for each in names]} if names else {})}
@@ -203,8 +207,10 @@ def fitting(found: Retrieval, names: Sequence[AskedName]) -> Retrieval:
     return replace(found, hits=tuple(hits), facts=tuple(fact for fact in found.facts if fits(fact.document_id, fact.fact)))
 
 
-def _wanted(query: Query, names: Sequence[AskedName]) -> int:
+def _wanted(query: Query, names: Sequence[AskedName], described: Sequence[DescribedName]) -> int:
     """Return the number of results to ask for, some of which may not fit or may make room."""
+    if described:
+        return min(MAX_WANTED, max(SAMPLE, 2 * query.limit + FIRST))
     if any(name.undecided_documents for name in names):
         return min(MAX_WANTED, 2 * query.limit + FIRST)
     return max(query.limit, FIRST) if any(not name.decided for name in names) else query.limit
