@@ -2,7 +2,8 @@
 
 Every signature of ``name_collisions`` (author, affiliation and co-authors of one publication) is a document. Two sets:
 
-- ``affiliation``: the documents as they are. A question names the author and an affiliation that only one person of the name has.
+- ``affiliation``: documents of names with at most `MEDIUM` signatures, as they are. A question names the author and an affiliation
+  that only one person of the name has.
 - ``kind``: documents of names with at most `SMALL` signatures, and a made-up profession for each person. Every second document of
   a person states it. A question names the author and the profession. The other documents have to be assigned by their
   affiliations and co-authors, or stay undecided.
@@ -32,7 +33,7 @@ from agentic_rag_backend.evaluation.datasets import CorpusPassage
 from agentic_rag_backend.settings import Settings
 
 LIMIT = 5
-SMALL = 60
+SMALL, MEDIUM = 60, 120
 STRATEGIES = ("dense", "hybrid", "graph")
 KINDS = ("chemist", "painter", "footballer", "bishop", "surgeon", "poet", "carpenter")
 Signature = Mapping[str, Any]
@@ -132,7 +133,8 @@ async def measure(signatures: Sequence[Signature], sets: Sequence[str]) -> dict[
             for name in sets:
                 tenant = (await services.tenants.create(name)).id
                 if name == "affiliation":
-                    passages, asked = list(map(passage, signatures)), affiliation_questions(signatures)
+                    held = [each for group in by_name(signatures).values() if len(group) <= MEDIUM for each in group]
+                    passages, asked = list(map(passage, held)), affiliation_questions(held)
                 else:
                     passages, asked = with_professions(signatures)
                 print(name, await ingest(services, tenant, passages), flush=True)

@@ -157,6 +157,9 @@ async def test_the_examples_questions_get_the_same_passages(profiles: dict[str, 
             near = NEAR if name == "qdrant" else 0.0
             pairs = zip(embedded.hits, other.hits, strict=True)
             same = passages(embedded) == passages(other)
+            if strategy == "paths":
+                # Ids order equal paths. Those of people who share a name derive from documents' ids, which differ.
+                same = sorted(passages(embedded)) == sorted(passages(other))
             if not same and (near == 0 or any(abs(one.score - two.score) > near for one, two in pairs)):
                 differing.append((name, question, passages(embedded), passages(other)))
 

@@ -29,7 +29,9 @@ def test_every_further_passage_is_among_the_first_and_scores_fall(
 ) -> None:
     hits = sorted((hit(*each) for each in found), key=lambda each: -each.score)
     extra = [hit(*each) for each in further]
-    needed = {each.id for each in hits[: FIRST - len(extra)]}
+    ids_of_extra = {each.id for each in extra}
+    first = [each for each in hits if each.id not in ids_of_extra][:FIRST]
+    needed = {each.id for each in first[max(0, len(first) - (FIRST - len(extra))) :]}
     result = inserted(hits, extra, needed)
     ids = [each.id for each in result]
     assert len(set(ids)) == len(ids)

@@ -176,7 +176,8 @@ async def test_the_fact_of_the_question_that_the_chunk_states_comes_first(world:
         "Ada made Engine",
         "Engine mentioned_in Ada-Made-Engine",
     ]
-    assert written(await traced(world, tenant, "of-ada", facts=(fact,)), "of-ada") == ["Ada mentioned_in Of-Ada"]
+    world.says("of-both", "ada", "engine")
+    assert written(await traced(world, tenant, "of-both", facts=(fact,)), "of-both") == ["Ada mentioned_in Of-Both"]
 
 
 async def test_without_the_graph_store_mentions_are_left(
