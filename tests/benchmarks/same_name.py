@@ -2,8 +2,8 @@
 
 Every signature of ``name_collisions`` (author, affiliation and co-authors of one publication) is a document. Two sets:
 
-- ``affiliation``: documents of names with at most `MEDIUM` signatures, as they are. A question names the author and an affiliation
-  that only one person of the name has.
+- ``affiliation``: documents of names with at most `MEDIUM` signatures, as they are. A question names the author and an
+  affiliation that only one person of the name has.
 - ``kind``: documents of names with at most `SMALL` signatures, and a made-up profession for each person. Every second document of
   a person states it. A question names the author and the profession. The other documents have to be assigned by their
   affiliations and co-authors, or stay undecided.

@@ -17,6 +17,8 @@ TEXTS = {
     "painter": "The painter Rowan Teller proposed a mural.",
     "open": "Rowan Teller proposed a walk.",
     "hint": "The nurses agreed with Rowan Teller.",
+    "hospital": "A boat is needed, said Rowan Teller of Aldry Hospital.",
+    "council": "A bridge is needed, said Rowan Teller of the council.",
     "none": "A clinic boat was proposed.",
 }
 
@@ -28,12 +30,22 @@ def kept(visible: Make, question: str, *ids: str) -> list[str]:
 
 
 def test_passages_about_others_and_undecided_ones_are_left_out(visible: Make) -> None:
-    assert kept(visible, NURSE, *TEXTS) == ["nurse", "hint", "none"]
-    assert kept(visible, "What did Rowan Teller, the painter, propose?", *TEXTS) == ["painter", "none"]
+    assert kept(visible, NURSE, "nurse", "painter", "open", "hint", "none") == ["nurse", "hint", "none"]
+    assert kept(visible, "What did Rowan Teller, the painter, propose?", "nurse", "painter", "open", "none") == [
+        "painter",
+        "none",
+    ]
+
+
+def test_what_a_name_belongs_to_describes_it(visible: Make) -> None:
+    question = "What did Rowan Teller of Aldry Hospital propose?"
+    assert kept(visible, question, "hospital", "council", "open", "none") == ["hospital", "none"]
+    assert kept(visible, question, "council", "open", "none") == ["council", "open", "none"]
 
 
 def test_without_another_description_everything_stays(visible: Make) -> None:
     assert kept(visible, NURSE, "nurse", "open", "hint", "none") == ["nurse", "open", "hint", "none"]
+    assert kept(visible, NURSE, "painter", "open", "none") == ["painter", "open", "none"]
     assert kept(visible, "What did Rowan Teller propose?", *TEXTS) == list(TEXTS)
     assert kept(visible, "What did Mr Rowan Teller propose?", *TEXTS) == list(TEXTS)
 
