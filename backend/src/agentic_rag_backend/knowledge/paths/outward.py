@@ -110,7 +110,8 @@ class Outward:
         levels = self._trails.levels[1:]
         found = [trail for level in levels for id in (level if to is None else to) for trail in level.get(id, ())]
         scores = {each: round(DECAY ** (len(each.nodes) - 2) * each.score * self._factor(each.nodes[-1]), 12) for each in found}
-        return sorted(found, key=lambda trail: (-scores[trail], len(trail.nodes), trail.nodes))[:most]
+        # Names before ids: the ids of people who share a name differ between deployments.
+        return sorted(found, key=lambda each: (-scores[each], len(each.nodes), [*map(self._name, each.nodes)], each.nodes))[:most]
 
     async def read(self, facts: FactReader, trails: Sequence[Trail], shown: Shown) -> dict[tuple[str, ...], EntityPath]:
         """Return the paths of which visible passages state every step, by their entities.
@@ -130,8 +131,13 @@ class Outward:
 
     def _continued(self, most: int) -> list[str]:
         """Return the entities that the longest paths go on from. No path leads through a date: it connects everything."""
-        refs = ((id, self._graph.entity(self._graph.entity_index[id])) for id in self._trails.frontier(2 * most))
-        return [id for id, ref in refs if ref.type != _DATE][:most]
+        last = self._trails.levels[-1]
+        inner = self._trails.frontier(len(last))
+        inner = [id for id in inner if self._graph.entity(self._graph.entity_index[id]).type != _DATE]
+        return sorted(inner, key=lambda id: (-round(last[id][0].score, 12), self._name(id), id))[:most]
+
+    def _name(self, id: str) -> str:
+        return self._graph.entity(self._graph.entity_index[id]).name
 
     def _path(self, nodes: tuple[str, ...], facts: Mapping[str, VisibleFact]) -> EntityPath | None:
         steps = []

@@ -174,7 +174,9 @@ class PathsRetriever:
             scores[number] = connects * path.score**0.25 * (coverage.of(coverage.held[number]) + passage)
         best = max(scores.values(), default=0.0) or 1.0
         found = [ScoredPath(path, scores[number] / best) for number, path in enumerate(paths)]
-        return sorted(found, key=lambda each: (-each.score, [entity.id for entity in each.path.entities]))
+        return sorted(
+            found, key=lambda each: (-round(each.score, 12), [(entity.name, entity.id) for entity in each.path.entities])
+        )
 
 
 def path_options(query: Query) -> PathOptions:
