@@ -122,7 +122,7 @@ class Outward:
         edges: dict[str, GraphEdge] = {}
         for trail in trails:
             for one, other in pairwise(trail.nodes):
-                edges |= {edge.id: edge for edge in self._link(one, other).edges[:CHECKED]}
+                edges |= {edge.id: edge for edge in self._edges(one, other)}
         held = await facts.read(
             self._tenant, self._graph, list(edges.values()), moment=shown.moment, known=shown.known, passes=shown.passes
         )
@@ -142,8 +142,7 @@ class Outward:
     def _path(self, nodes: tuple[str, ...], facts: Mapping[str, VisibleFact]) -> EntityPath | None:
         steps = []
         for one, other in pairwise(nodes):
-            edges = self._link(one, other).edges[:CHECKED]
-            stated = [facts[edge.id] for edge in edges if edge.id in facts]
+            stated = [facts[edge.id] for edge in self._edges(one, other) if edge.id in facts]
             step = related(one, stated, min_weight=self._options.min_weight)
             if step is None:
                 return None
@@ -152,8 +151,10 @@ class Outward:
         score = path_score([step.weight for step in steps], [self._mentions(id) for id in nodes[1:-1]])
         return EntityPath(refs, tuple(steps), score)
 
-    def _link(self, one: str, other: str) -> Link:
-        return self._links.of(one, self._options.direction).get(other, Link())
+    def _edges(self, one: str, other: str) -> list[GraphEdge]:
+        """Return the heaviest relationships of two entities."""
+        link = self._links.of(one, self._options.direction).get(other, Link())
+        return sorted(link.edges, key=lambda edge: (-edge.weight, edge.relation, edge.id))[:CHECKED]
 
     def _factor(self, id: str) -> float:
         return passage_factor(self._mentions(id))

@@ -14,7 +14,8 @@ def related(one: str, facts: Sequence[VisibleFact], *, min_weight: float = 0.0) 
     Args:
         facts: visible facts between ``one`` and the next entity of the path.
     """
-    enough = sorted((fact for fact in facts if fact.weight >= min_weight), key=lambda fact: (-fact.weight, fact.id))
+    enough = [fact for fact in facts if fact.weight >= min_weight]
+    enough.sort(key=lambda fact: (-fact.weight, fact.relation, fact.id))
     if not enough:
         return None
     best = enough[0]
