@@ -24,7 +24,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.settings import Settings
 
-STRATEGIES = ("dense", "sparse", "hybrid", "graph", "community", "dual_level", "auto")
+STRATEGIES = ("dense", "sparse", "hybrid", "graph", "paths", "temporal", "community", "dual_level", "auto")
 
 ALL_VALID = datetime(2018, 1, 1, tzinfo=UTC)
 """A time at which every document of the corpus is valid."""

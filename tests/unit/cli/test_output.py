@@ -104,13 +104,14 @@ def test_a_search_shows_scores_titles_and_places(capsys: pytest.CaptureFixture[s
         "location": location,
         "document_id": "d1",
         "content": "text",
-        "graph_path": [step],
+        "graph_path": [step, {"source": "Fen", "relation": "owns", "target": ESCAPES, "forward": False}],
     }
     show_search(Output(as_json=False), {"results": [result], "facts": [], "themes": [], "trace": TRACE})
     shown = capsys.readouterr()
     assert f"1. {MARKUP}" in shown.out
     assert "score 0.812 · lines 4-6 · Minutes › Item 2 · document d1" in shown.out
     assert "Vey -leads-> [31mred" in shown.out
+    assert "<-owns- Fen" in shown.out
     assert not _controls(shown.out + shown.err)
 
 

@@ -21,8 +21,10 @@ from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.retrieval.strategies.hyde import Hyde
 from agentic_rag_backend.retrieval.strategies.multi_query import MultiQuery
 from agentic_rag_backend.retrieval.strategies.parent_child import ParentChild
+from agentic_rag_backend.retrieval.strategies.paths import PathsRetriever
 from agentic_rag_backend.retrieval.strategies.question import QuestionRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
+from agentic_rag_backend.retrieval.strategies.temporal import Temporal
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.testing.doubles import HashedWords
 
@@ -57,6 +59,9 @@ def registry() -> RetrieverRegistry:
         ("graph", "graph", GraphRetriever),
         ("graphrag", "graph", GraphRetriever),
         ("local", "graph", GraphRetriever),
+        ("paths", "paths", PathsRetriever),
+        ("multi_hop", "paths", PathsRetriever),
+        ("temporal", "temporal", Temporal),
         ("community", "community", CommunityRetriever),
         ("dual_level", "dual_level", DualLevel),
         ("global", "global", GlobalRetriever),

@@ -106,7 +106,13 @@ def show_trace(output: Output, trace: Mapping[str, Any]) -> None:
 
 
 def _path(steps: Sequence[Mapping[str, Any]]) -> str:
-    return str(steps[0]["source"]) + "".join(f" -{step['relation']}-> {step['target']}" for step in steps)
+    """Return a path as one line. An arrow has the direction of the relationship."""
+    first = steps[0]
+    line = str(first["source"] if first.get("forward", True) else first["target"])
+    for step in steps:
+        forward = step.get("forward", True)
+        line += f" -{step['relation']}-> {step['target']}" if forward else f" <-{step['relation']}- {step['source']}"
+    return line
 
 
 def _excerpt(content: str) -> str:

@@ -181,11 +181,12 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class EntityRef:
-    """An entity in a result."""
+    """An entity in a result. ``description`` says who it is, if several entities have its name: "nurse; female"."""
 
     id: str
     name: str
     type: str
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,8 @@ class Query:
     """Whether strategies with both legs also search the synthetic questions of chunks."""
     embedding: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
     """Unit vector that is searched instead of the vector of ``text``. BM25 and entity linking read ``text`` in either case."""
+    not_meant: frozenset[str] = frozenset()
+    """Ids of entities that have a name of the question, but that it does not mean."""
     seen: SeenVersions = field(default_factory=SeenVersions, compare=False, repr=False)
     """Shared by all copies made with `dataclasses.replace`. A new request needs a new query."""
 
@@ -118,13 +120,24 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphStep:
-    """One step of the path to a chunk. ``chunk_id`` is the chunk that states it, if there is one."""
+    """One step of the path to a chunk: a relationship of two entities, or a mention.
+
+    ``source`` and ``target`` are the names of entities, with their ids. The target of ``mentioned_in`` and the source of
+    ``mentions`` are titles of documents, without an id. ``chunk_id`` is the chunk that states the relationship (``fact``), or
+    that has the mentions. ``forward`` is whether the path leads from ``source`` to ``target``.
+    """
 
     source: str
     relation: str
     target: str
     weight: float
     chunk_id: str | None = None
+    document_id: str | None = None
+    kind: Literal["relationship", "mention"] = "mention"
+    source_id: str | None = None
+    target_id: str | None = None
+    fact: str | None = None
+    forward: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +184,7 @@ class FactHit:
     chunk_id: str
     document_id: str
     score: float
+    weight: float = 1.0
     valid_at: datetime | None = None
     invalid_at: datetime | None = None
     created_at: datetime | None = None
@@ -243,6 +257,23 @@ class Backing:
     relevance: float
 
 
+@dataclass(frozen=True, slots=True)
+class KnownBearer:
+    """An entity that shares its name and that documents describe. ``documents`` are ids of documents that mean it."""
+
+    entity: EntityRef
+    documents: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedName:
+    """A name of the question that several described entities have. ``decided``: the question does not mean all of them."""
+
+    name: str
+    decided: bool
+    bearers: tuple[KnownBearer, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
     """The result of a retriever: chunks, facts and themes, each best first, and a trace.
@@ -261,6 +292,8 @@ class Retrieval:
     """Language model usage of the retrieval itself."""
     contradictions: tuple[Contradiction, ...] = ()
     """Contradictions with a chunk or a fact of the results, if the request asks for them."""
+    shared_names: tuple[SharedName, ...] = ()
+    """Names of the question that several entities have."""
     trace: Trace
 
     def with_warnings(self, warnings: tuple[str, ...]) -> Retrieval:

@@ -37,6 +37,7 @@ from agentic_rag_backend.generation.expansion import widened
 from agentic_rag_backend.generation.generators.base import Assignment, Generated
 from agentic_rag_backend.generation.generators.registry import GENERATORS, GeneratorParts
 from agentic_rag_backend.generation.rendering import render
+from agentic_rag_backend.generation.shared_names import introduction, labelled
 from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest, Quotation
 from agentic_rag_backend.models.llm.windows import context_window
@@ -336,11 +337,12 @@ class AnswerService:
         brief = Brief(retrieval=retrieval, context=context, answerable=0.0, usage=retrieval.usage)
         if not context.passages:
             return replace(brief, refusal="nothing_found")
-        judgement = await self._judged(plan.query.text, context)
+        judgement = labelled(await self._judged(plan.query.text, context), retrieval, context)
         retrieval = replace(retrieval, trace=with_details(retrieval.trace, **judgement.details))
         brief = replace(brief, retrieval=retrieval, answerable=judgement.confidence, unanswered=judgement.unanswered)
         conflicts = stated_conflicts(plan.query, judgement, context)
-        brief = replace(brief, introduction=judgement.introduction, conflicts=conflicts)
+        said = " ".join(each for each in (introduction(retrieval, judgement, context), judgement.introduction) if each)
+        brief = replace(brief, introduction=said, conflicts=conflicts)
         if judgement.confidence < self._options.min_confidence:
             return replace(brief, refusal="below_confidence")
         # The fallback chooses among the passages found, not among their neighbours.

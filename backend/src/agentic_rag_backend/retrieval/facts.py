@@ -96,6 +96,7 @@ def _fact(visible: VisibleFact, score: float, near: Set[str]) -> FactHit:
         chunk_id=stated.support.chunk_id,
         document_id=stated.support.document_id,
         score=min(1.0, (1 - NEAR_BONUS) * score + (NEAR_BONUS if stated.support.chunk_id in near else 0.0)),
+        weight=visible.weight,
         valid_at=visible.valid_at,
         invalid_at=visible.invalid_at,
         created_at=visible.created_at,

@@ -10,14 +10,18 @@ from typing import Any
 from agentic_rag_backend.domain.query import LegWeights, Query, Retrieval
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.knowledge.visible.bearers import BearerReader
 from agentic_rag_backend.retrieval.base import Retriever, Stores
+from agentic_rag_backend.retrieval.event_dates import EventDates
 from agentic_rag_backend.retrieval.grading.base import Grader
 from agentic_rag_backend.retrieval.grading.model import ModelGrader
+from agentic_rag_backend.retrieval.namesakes import ToldApart
 from agentic_rag_backend.retrieval.queries.options import (
     BUDGET_TOKENS,
     COMMUNITIES_OF,
     CONTEXT_WINDOW,
     CONTRADICTIONS,
+    DIRECTION,
     ENTITIES,
     FOLLOW_UPS,
     INCLUDE_SUMMARIES,
@@ -25,10 +29,13 @@ from agentic_rag_backend.retrieval.queries.options import (
     LOW_STRATEGY,
     MAX_CALLS,
     MAX_CHUNKS,
+    MAX_HOPS,
     MAX_REFINEMENT_ATTEMPTS,
     MIN_RELEVANT,
+    MIN_WEIGHT,
     PASSAGES,
     RATE,
+    RELATION_TYPES,
     RELEVANCE_THRESHOLD,
     REWRITES,
     SYNTHETIC_QUESTIONS,
@@ -55,9 +62,11 @@ from agentic_rag_backend.retrieval.strategies.hyde import Hyde
 from agentic_rag_backend.retrieval.strategies.low_level import HybridWithFacts, LowLevel
 from agentic_rag_backend.retrieval.strategies.multi_query import MultiQuery
 from agentic_rag_backend.retrieval.strategies.parent_child import ParentChild
+from agentic_rag_backend.retrieval.strategies.paths import PathsRetriever
 from agentic_rag_backend.retrieval.strategies.question import QuestionRetriever
 from agentic_rag_backend.retrieval.strategies.raptor import ORDERS, SEARCHES, RaptorRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
+from agentic_rag_backend.retrieval.strategies.temporal import Temporal
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder
@@ -166,6 +175,7 @@ class Strategy:
 
 
 _QUESTIONS = {"synthetic_questions": SYNTHETIC_QUESTIONS}
+_PATHS = {"max_hops": MAX_HOPS, "relation_types": RELATION_TYPES, "min_weight": MIN_WEIGHT, "direction": DIRECTION}
 _THEMES = {"level": LEVEL, "budget_tokens": BUDGET_TOKENS, "rate": RATE, "max_calls": MAX_CALLS}
 
 PLAIN: Mapping[str, Strategy] = {
@@ -193,6 +203,17 @@ PLAIN: Mapping[str, Strategy] = {
         lambda p: p.graph,
         ("graphrag", "local"),
         {"entities": ENTITIES, **_QUESTIONS},
+    ),
+    "paths": Strategy(
+        "paths over relationships from the entities of the question: the chunks that state them, then those of hybrid",
+        lambda p: PathsRetriever(p.stores, p.graphs, p.hybrid),
+        ("multi_hop",),
+        {"entities": ENTITIES, **_PATHS, **_QUESTIONS},
+    ),
+    "temporal": Strategy(
+        "the low level at the time that the question names: facts and passages that hold then; without a time, the low level",
+        lambda p: Temporal(p.low_level, EventDates(p.stores, p.graphs, p.hybrid)),
+        options={"entities": ENTITIES, "low_strategy": LOW_STRATEGY, **_QUESTIONS},
     ),
     "community": Strategy(
         "themes: summaries of communities; no theme contains another",
@@ -306,6 +327,8 @@ class RetrieverRegistry:
             for name, retriever in parts.retrievers.items()
         }
         self._embedder = parts.stores.embedder
+        bearers = BearerReader(parts.stores.graph, parts.stores.documents)
+        self._told_apart = {name: ToldApart(ranked, parts.graphs, bearers) for name, ranked in self._retrievers.items()}
         self._names = {alias: name for name, strategy in STRATEGIES.items() for alias in (name, *strategy.aliases)}
 
     def canonical(self, name: str) -> str:
@@ -318,13 +341,13 @@ class RetrieverRegistry:
             raise InvalidRequest(f"unknown strategy {name[:80]!r}; known are {', '.join(sorted(self._names))}")
         return self._names[name]
 
-    def get(self, name: str) -> RankedRetriever:
+    def get(self, name: str) -> ToldApart:
         """Return the retriever for a name or alias.
 
         Raises:
             InvalidRequest: no strategy has this name.
         """
-        return self._retrievers[self.canonical(name)]
+        return self._told_apart[self.canonical(name)]
 
     def describe(self, *, dual_level: bool) -> list[dict[str, Any]]:
         """Return the entries of ``GET /strategies``."""

@@ -24,11 +24,14 @@ class EntityView(View):
     id: str
     name: str
     type: str
+    description: str = Field(
+        default="", description="in results: who it is, if several entities have its name: `nurse; female`; empty if nobody says"
+    )
 
     @classmethod
     def of(cls, entity: EntityRef) -> EntityView:
         """Return the view of an entity."""
-        return cls(id=entity.id, name=entity.name, type=entity.type)
+        return cls(id=entity.id, name=entity.name, type=entity.type, description=entity.description)
 
 
 class EntityItem(EntityView):
@@ -155,7 +158,7 @@ class EntityDetail(EntityView):
     def at(cls, found: VisibleEntity) -> EntityDetail:
         """Return the view of an entity."""
         return cls(
-            **EntityView.of(found.entity).model_dump(),
+            **EntityView.of(found.entity).model_dump(exclude={"description"}),
             names=list(found.names),
             description=found.description,
             same_name=[EntityView.of(each) for each in found.same_name],

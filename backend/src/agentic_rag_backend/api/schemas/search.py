@@ -168,16 +168,39 @@ class DualLevelBody(Question):
 
 
 class StepView(View):
-    source: str
-    relation: str
-    target: str
-    weight: float
-    chunk_id: str | None
+    """A step of the path to a result, in the form of the steps of `POST /graph/paths` with names for entities.
+
+    The last step is ``mentioned_in``: its target is the title of the result's document.
+    """
+
+    kind: Literal["relationship", "mention"]
+    source: str = Field(description="where the relationship begins: name of an entity; of `mentions`: title of a document")
+    source_id: str | None = Field(description="id of the entity; null: a document")
+    relation: str = Field(description="type of the relationship; of a mention: `mentioned_in`, `mentions` or `mentioned_with`")
+    target: str = Field(description="name of an entity; of `mentioned_in`: title of a document")
+    target_id: str | None = Field(description="id of the entity; null: a document")
+    fact: str | None = Field(description="the sentence that states the relationship; null: a mention")
+    forward: bool = Field(description="whether the path leads from `source` to `target`")
+    weight: float = Field(description="of a relationship: its own; of a mention: in (0, 1]")
+    chunk_id: str | None = Field(description="the chunk that states the relationship, or has the mentions")
+    document_id: str | None
 
     @classmethod
     def of(cls, step: GraphStep) -> StepView:
         """Return the view of a step."""
-        return cls(source=step.source, relation=step.relation, target=step.target, weight=step.weight, chunk_id=step.chunk_id)
+        return cls(
+            kind=step.kind,
+            source=step.source,
+            source_id=step.source_id,
+            relation=step.relation,
+            target=step.target,
+            target_id=step.target_id,
+            fact=step.fact,
+            forward=step.forward,
+            weight=step.weight,
+            chunk_id=step.chunk_id,
+            document_id=step.document_id,
+        )
 
 
 class ResultView(View):

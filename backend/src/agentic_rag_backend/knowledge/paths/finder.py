@@ -25,6 +25,7 @@ from agentic_rag_backend.knowledge.paths.base import (
     PathsFound,
 )
 from agentic_rag_backend.knowledge.paths.links import Link, LinkOptions, Links, mention_weight
+from agentic_rag_backend.knowledge.paths.steps import related
 from agentic_rag_backend.knowledge.paths.trails import Trails, passage_factor, path_score, strength
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
@@ -259,21 +260,7 @@ def _path(search: _Search, nodes: tuple[str, ...]) -> EntityPath | None:
 def _related(search: _Search, one: str, other: str) -> Connection | None:
     edges = search.link(one, other).edges[:_CHECKED]
     facts = [fact for edge in edges if (fact := search.facts.get(edge.id)) is not None]
-    facts = sorted((fact for fact in facts if fact.weight >= search.options.min_weight), key=lambda fact: (-fact.weight, fact.id))
-    if not facts:
-        return None
-    best = facts[0]
-    support = best.passages[0].support
-    return Connection(
-        source=best.source,
-        target=best.target,
-        fact=best,
-        weight=best.weight,
-        chunk_id=support.chunk_id,
-        document_id=support.document_id,
-        forward=best.source.id == one,
-        others=tuple(facts[1:]),
-    )
+    return related(one, facts, min_weight=search.options.min_weight)
 
 
 def _mentioned(search: _Search, one: str, other: str) -> Connection | None:

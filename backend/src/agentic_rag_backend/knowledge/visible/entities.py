@@ -11,8 +11,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import reduce
-from operator import or_
 
 import numpy as np
 
@@ -20,12 +18,12 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import GraphEdge, normalise_name
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
-from agentic_rag_backend.domain.text.descriptions import Description
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.name_search import NameMatch, entities_named, search_names
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import first_chunks
+from agentic_rag_backend.knowledge.visible.bearers import described_by
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact, edge_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Page
@@ -160,8 +158,7 @@ class EntityReader:
         name = normalise_name(entity.name)
         uses = (await self._graph.name_uses(tenant, [name], "described", limit=MAX_SHOWN)).get(name, [])
         versions = {(each.chunk.document_id, each.chunk.version) for each in shown}
-        said = (use for use in uses if use.entity_id == entity.id and (use.document_id, use.version) in versions)
-        return reduce(or_, (Description.parse(use.description) for use in said), Description()).written
+        return described_by(uses, entity.id, versions).written
 
     async def of_chunk(self, tenant: Tenant, passage: VisibleChunk) -> ChunkKnowledge:
         """Return the entities that a visible chunk mentions, and at most 100 relationships that it states.

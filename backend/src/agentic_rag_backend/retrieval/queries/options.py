@@ -17,6 +17,32 @@ ENTITIES: Schema = {
     "description": "names or ids to start from",
 }
 COMMUNITIES_OF: Schema = {**ENTITIES, "description": "names or ids; only communities that contain one of these entities"}
+MAX_HOPS: Schema = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": 4,
+    "default": 2,
+    "description": "maximum number of relationships of a path",
+}
+RELATION_TYPES: Schema = {
+    "type": "array",
+    "items": {"type": "string", "maxLength": 128},
+    "maxItems": 20,
+    "description": "only relationships of these types",
+}
+MIN_WEIGHT: Schema = {
+    "type": "number",
+    "minimum": 0,
+    "maximum": 1000,
+    "default": 0,
+    "description": "least weight of a relationship",
+}
+DIRECTION: Schema = {
+    "type": "string",
+    "enum": ["any", "out", "in"],
+    "default": "any",
+    "description": "out: each relationship leads away from the entity of the question; in: towards it",
+}
 LOW_STRATEGY: Schema = {
     "type": "string",
     "enum": ["auto", "graph", "hybrid"],

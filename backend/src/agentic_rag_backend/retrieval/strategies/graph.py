@@ -25,13 +25,14 @@ from agentic_rag_backend.retrieval.candidates import Candidates, chunk_candidate
 from agentic_rag_backend.retrieval.facts import NEAR, Facts
 from agentic_rag_backend.retrieval.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, time_detail, visible_chunks, visible_in_order
+from agentic_rag_backend.retrieval.passage_paths import Found, PassagePaths
 from agentic_rag_backend.retrieval.question_leg import QUESTION, QuestionLeg, methods_with_questions
 from agentic_rag_backend.retrieval.scoring.coverage import cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
-from agentic_rag_backend.retrieval.scoring.hops import BEAM, HOP_WEIGHT, Hop, expand, prune, score_hops, strength
+from agentic_rag_backend.retrieval.scoring.hops import BEAM, HOP_WEIGHT, Hop, expand, prune, score_hops
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
-from agentic_rag_backend.stores.vector.base import Collection, Vector
+from agentic_rag_backend.stores.vector.base import Collection, ScoredId, Vector
 
 SEED_CHUNKS = 50
 SEED_CHUNK_SHARE = 0.35
@@ -129,6 +130,7 @@ class GraphRetriever:
         self._stores = stores
         self._graphs = graphs
         self._facts = Facts(stores)
+        self._paths = PassagePaths(stores)
         self._hybrid = hybrid
 
     async def retrieve(self, query: Query) -> Retrieval:
@@ -149,16 +151,19 @@ class GraphRetriever:
         reading = await self._second_hop(query, graph, evidence, direct)
         order = [item for item in ranked(reading.scores) if item.id in reading.visible]
         shown = order[: query.candidates]
-        hits = tuple(
-            _hit(graph, reading, evidence, id=item.id, score=item.score, direct=direct.get(item.id, 0.0)) for item in shown
-        )
         near = {item.id for item in order[:NEAR]}
         facts, left_out = await self._facts.find_or_failure(query, graph, near, reading.visible, answer)
+        chunks = Found([item.id for item in shown], evidence.linked, reading.hops, reading.visible, facts)
+        paths = await self._paths.of(query, graph, chunks)
+        hits = tuple(
+            _hit(graph, reading, evidence, found=item, direct=direct.get(item.id, 0.0), path=paths.steps.get(item.id, ()))
+            for item in shown
+        )
         return Retrieval(
             hits=hits,
             facts=facts,
             relevance=relevance(reading.nearest, reading.coverage) if hits else 0.0,
-            trace=_trace(query, evidence, answer, left_out),
+            trace=_trace(query, evidence, answer, left_out, paths.failure),
         )
 
     async def _second_hop(
@@ -204,8 +209,8 @@ class GraphRetriever:
             cosine.update((ids[id], float(vector @ question)) for id, vector in vectors.items())
 
 
-def _trace(query: Query, evidence: GraphEvidence, answer: LegAnswer, left_out: str | None) -> Trace:
-    failures = tuple(failure for failure in (answer.failure, left_out) if failure is not None)
+def _trace(query: Query, evidence: GraphEvidence, answer: LegAnswer, left_out: str | None, pathless: str | None) -> Trace:
+    failures = tuple(failure for failure in (answer.failure, left_out, pathless) if failure is not None)
     return Trace(
         strategy="graph",
         methods_used=(*methods_with_questions(query, "dense", "sparse"), "graph"),
@@ -220,7 +225,8 @@ def _trace(query: Query, evidence: GraphEvidence, answer: LegAnswer, left_out: s
 
 def gather_evidence(graph: TenantGraph, query: Query, found: Candidates) -> GraphEvidence:
     """Link the entities that the question names, and combine them with the results of both legs."""
-    linked = dict(link_question(graph, query.text))
+    named_in = link_question(graph, query.text)
+    linked = {number: weight for number, weight in named_in.items() if graph.entity_texts.ids[number] not in query.not_meant}
     unknown: list[str] = []
     for name in query.options.get("entities", ()):
         known = graph.mentioned(str(name))
@@ -232,8 +238,16 @@ def gather_evidence(graph: TenantGraph, query: Query, found: Candidates) -> Grap
     return GraphEvidence(found.question, found.scores, cosine, linked, tuple(unknown), found.visible, found.questions)
 
 
-def _hit(graph: TenantGraph, reading: GraphRanking, evidence: GraphEvidence, *, id: str, score: float, direct: float) -> Hit:
-    scores = {"graph": direct}
+def _hit(
+    graph: TenantGraph,
+    reading: GraphRanking,
+    evidence: GraphEvidence,
+    *,
+    found: ScoredId,
+    direct: float,
+    path: tuple[GraphStep, ...],
+) -> Hit:
+    id, scores = found.id, {"graph": direct}
     if id in evidence.cosine:
         scores["dense"] = evidence.cosine[id]
     if id in evidence.hybrid:
@@ -245,34 +259,9 @@ def _hit(graph: TenantGraph, reading: GraphRanking, evidence: GraphEvidence, *, 
         scores[QUESTION] = question
     return Hit(
         visible=reading.visible[id],
-        score=max(0.0, min(1.0, score)),
+        score=max(0.0, min(1.0, found.score)),
         scores=scores,
         entities=entities_of(graph, id),
-        graph_path=_path(graph, reading, evidence, id),
+        graph_path=path,
         matched_question=evidence.questions.matched.get(id),
-    )
-
-
-def _path(graph: TenantGraph, reading: GraphRanking, evidence: GraphEvidence, id: str) -> tuple[GraphStep, ...]:
-    """Return how the walk reached a chunk: from a name in the question, or through a passage that names the chunk's subject."""
-    title = reading.visible[id].document_title
-    number = graph.chunk_index.get(id)
-    if number is None:
-        return ()
-    own = set(graph.entities_of(number).tolist())
-    named = sorted(
-        (entity for entity in evidence.linked if entity in own), key=lambda entity: (-graph.idf[entity], graph.entity(entity).id)
-    )
-    if named:
-        weight = evidence.linked[named[0]]
-        return (GraphStep(source=graph.entity(named[0]).name, relation="mentioned_in", target=title, weight=weight, chunk_id=id),)
-    hop = reading.hops.get(id)
-    if hop is None or graph.chunk_ids[hop.link.source] not in reading.visible:
-        return ()
-    source_id = graph.chunk_ids[hop.link.source]
-    source = reading.visible[source_id].document_title
-    bridge, weight = graph.entity(hop.link.entity).name, strength(hop.link)
-    return (
-        GraphStep(source=source, relation="mentions", target=bridge, weight=weight, chunk_id=source_id),
-        GraphStep(source=bridge, relation="mentioned_in", target=title, weight=weight, chunk_id=id),
     )
