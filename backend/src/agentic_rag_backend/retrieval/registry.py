@@ -27,7 +27,8 @@ from agentic_rag_backend.retrieval.queries.options import (
     check_option,
 )
 from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
-from agentic_rag_backend.retrieval.ranking import RankedRetriever, Reranker
+from agentic_rag_backend.retrieval.ranking import RankedRetriever
+from agentic_rag_backend.retrieval.rerank.registry import RerankerRegistry
 from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
 from agentic_rag_backend.retrieval.strategies.auto import Auto
 from agentic_rag_backend.retrieval.strategies.community import CommunityOptions, CommunityRetriever
@@ -69,7 +70,7 @@ class Parts:
     calls: StructuredCalls
     themes: ThemeOptions = field(default_factory=ThemeOptions)
     leg_weights: LegWeights = LEG_WEIGHTS
-    reranker: Reranker | None = None
+    rerankers: RerankerRegistry | None = None
 
     @cached_property
     def hybrid(self) -> Hybrid:
@@ -176,8 +177,9 @@ class RetrieverRegistry:
     """Builds each strategy once. Feature flags are read from each request."""
 
     def __init__(self, parts: Parts) -> None:
+        rerankers = parts.rerankers.get if parts.rerankers is not None else None
         self._retrievers = {
-            name: RankedRetriever(strategy.build(parts), parts.reranker, parts.stores.documents)
+            name: RankedRetriever(strategy.build(parts), rerankers, parts.stores.documents)
             for name, strategy in STRATEGIES.items()
         }
         self._embedder = parts.stores.embedder
