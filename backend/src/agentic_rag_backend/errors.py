@@ -32,6 +32,13 @@ class InvalidRequest(AgenticRagError):
     title = "Invalid request"
 
 
+class RerankerUnavailable(InvalidRequest):
+    """The request names a reranker that this deployment cannot use. The message has the reason and the remedy."""
+
+    code = "reranker_unavailable"
+    title = "Reranker unavailable"
+
+
 class InvalidScope(AgenticRagError):
     """A store was called without a tenant: a programming error, never 'all tenants'."""
 

@@ -274,6 +274,32 @@ class Settings(BaseSettings):
     hybrid_dense_weight: float = Field(0.7, ge=0, le=1, description="weight of embedding similarity in hybrid search")
     hybrid_sparse_weight: float = Field(0.3, ge=0, le=1, description="weight of BM25 in hybrid search")
 
+    hybrid_rerank: bool = Field(True, description="rerank results of `hybrid` if a request does not name `rerank`")
+
+    # --- rerankers
+    reranker: str | None = Field(
+        None, description="reranker of `rerank: true` and of HYBRID_RERANK; unset: the best one without a further model"
+    )
+    rerank_timeout_s: float = Field(
+        10.0, gt=0, le=600, description="time limit of reranking, seconds; after it, results keep the order of the strategy"
+    )
+    late_interaction_cache_mb: int = Field(
+        64, ge=0, le=65536, description="memory for word piece vectors of passages that `late_interaction` read, MiB"
+    )
+    cross_encoder_model_path: Path | None = Field(
+        None, description="folder with model.onnx and tokenizer.json of the cross-encoder"
+    )
+    cross_encoder_model: str = Field(
+        "Xenova/ms-marco-MiniLM-L-6-v2", description="model of the hub that CROSS_ENCODER_DOWNLOAD downloads"
+    )
+    cross_encoder_download: bool = Field(
+        False, description="download CROSS_ENCODER_MODEL from the model hub when it is first needed, into DATA_DIR"
+    )
+    rerank_url: str | None = Field(None, description="address of a rerank endpoint, such as https://api.cohere.com/v2/rerank")
+    rerank_api: Literal["cohere", "jina"] = Field("cohere", description="form of its requests and replies")
+    rerank_api_key: SecretStr | None = Field(None, description="its key")
+    rerank_model: str = Field("rerank-v3.5", description="its model")
+
     # --- retrieval and answers
     default_strategy: str = Field("auto", description="strategy for requests that name none")
     default_generator: Literal["attributed", "standard", "verified"] = Field(

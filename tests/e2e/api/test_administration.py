@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OPERATOR_KEY = "the-operators-key-of-these-tests-0123456789"
-READS = ["/documents", "/jobs", "/communities", "/status", "/features", "/strategies", "/tenants/me"]
+READS = ["/documents", "/jobs", "/communities", "/status", "/features", "/strategies", "/rerankers", "/tenants/me"]
 SEARCH = ("POST", "/search", {"query": "eels"})
 WRITES = [("POST", "/documents", {"text": " "}), ("DELETE", "/documents/none", None), ("POST", "/jobs/none/cancel", None)]
 ADMIN = [

@@ -176,6 +176,7 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "GET /ontology": NO_ID,
     "PUT /ontology": NO_ID,
     "GET /strategies": NO_ID,
+    "GET /rerankers": NO_ID,
     "GET /tenants/me": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
     "POST /tenants": (Case("name", "name", {"name": "{id}"}, status=403),),
     "GET /tenants": NO_ID,

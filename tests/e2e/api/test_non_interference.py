@@ -32,7 +32,17 @@ QUESTIONS = (
     "Oskar Tindlebrae",
 )
 STRATEGIES = ("dense", "sparse", "hybrid", "graph", "community", "dual_level")
-GETS = ("/status", "/documents", "/jobs", "/communities", "/admin/communities", "/features", "/strategies", "/tenants/me")
+GETS = (
+    "/status",
+    "/documents",
+    "/jobs",
+    "/communities",
+    "/admin/communities",
+    "/features",
+    "/strategies",
+    "/rerankers",
+    "/tenants/me",
+)
 _VOLATILE = re.compile(r'"(?:requestId|timestamp)":"[^"]*"|"processing_time_ms":\{[^}]*\}')
 
 

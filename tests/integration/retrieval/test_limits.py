@@ -5,15 +5,13 @@ Strategies that hold others are checked by their contract, `testing.retrievers`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from agentic_rag_backend.container import Container
-from agentic_rag_backend.domain.query import Hit, Query, Retrieval
+from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.retrieval.ranking import RankedRetriever
 from agentic_rag_backend.retrieval.registry import PLAIN
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -62,38 +60,6 @@ async def test_scores_fall(examples: tuple[Container, TenantId], strategy: str) 
         for scores in listed(await asked(examples, strategy, 100, question)):
             values = [score for _, score in scores]
             assert values == sorted(values, reverse=True)
-
-
-class Shortest:
-    """A reranker that prefers short passages, and records how many it reads."""
-
-    name, depth = "shortest", 30
-
-    def __init__(self) -> None:
-        self.read = 0
-
-    async def scores(self, query: Query, candidates: Sequence[Hit]) -> Mapping[str, float]:
-        self.read = len(candidates)
-        return {hit.id: 1 / (1 + len(hit.visible.chunk.text)) for hit in candidates}
-
-
-@pytest.mark.parametrize("strategy", sorted(PLAIN.keys() - {"community", "global"}))
-async def test_a_reranker_reads_as_many_candidates_of_any_strategy_as_it_wants(
-    examples: tuple[Container, TenantId], strategy: str
-) -> None:
-    container, tenant = examples
-    current = await container.catalogue.tenants.tenant(tenant)
-    query = Query(tenant=current, text=QUESTIONS[0], limit=3, dual_level=True)
-    plain = container.retrievers.get(strategy)
-    there = {hit.id: hit for hit in (await asked(examples, strategy, Shortest.depth, QUESTIONS[0])).hits}
-    reranker = Shortest()
-    found = await RankedRetriever(plain.retriever, reranker).retrieve(query)
-    assert reranker.read >= len(there) > 10
-    assert len(found.hits) == 3
-    assert found.trace.methods_used[-1] == "shortest"
-    shortest = min(len(hit.visible.chunk.text) for hit in there.values())
-    assert len(found.hits[0].visible.chunk.text) <= shortest
-    assert (await plain.retrieve(query)).hits == tuple(there.values())[:3]
 
 
 async def test_more_themes_than_a_screenful_can_be_had(examples: tuple[Container, TenantId]) -> None:

@@ -111,6 +111,7 @@ def test_every_command_has_help_and_json(path: tuple[str, ...]) -> None:
         (["analyze-diversity", "--limit", "1000"], "--limit must be at most 100; got '1000'"),
         (["search", "q", "--filter", "{"], "--filter is not JSON"),
         (["search", "q", "--filter", "[1]"], "--filter must be a JSON object"),
+        (["search", "q", "--rerank", '{"name":'], "--rerank is not JSON"),
         (["ingest", "nowhere"], "no file or folder 'nowhere'"),
         (["ingest", "nowhere/*.md"], "holds no document"),
         (["search", "q", "--url", "ftp://x"], "--url must be an address"),

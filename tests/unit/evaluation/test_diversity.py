@@ -33,12 +33,23 @@ def test_distinct_things_are_counted_over_all_questions() -> None:
         "questions": 3,
         "unanswered": 1,
         "diversity_ratio": 0.75,
+        "diversity_bound": 1.0,
+        "diversity_of_bound": 0.75,
         "identical_pairs": 0.0,
         "intra_list_similarity": None,
         "documents": {"distinct": 3, "places": 4, "ratio": 0.75, "coverage": 0.3},
         "communities": {"distinct": 1, "places": 2, "ratio": 0.5, "coverage": 0.25},
         "entities": {"distinct": 2, "places": 3, "ratio": 0.6667, "coverage": None},
     }
+
+
+def test_the_ratio_is_bounded_by_the_number_of_documents() -> None:
+    few = diversity([listing("ab"), listing("ab"), listing("ab")], {"documents": 3})
+    assert (few.ratio, few.documents.bound, few.of_bound) == (pytest.approx(1 / 3), 0.5, pytest.approx(2 / 3))
+    assert diversity([listing("abc"), listing("abc")], {"documents": 3}).of_bound == 1.0
+    unknown = diversity([listing("ab")], {})
+    assert (unknown.documents.bound, unknown.of_bound) == (None, None)
+    assert diversity([listing("")], {"documents": 3}).of_bound is None
 
 
 def test_two_lists_are_identical_in_any_order_and_empty_ones_are_none() -> None:

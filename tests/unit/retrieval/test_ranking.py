@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,10 +13,13 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.document import Chunk, ParentPassage, VisibleChunk
 from agentic_rag_backend.domain.location import Location
-from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
-from agentic_rag_backend.errors import ModelUnavailable
+from agentic_rag_backend.domain.query import Hit, Query, Rerank, Retrieval, ThemeHit, Trace
+from agentic_rag_backend.domain.usage import Usage, UsageAccount
+from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, StoreUnavailable
 from agentic_rag_backend.retrieval import strategies
-from agentic_rag_backend.retrieval.ranking import RankedRetriever, cut, reranked
+from agentic_rag_backend.retrieval.ranking import RankedRetriever, cut
+from agentic_rag_backend.retrieval.rerank.base import Reranking
+from agentic_rag_backend.retrieval.rerank.stage import reranked
 
 Ask = Callable[..., Query]
 
@@ -53,16 +57,31 @@ class Finds:
 
 @dataclass
 class ByTable:
-    """Reranker with a score for each chunk, 0.0 for the others."""
+    """Reranker with a score for each chunk, 0.0 for the others. It takes ``takes_s`` and then raises ``fails``."""
 
     table: Mapping[str, float]
-    depth: int = 4
-    name: str = "table"
+    takes_s: float = 0.0
+    fails: Exception | None = None
     read: list[list[str]] = field(default_factory=list)
 
-    async def scores(self, query: Query, candidates: Sequence[Hit]) -> Mapping[str, float]:
+    def check(self) -> None:
+        """It can always be used."""
+
+    async def rerank(self, query: Query, candidates: Sequence[Hit], account: UsageAccount) -> Reranking:
         self.read.append([each.id for each in candidates])
-        return {each.id: self.table.get(each.id, 0.0) for each in candidates}
+        account.add(Usage(calls=1))
+        await asyncio.sleep(self.takes_s)
+        if self.fails is not None:
+            raise self.fails
+        return Reranking(scores={each.id: self.table.get(each.id, 0.0) for each in candidates}, warnings=("noted",))
+
+
+def by(candidates: int = 4, **fields: object) -> Rerank:
+    return Rerank(name="table", candidates=candidates, **fields)  # type: ignore[arg-type]
+
+
+def ranked(finds: Finds, reranker: ByTable) -> RankedRetriever:
+    return RankedRetriever(finds, lambda name: {"table": reranker}[name])
 
 
 def ids(found: Sequence[Hit]) -> list[str]:
@@ -123,43 +142,90 @@ async def test_the_least_score_of_the_query_applies(query: Ask) -> None:
 
 
 async def test_a_reranker_reads_more_candidates_than_the_limit_and_orders_them(query: Ask) -> None:
-    finds, reranker = Finds(hits(0.9, 0.8, 0.7, 0.6, 0.5)), ByTable({"c03": 1.0, "c01": 0.5})
-    found = await RankedRetriever(finds, reranker).retrieve(query(limit=2))
+    finds, reranker = (Finds(hits(0.9, 0.8, 0.7, 0.6, 0.5)), ByTable({"c03": 1.0, "c01": 0.5}))
+    found = await ranked(finds, reranker).retrieve(query(limit=2, rerank=by()))
     assert reranker.read == [["c00", "c01", "c02", "c03"]]
     assert [(each.id, each.score, each.scores) for each in found.hits] == [
         ("c03", 1.0, {"rerank": 1.0}),
         ("c01", 0.5, {"rerank": 0.5}),
     ]
     assert found.trace.methods_used == ("dense", "table")
+    assert found.trace.details == {"kept": True, "rerank": {"name": "table", "candidates": 4}}
+    assert found.trace.warnings == ("noted",)
+    assert found.trace.processing_time_ms["rerank"] >= 0
+    assert (found.usage.calls, found.trace.fallback_used) == (1, False)
 
 
-async def test_a_limit_above_the_rerankers_depth_is_met(query: Ask) -> None:
-    reranker = ByTable({"c04": 1.0})
-    found = await RankedRetriever(Finds(hits(0.9, 0.8, 0.7, 0.6, 0.5, 0.4)), reranker).retrieve(query(limit=5))
-    assert ids(found.hits) == ["c04", "c00", "c01", "c02", "c03"]
+async def test_a_query_without_reranking_is_not_reranked(query: Ask) -> None:
+    reranker = ByTable({"c03": 1.0})
+    found = await ranked(Finds(hits(0.9, 0.8, 0.7, 0.6)), reranker).retrieve(query(limit=2))
+    assert (ids(found.hits), reranker.read) == (["c00", "c01"], [])
+
+
+@given(
+    scores=st.lists(st.sampled_from([0.0, 0.3, 0.5, 1.0]), max_size=12),
+    new=st.dictionaries(st.sampled_from([f"c{number:02}" for number in range(12)]), st.sampled_from([0.0, 0.4, 0.4, 1.0])),
+)
+def test_reranked_candidates_come_first_and_scores_fall(scores: list[float], new: dict[str, float]) -> None:
+    candidates = hits(*sorted(scores, reverse=True))
+    new = {each.id: new[each.id] for each in candidates if each.id in new}
+    found = reranked(candidates, new)
+    assert sorted(ids(found)) == sorted(ids(candidates))
+    assert set(ids(found[: len(new)])) == set(new)
+    assert [each.id for each in found[len(new) :]] == [each.id for each in candidates if each.id not in new]
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+
+
+async def test_a_limit_above_the_candidates_is_met(query: Ask) -> None:
+    finds = Finds(hits(0.9, 0.8, 0.7, 0.6, 0.5, 0.4))
+    found = await ranked(finds, ByTable({"c03": 1.0})).retrieve(query(limit=6, rerank=by()))
+    assert ids(found.hits) == ["c03", "c00", "c01", "c02", "c04", "c05"]
+    assert [each.score for each in found.hits] == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("least", [0.0, 0.3])
 async def test_the_least_score_applies_to_the_rerankers_scores_before_the_cut(query: Ask, least: float) -> None:
-    found = await RankedRetriever(Finds(hits(0.9, 0.8, 0.2)), ByTable({"c02": 0.6})).retrieve(query(limit=2, min_score=least))
-    assert ids(found.hits) == (["c02", "c00"] if least == 0 else ["c02"])
+    retriever = ranked(Finds(hits(0.9, 0.8, 0.2)), ByTable({"c02": 0.6}))
+    for asked in (query(limit=2, rerank=by(), min_score=least), query(limit=2, rerank=by(min_score=least))):
+        assert ids((await retriever.retrieve(asked)).hits) == (["c02", "c00"] if least == 0 else ["c02"])
 
 
-async def test_a_smaller_limit_returns_the_beginning_of_a_larger_one_up_to_the_rerankers_depth(query: Ask) -> None:
-    retriever = RankedRetriever(Finds(hits(*(1 - n / 20 for n in range(20)))), ByTable({"c09": 1.0, "c02": 0.9, "c05": 0.9}, 10))
-    whole = await retriever.retrieve(query(limit=10))
-    for limit in range(1, 10):
-        assert (await retriever.retrieve(query(limit=limit))).hits == whole.hits[:limit]
+async def test_top_n_limits_the_results(query: Ask) -> None:
+    retriever = ranked(Finds(hits(0.9, 0.8, 0.7)), ByTable({"c02": 1.0, "c01": 0.5}))
+    assert ids((await retriever.retrieve(query(limit=3, rerank=by(top_n=2)))).hits) == ["c02", "c01"]
+    assert len((await retriever.retrieve(query(limit=2, rerank=by(top_n=3)))).hits) == 2
 
 
-async def test_a_reranker_is_not_asked_about_nothing_and_its_failure_is_raised(query: Ask) -> None:
-    class Away(ByTable):
-        async def scores(self, query: Query, candidates: Sequence[Hit]) -> Mapping[str, float]:
-            raise ModelUnavailable("away")
+async def test_fewer_reranked_results_are_the_first_of_more(query: Ask) -> None:
+    retriever = ranked(Finds(hits(*(1 - n / 20 for n in range(20)))), ByTable({"c09": 1.0, "c02": 0.9, "c05": 0.9}))
+    whole = await retriever.retrieve(query(limit=12, rerank=by(10)))
+    for limit in range(1, 12):
+        assert (await retriever.retrieve(query(limit=limit, rerank=by(10)))).hits == whole.hits[:limit]
 
-    assert (await RankedRetriever(Finds(), Away({})).retrieve(query())).hits == ()
-    with pytest.raises(ModelUnavailable):
-        await RankedRetriever(Finds(hits(0.5)), Away({})).retrieve(query())
+
+@pytest.mark.parametrize(
+    ("reranker", "reason"),
+    [
+        (ByTable({"c02": 1.0}, fails=ModelUnavailable("away")), "reranking by table failed: model_unavailable: away"),
+        (ByTable({"c02": 1.0}, fails=StoreUnavailable("away")), "reranking by table failed: store_unavailable: away"),
+        (ByTable({"c02": 1.0}, takes_s=30), "reranking by table took more than 0.02 s (RERANK_TIMEOUT_S)"),
+    ],
+)
+async def test_a_failure_leaves_the_order_of_the_strategy_and_is_flagged(query: Ask, reranker: ByTable, reason: str) -> None:
+    found = await ranked(Finds(hits(0.9, 0.8, 0.7)), reranker).retrieve(query(limit=2, rerank=by(timeout_s=0.02, min_score=1.0)))
+    assert [(each.id, each.score) for each in found.hits] == [("c00", 0.9), ("c01", 0.8)]
+    assert found.trace.fallback_reason == f"{reason}; the results have the order of the strategy"
+    assert found.trace.fallback_used
+    assert found.trace.methods_used == ("dense",)
+    assert found.usage.calls == 1, "what was spent is counted"
+
+
+async def test_nothing_is_not_reranked_and_other_errors_are_raised(query: Ask) -> None:
+    reranker = ByTable({}, fails=InvalidRequest("wrong"))
+    assert (await ranked(Finds(), reranker).retrieve(query(rerank=by()))).hits == ()
+    assert reranker.read == []
+    with pytest.raises(InvalidRequest):
+        await ranked(Finds(hits(0.5)), reranker).retrieve(query(rerank=by()))
 
 
 # --- parents
@@ -198,7 +264,7 @@ async def test_results_have_their_parents(query: Ask) -> None:
             return {first.parent_id or "": ParentPassage(id="s", start_char=0, end_char=1, text="a", chunks=(first,))}
 
     documents = Parents()
-    ranked = RankedRetriever(Finds([child("a", 0), child("b", 9), child("d", None)]), None, documents)  # type: ignore[arg-type]
-    found = await ranked.retrieve(query("q", limit=3))
+    retriever = RankedRetriever(Finds([child("a", 0), child("b", 9), child("d", None)]), None, documents)  # type: ignore[arg-type]
+    found = await retriever.retrieve(query("q", limit=3))
     assert [each.parent and each.parent.text for each in found.hits] == ["a", None, None]
     assert documents.asked == [["a", "b"]]

@@ -11,6 +11,7 @@ from pathlib import Path
 from agentic_rag_backend.container.deployments import identify
 from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.reindexing import open_readable
+from agentic_rag_backend.container.rerankers import open_cross_encoder, open_rerank_endpoint
 from agentic_rag_backend.container.store_folders import require_store_folders
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.ingestion.isolation.client import Isolation
@@ -26,6 +27,7 @@ from agentic_rag_backend.models.embedding.evidence import EvidenceEncoder
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.models.reranking.base import PassageScorer
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
@@ -56,6 +58,8 @@ class Adapters:
     isolation: Isolation
     ocr: Ocr
     extraction: ExtractionMethods
+    cross_encoder: PassageScorer | None = None
+    rerank_endpoint: PassageScorer | None = None
     graph_search: GraphSearch | None = None
     reindex_due: str | None = None
     """Reason for a required reindexing. Until then, the embedder that made the vectors reads them, or no embedder does."""
@@ -88,6 +92,10 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     stack.push_async_callback(evidence_encoder.close)
     model = _model(settings, evidence_encoder)
     stack.push_async_callback(model.close)
+    cross_encoder, rerank_endpoint = open_cross_encoder(settings), open_rerank_endpoint(settings)
+    for scorer in (cross_encoder, rerank_endpoint):
+        if scorer is not None:
+            stack.push_async_callback(scorer.close)
     blobs = await open_blobs(settings, owner)
     await require_store_folders(settings, catalogue)
     isolation = open_isolation(settings)
@@ -107,6 +115,8 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         extraction=extraction_methods(
             settings, IsolatedExtractor(RuleExtractor(), isolation), model, _temporal_engine(settings, graph, catalogue)
         ),
+        cross_encoder=cross_encoder,
+        rerank_endpoint=rerank_endpoint,
         graph_search=_open_graph_search(settings, graph, vectors, embedder, model),
         reindex_due=readable.due,
     )

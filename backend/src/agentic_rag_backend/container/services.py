@@ -30,6 +30,7 @@ from agentic_rag_backend.container.options import (
     transfer_options,
     tree_options,
 )
+from agentic_rag_backend.container.rerankers import rerank_defaults
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.answerability.grading import AnswerabilityGrader
@@ -82,7 +83,10 @@ from agentic_rag_backend.retrieval.explanation import Explainer
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
 from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
 from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
+from agentic_rag_backend.retrieval.queries.reranking import RerankRequests
 from agentic_rag_backend.retrieval.registry import Parts, RetrieverRegistry
+from agentic_rag_backend.retrieval.rerank.late_interaction import TokenVectorCache
+from agentic_rag_backend.retrieval.rerank.registry import RerankerParts, RerankerRegistry
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Catalogue
@@ -463,6 +467,21 @@ class Container:
         return fast_calls(self.settings, self.model)
 
     @cached_property
+    def rerankers(self) -> RerankerRegistry:
+        """The rerankers by name."""
+        return RerankerRegistry(
+            RerankerParts(
+                vectors=self.vectors,
+                graphs=self.graphs,
+                calls=self._calls,
+                tokens=self._adapters.evidence_encoder,
+                token_cache=TokenVectorCache(self.settings.late_interaction_cache_mb * 1024 * 1024),
+                cross_encoder=self._adapters.cross_encoder,
+                endpoint=self._adapters.rerank_endpoint,
+            )
+        )
+
+    @cached_property
     def retrievers(self) -> RetrieverRegistry:
         """The strategies by name."""
         return RetrieverRegistry(
@@ -474,6 +493,7 @@ class Container:
                 AnswerabilityGrader(self._judge),
                 themes=theme_options(self.settings),
                 leg_weights=leg_weights(self.settings),
+                rerankers=self.rerankers,
             )
         )
 
@@ -493,6 +513,7 @@ class Container:
             LinkedChunks(self.graphs, self._readable.communities, self._readable.graph),
             default_strategy=self.settings.default_strategy,
             synthetic_questions=self.settings.synthetic_questions != "off",
+            rerank=RerankRequests(self.rerankers, rerank_defaults(self.settings)),
         )
 
     @cached_property

@@ -64,6 +64,27 @@ class SeenVersions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rerank:
+    """The reranking of one request.
+
+    Attributes:
+        name: name of the reranker.
+        candidates: number of candidates that it scores, the best ones of the strategy. Further candidates stay behind them.
+        top_n: maximum number of results. None: the request's limit applies alone.
+        min_score: least score of a result, in [0, 1], in the scale of the reranker.
+        timeout_s: time limit in seconds. After it, the results keep the order of the strategy.
+        options: options of the reranker.
+    """
+
+    name: str
+    candidates: int
+    top_n: int | None = None
+    min_score: float = 0.0
+    timeout_s: float = 5.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """One retrieval request. ``limit`` counts chunks (1–100); ``high_limit`` communities (1–100).
 
@@ -87,6 +108,8 @@ class Query:
     timeout_s: float | None = None
     """Time limit of the request in seconds, if it sets one."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    rerank: Rerank | None = None
+    """None keeps the order of the strategy."""
     dual_level: bool = False
     """Whether dual-level retrieval is enabled for the tenant at this request."""
     synthetic_questions: bool = False

@@ -38,6 +38,11 @@ class Distinct:
         return self.distinct / self.places if self.places else 0.0
 
     @property
+    def bound(self) -> float | None:
+        """The greatest possible ratio: 1.0, or all items ÷ places if there are fewer items. None if the total is unknown."""
+        return min(1.0, self.total / self.places) if self.total is not None and self.places else None
+
+    @property
     def coverage(self) -> float | None:
         """Distinct items ÷ all items, in [0, 1]. None if the total is unknown or 0."""
         return min(1.0, self.distinct / self.total) if self.total else None
@@ -74,12 +79,23 @@ class Diversity:
         """The diversity ratio: distinct documents ÷ results of all questions."""
         return self.documents.ratio
 
+    @property
+    def of_bound(self) -> float | None:
+        """The diversity ratio ÷ its greatest possible value, in [0, 1]. None if the number of documents is unknown.
+
+        A corpus with fewer documents than results cannot reach a ratio of 1: 40 documents in 250 results have at most 0.16.
+        """
+        bound = self.documents.bound
+        return min(1.0, self.ratio / bound) if bound else None
+
     def as_result(self) -> dict[str, Any]:
         """Return the figures by name, shares rounded to four places."""
         return {
             "questions": self.questions,
             "unanswered": self.unanswered,
             "diversity_ratio": round(self.ratio, 4),
+            "diversity_bound": _rounded(self.documents.bound),
+            "diversity_of_bound": _rounded(self.of_bound),
             "identical_pairs": _rounded(self.identical_pairs),
             "intra_list_similarity": _rounded(self.intra_list_similarity),
             "documents": self.documents.as_result(),

@@ -13,6 +13,7 @@ from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks, unknown_values
 from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults, RequestOverrides
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
+from agentic_rag_backend.retrieval.queries.reranking import RerankRequests, RerankValue
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry, check_options
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
 
@@ -26,6 +27,7 @@ class SearchRequest:
         overrides: limits and weights.
         filters: in the JSON grammar of `parse_filter`.
         options: options of the strategy.
+        rerank: a reranker's name, an object with name and options, whether to rerank at all, or None for the default.
         timeout_ms: the caller's time limit in milliseconds.
     """
 
@@ -35,6 +37,7 @@ class SearchRequest:
     filters: Mapping[str, Any] | None = None
     as_of: datetime | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    rerank: RerankValue = None
     timeout_ms: int | None = None
 
 
@@ -56,6 +59,7 @@ class QueryBuilder:
         features: the feature flags.
         embedder: knows how much of a question it reads.
         links: resolves filters by entity and community.
+        rerank: completes the reranking. None: no request is reranked.
         default_strategy: used if a request names no strategy.
         synthetic_questions: whether searches use synthetic questions if a request does not say.
     """
@@ -70,6 +74,7 @@ class QueryBuilder:
         *,
         default_strategy: str,
         synthetic_questions: bool = False,
+        rerank: RerankRequests | None = None,
     ) -> None:
         self._retrievers = retrievers
         self._defaults = defaults
@@ -78,6 +83,7 @@ class QueryBuilder:
         self._links = links
         self._default_strategy = default_strategy
         self._synthetic_questions = synthetic_questions
+        self._rerank = rerank
 
     async def build(self, request: SearchRequest, caller: Principal) -> BuiltQuery:
         """Return the query for a request.
@@ -85,6 +91,8 @@ class QueryBuilder:
         Raises:
             InvalidRequest: the strategy is unknown, or it does not accept an option, filter or weight of the request.
             StoreUnavailable: the graph, which a filter by entity or community needs, cannot be read.
+            RerankerUnavailable: this deployment cannot use the reranker.
+            ModelUnavailable: the model of the reranker is known to be unavailable.
         """
         strategy = self._retrievers.canonical(request.strategy or self._default_strategy)
         check_options(strategy, request.options)
@@ -101,6 +109,7 @@ class QueryBuilder:
             filters=filters,
             as_of=request.as_of,
             options=request.options,
+            rerank=self._rerank.resolve(request.rerank, strategy=strategy, limit=resolved.limit) if self._rerank else None,
             timeout_s=None if request.timeout_ms is None else request.timeout_ms / 1000,
             dual_level=self._features.enabled(DUAL_LEVEL, caller.flags),
             synthetic_questions=bool(request.options.get("synthetic_questions", self._synthetic_questions)),

@@ -86,7 +86,9 @@ class Explainer:
         shown = (await self._stores.documents.visible_chunk_ids(query.tenant_id, [document_id])).get(document_id, [])
         one = (await self._stores.documents.hydrate(query.tenant_id, shown[:1])).get(shown[0]) if shown else None
         legs = await self._legs(query, document_id) if shown else ()
-        found = await self._retrievers.get(strategy).retrieve(replace(query, limit=MAX_RESULTS))
+        # The reranker reads the same candidates as in the request.
+        whole = replace(query, limit=MAX_RESULTS, rerank=query.rerank and replace(query.rerank, top_n=None))
+        found = await self._retrievers.get(strategy).retrieve(whole)
         places = [number for number, hit in enumerate(found.hits, 1) if hit.visible.chunk.document_id == document_id]
         rank = places[0] if places else None
         return Explanation(

@@ -46,7 +46,8 @@ from agentic_rag_backend.retrieval.queries.options import (
     shares_of,
 )
 from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
-from agentic_rag_backend.retrieval.ranking import RankedRetriever, Reranker
+from agentic_rag_backend.retrieval.ranking import RankedRetriever
+from agentic_rag_backend.retrieval.rerank.registry import RerankerRegistry
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
 from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
 from agentic_rag_backend.retrieval.strategies.auto import Auto
@@ -98,7 +99,7 @@ class Parts:
     grader: Grader
     themes: ThemeOptions = field(default_factory=ThemeOptions)
     leg_weights: LegWeights = LEG_WEIGHTS
-    reranker: Reranker | None = None
+    rerankers: RerankerRegistry | None = None
 
     @cached_property
     def retrievers(self) -> Mapping[str, Retriever]:
@@ -322,9 +323,9 @@ class RetrieverRegistry:
     """Builds each strategy once. Feature flags are read from each request."""
 
     def __init__(self, parts: Parts) -> None:
+        rerankers = parts.rerankers.get if parts.rerankers is not None else None
         self._retrievers = {
-            name: RankedRetriever(retriever, parts.reranker, parts.stores.documents)
-            for name, retriever in parts.retrievers.items()
+            name: RankedRetriever(retriever, rerankers, parts.stores.documents) for name, retriever in parts.retrievers.items()
         }
         self._embedder = parts.stores.embedder
         bearers = BearerReader(parts.stores.graph, parts.stores.documents)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.domain.usage import Usage, UsageAccount
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest
 from agentic_rag_backend.prompts import Prompt
@@ -47,9 +47,19 @@ class StructuredCalls:
         return self.model.generative
 
     async def ask(
-        self, prompt: Prompt, values: Mapping[str, str], schema: Mapping[str, Any], *, max_tokens: int = 700
+        self,
+        prompt: Prompt,
+        values: Mapping[str, str],
+        schema: Mapping[str, Any],
+        *,
+        max_tokens: int = 700,
+        account: UsageAccount | None = None,
     ) -> StructuredReply:
-        """Return the reply. Untrusted text in ``values`` must already be fenced."""
+        """Return the reply. Untrusted text in ``values`` must already be fenced.
+
+        Args:
+            account: counts the attempts while they are made, so that they are also counted if the caller cancels the call.
+        """
         system, user = prompt.render(values)
         request = ModelRequest(
             prompt=prompt.id,
@@ -57,6 +67,7 @@ class StructuredCalls:
             schema=schema,
             model=self.model_name,
             max_tokens=max_tokens,
+            account=UsageAccount(account),
         )
         try:
             async with asyncio.timeout(self.timeout_s):

@@ -1,4 +1,4 @@
-"""Status, feature flags and strategies."""
+"""Status, feature flags, strategies and rerankers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import RootModel, WithJsonSchema
 from agentic_rag_backend.api.dependencies import Administrator, Reader, Services
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
-from agentic_rag_backend.api.schemas.status import FlagView, StatusView, StrategyView
+from agentic_rag_backend.api.schemas.status import FlagView, RerankerView, StatusView, StrategyView
 from agentic_rag_backend.status import describe_status
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL
 
@@ -53,3 +53,9 @@ async def get_strategies(request: Request, services: Services, caller: Reader) -
     """List the strategies with their options and, if a strategy is unavailable, the reason."""
     rows = services.retrievers.describe(dual_level=services.features.enabled(DUAL_LEVEL, caller.flags))
     return enveloped(request, [StrategyView.model_validate(row) for row in rows])
+
+
+@router.get("/rerankers", response_model=ListEnvelope[RerankerView], summary="Rerankers")
+async def get_rerankers(request: Request, services: Services, caller: Reader) -> dict[str, Any]:
+    """List the rerankers with their options and, if a reranker is unavailable, the reason. `rerank` of a search names one."""
+    return enveloped(request, [RerankerView.model_validate(row) for row in services.rerankers.describe()])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, ConfigDict, Field, WithJsonSchema, field_validator
 
 from agentic_rag_backend.api.schemas.base import Body, Number, Switch, View, Whole
 from agentic_rag_backend.api.schemas.citations import CitationView, ClaimView
@@ -41,6 +41,15 @@ class Weights(Body):
     preset: Preset | None = Field(None, description="shares by name (dual_level, auto); auto: by the form of the question")
     dense: Number | None = Field(None, ge=0, le=1, description="share of embedding similarity (hybrid)")
     sparse: Number | None = Field(None, ge=0, le=1, description="share of BM25 (hybrid)")
+
+
+RerankSetting = Annotated[
+    Any,
+    WithJsonSchema(
+        {"anyOf": [{"type": "boolean"}, {"type": "string"}, {"type": "object", "additionalProperties": True}, {"type": "null"}]}
+    ),
+]
+"""A boolean, a name, an object or null. `RerankRequests.resolve` decides which values it takes."""
 
 
 class Question(Body):
@@ -88,6 +97,12 @@ class SearchBody(Question):
     as_of: AsOf = Field(None, description=AS_OF_DESCRIPTION)
     weights: Weights | None = None
     options: dict[str, Any] = Field(default_factory=dict, description="options of the strategy")
+    rerank: RerankSetting = Field(
+        None,
+        description="name of a reranker, see GET /rerankers; or an object with `name`, `top_n`, `candidates`, `min_score`, "
+        "`timeout_ms` and options of the reranker; true: the default one; false: none; default: HYBRID_RERANK for `hybrid`, "
+        "otherwise false",
+    )
 
     def request(self) -> SearchRequest:
         """Return the search request of the body."""
@@ -98,6 +113,7 @@ class SearchBody(Question):
             filters=self.filters,
             as_of=self.as_of,
             options=self.options,
+            rerank=self.rerank,
             timeout_ms=self.timeout_ms,
         )
 

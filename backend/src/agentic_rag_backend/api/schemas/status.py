@@ -37,6 +37,17 @@ class StrategyView(View):
     why_not: str | None
 
 
+class RerankerView(View):
+    """A reranker. ``options`` is the JSON Schema of its options; ``max_candidates`` the most that it scores for a request."""
+
+    name: str
+    description: str
+    options: dict[str, Any]
+    max_candidates: int
+    available: bool
+    why_not: str | None
+
+
 class DualLevelStatus(View):
     enabled: bool
     low_weight: float

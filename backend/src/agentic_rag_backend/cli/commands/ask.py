@@ -16,11 +16,13 @@ from agentic_rag_backend.cli.commands.search import (
     FilterOption,
     Limit,
     Question,
+    RerankOption,
     Strategy,
     StrategyOptions,
     SyntheticQuestions,
     filter_of,
     options_of,
+    rerank_of,
 )
 from agentic_rag_backend.cli.output import plain
 from agentic_rag_backend.cli.rendering import show_answer, show_citations, show_trace
@@ -58,6 +60,7 @@ async def ask(
     filter: FilterOption = None,
     synthetic_questions: SyntheticQuestions = None,
     option: StrategyOptions = None,
+    rerank: RerankOption = None,
 ) -> None:
     """Answer a question from the documents, or report that they do not contain the answer."""
     turns = history_of(history)
@@ -71,6 +74,7 @@ async def ask(
         "limit": limit,
         "filters": filter_of(filter),
         "options": options_of(synthetic_questions, option),
+        "rerank": rerank_of(rerank),
     }
     if stream:
         answer = await _streamed(session, body)

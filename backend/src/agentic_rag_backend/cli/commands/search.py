@@ -92,6 +92,37 @@ StrategyOptions = Annotated[
 ]
 
 
+def rerank_of(given: str | None) -> Any:
+    """Return the value of ``--rerank``: a name, true, false, or a JSON object.
+
+    Raises:
+        InvalidRequest: it begins like a JSON object and is none.
+    """
+    if given is None or not given.lstrip().startswith("{"):
+        return {"true": True, "false": False}.get(given or "", given)
+    try:
+        return json.loads(given)
+    except ValueError as error:
+        raise InvalidRequest(f"--rerank is not JSON: {error}; got {given[:80]!r}") from None
+
+
+def _checked_rerank(given: str | None) -> str | None:
+    """Refuse a bad value before any store is opened."""
+    rerank_of(given)
+    return given
+
+
+RerankOption = Annotated[
+    str | None,
+    typer.Option(
+        "--rerank",
+        metavar="NAME|JSON",
+        callback=_checked_rerank,
+        help="""Reranker, such as mmr, or an object such as '{"name": "mmr", "lambda": 0.5}'; none: the strategy's order.""",
+    ),
+]
+
+
 def options_of(synthetic_questions: bool | None, given: Sequence[str] | None = None) -> dict[str, Any]:
     """Return the options of the strategy."""
     asked = {} if synthetic_questions is None else {"synthetic_questions": synthetic_questions}
@@ -111,6 +142,7 @@ async def search(
     filter: FilterOption = None,
     synthetic_questions: SyntheticQuestions = None,
     option: StrategyOptions = None,
+    rerank: RerankOption = None,
     explain: Annotated[
         str | None,
         typer.Option("--explain", metavar="DOCUMENT_ID", help="Explain why the search returns or omits this document."),
@@ -123,6 +155,7 @@ async def search(
         "limit": limit,
         "filters": filter_of(filter),
         "options": options_of(synthetic_questions, option),
+        "rerank": rerank_of(rerank),
     }
     if explain is not None:
         explained = await session.client.post("/search/explain", {**body, "document_id": explain})

@@ -216,6 +216,10 @@ def _looks(container: Container, settings: Settings) -> Mapping[str, Callable[[]
         "blobs": originals,
         "embedder": embed,
     }
+    if settings.rerank_url is not None:
+        looks["rerank endpoint"] = lambda: _try_reranker(container, "http")
+    if settings.cross_encoder_model_path is not None or settings.cross_encoder_download:
+        looks["cross-encoder"] = lambda: _try_reranker(container, "cross_encoder")
     if settings.llm == "openai":
         looks["model"] = lambda: _ask_model(container, settings.llm_model)
     else:
@@ -241,6 +245,10 @@ async def _ask_model(container: Container, name: str) -> str:
     if not reply.text.strip():
         raise ModelReplyInvalid(f"{name} returned an empty text")
     return f"{name} responds"
+
+
+async def _try_reranker(container: Container, name: str) -> str:
+    return await container.rerankers.try_out(name)
 
 
 async def _no_model(name: str) -> str:

@@ -96,6 +96,20 @@ class WordEncoder(TextEncoder, Protocol):
         """
 
 
+class TokenEncoder(Protocol):
+    """Encodes texts as the vectors of their word pieces, each in its context. Its vectors are never stored."""
+
+    async def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        """Encode texts with priority over waiting passages: for each text float32, shape (word pieces, dimensions), rows of
+        length 1, without special tokens.
+
+        Of a text longer than one window of the model, only the first window is encoded.
+
+        Raises:
+            ModelUnavailable: the encoder is closed.
+        """
+
+
 class Tokenizer(Protocol):
     """Maps text to the word pieces of a model. Chunk sizes are measured with it."""
 

@@ -21,6 +21,7 @@ from typing import TypeVar
 
 import numpy as np
 import onnxruntime
+import tokenizers
 from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
@@ -170,17 +171,33 @@ class BundledEmbedder:
     async def encode_words(self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]) -> list[TextVectors]:
         """Encode texts and their words in parallel runs of the model. See `WordEncoder`."""
         encodings = [self._tokenizer.encode(text, add_special_tokens=False) for text in texts]
+        states = await self._states(encodings)
+        return [
+            _with_words(rows, encoding.offsets[:WINDOW], inside)
+            for rows, encoding, inside in zip(states, encodings, spans, strict=True)
+        ]
+
+    async def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        """Encode the word pieces of texts in parallel runs of the model. See `TokenEncoder`."""
+        held = tuple(texts)
+        # A thread of the pool reads the texts, because there may be many.
+        encodings = await self._on(
+            self._questions, lambda: [self._tokenizer.encode(text, add_special_tokens=False) for text in held]
+        )
+        # Each text in a run of its own: its vectors must not depend on the texts beside it, not even in the last digit.
+        return [_unit(rows[1:-1]) for rows in await self._states(encodings, alone=True)]
+
+    async def _states(self, encodings: Sequence[tokenizers.Encoding], *, alone: bool = False) -> list[Vectors]:
+        """Return the vectors of the first window of each text, special tokens included: shape (word pieces + 2, dimensions)."""
         windows = [
             TokenWindow(owner, (self._begin, *encoding.ids[:WINDOW], self._end)) for owner, encoding in enumerate(encodings)
         ]
-        batches = batches_for(windows, self._cores)
+        batches = [[window] for window in windows] if alone else batches_for(windows, self._cores)
         hidden = await asyncio.gather(*(self._on(self._questions, partial(self._hidden, batch)) for batch in batches))
-        found: dict[int, TextVectors] = {}
+        found: dict[int, Vectors] = {}
         for batch, (states, _) in zip(batches, hidden, strict=True):
-            for window, rows in zip(batch, states, strict=True):
-                offsets = encodings[window.owner].offsets[:WINDOW]
-                found[window.owner] = _with_words(rows[: len(window.ids)], offsets, spans[window.owner])
-        return [found[owner] for owner in range(len(texts))]
+            found |= {window.owner: rows[: len(window.ids)] for window, rows in zip(batch, states, strict=True)}
+        return [found[owner] for owner in range(len(encodings))]
 
     def query_characters(self, text: str) -> int:
         """Return the end of the word piece that fills the last of `QUERY_WINDOWS`."""

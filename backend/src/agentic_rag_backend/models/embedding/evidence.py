@@ -34,6 +34,10 @@ class EvidenceEncoder:
         """See `WordEncoder`."""
         return await (await self._bundled()).encode_words(texts, spans)
 
+    async def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        """See `TokenEncoder`."""
+        return await (await self._bundled()).encode_tokens(texts)
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """See `TextEncoder`."""
         return await (await self._bundled()).embed(texts)

@@ -184,33 +184,34 @@ def shares_of(names: Sequence[str], description: str) -> Schema:
     }
 
 
-def check_option(option: str, value: Any, schema: Schema) -> None:
-    """Validate a value against its schema.
+def check_option(option: str, value: Any, schema: Schema, *, of: str = "options") -> None:
+    """Validate a value against its schema. ``of`` is the object that holds the option.
 
     Raises:
         InvalidRequest: the value does not match. The message names the option and the allowed values.
     """
     if schema["type"] == "string" and value not in schema["enum"]:
-        raise InvalidRequest(f"options.{option} must be one of {', '.join(schema['enum'])}; got {shown(value)}")
+        raise InvalidRequest(f"{of}.{option} must be one of {', '.join(schema['enum'])}; got {shown(value)}")
     if schema["type"] == "integer" and (
         isinstance(value, bool) or not isinstance(value, int) or not schema["minimum"] <= value <= schema["maximum"]
     ):
         limits = f"from {schema['minimum']} to {schema['maximum']}"
-        raise InvalidRequest(f"options.{option} must be an integer {limits}; got {shown(value)}")
+        raise InvalidRequest(f"{of}.{option} must be an integer {limits}; got {shown(value)}")
+    if schema["type"] == "number" and (
+        isinstance(value, bool) or not isinstance(value, int | float) or not schema["minimum"] <= value <= schema["maximum"]
+    ):
+        limits = f"from {schema['minimum']} to {schema['maximum']}"
+        raise InvalidRequest(f"{of}.{option} must be a number {limits}; got {shown(value)}")
     if schema["type"] == "boolean" and not isinstance(value, bool):
-        raise InvalidRequest(f"options.{option} must be true or false; got {shown(value)}")
-    if schema["type"] == "number" and not _is_number(value, schema):
-        raise InvalidRequest(
-            f"options.{option} must be a number from {schema['minimum']} to {schema['maximum']}; got {shown(value)}"
-        )
+        raise InvalidRequest(f"{of}.{option} must be true or false; got {shown(value)}")
     if schema["type"] == "object":
         _check_shares(option, value, schema)
     if schema["type"] == "array" and schema["items"]["type"] == "integer":
-        _check_numbers(option, value, schema)
+        _check_numbers(f"{of}.{option}", value, schema)
     elif schema["type"] == "array" and "enum" in schema["items"]:
         _check_choices(option, value, schema)
     elif schema["type"] == "array":
-        _check_names(option, value, schema)
+        _check_names(f"{of}.{option}", value, schema)
 
 
 def _check_numbers(option: str, value: Any, schema: Schema) -> None:
@@ -218,14 +219,8 @@ def _check_numbers(option: str, value: Any, schema: Schema) -> None:
     numbers = value if isinstance(value, list) and schema["minItems"] <= len(value) <= most else [None]
     if any(isinstance(item, bool) or not isinstance(item, int) or not low <= item <= high for item in numbers):
         raise InvalidRequest(
-            f"options.{option} must be a list of {schema['minItems']} to {most} integers from {low} to {high}; got {shown(value)}"
+            f"{option} must be a list of {schema['minItems']} to {most} integers from {low} to {high}; got {shown(value)}"
         )
-
-
-def _is_number(value: Any, schema: Schema) -> bool:
-    # The comparison is false for NaN.
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and schema["minimum"] <= value <= schema["maximum"]
 
 
 def _check_shares(option: str, value: Any, schema: Schema) -> None:
@@ -250,9 +245,9 @@ def _check_choices(option: str, value: Any, schema: Schema) -> None:
 def _check_names(option: str, value: Any, schema: Schema) -> None:
     most, longest = schema["maxItems"], schema["items"]["maxLength"]
     if not (isinstance(value, list) and len(value) <= most and all(isinstance(item, str) for item in value)):
-        raise InvalidRequest(f"options.{option} must be a list of at most {most} names; got {shown(value)}")
+        raise InvalidRequest(f"{option} must be a list of at most {most} names; got {shown(value)}")
     if any(len(item) > longest for item in value):
-        raise InvalidRequest(f"options.{option}: a name has at most {longest} characters; got {max(map(len, value))}")
+        raise InvalidRequest(f"{option}: a name has at most {longest} characters; got {max(map(len, value))}")
 
 
 def shown(value: Any) -> str:

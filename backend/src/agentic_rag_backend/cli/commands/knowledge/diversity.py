@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import EVERYTHING, Session, command
+from agentic_rag_backend.cli.commands.search import RerankOption, rerank_of
 from agentic_rag_backend.cli.output import Output, console, fields, table
 from agentic_rag_backend.errors import Forbidden, InvalidRequest
 
@@ -46,6 +47,7 @@ async def analyze_diversity(
     num_queries: NumQueries = 50,
     strategies: Strategies = None,
     limit: Limit = 5,
+    rerank: RerankOption = None,
 ) -> None:
     """Measure the diversity of results: distinct documents, communities and entities, identical and similar results.
 
@@ -63,12 +65,14 @@ async def analyze_diversity(
     totals = await _totals(client, communities)
     measured = {}
     for strategy in chosen:
-        listings = await _ask(session, strategy, questions, limit)
+        asked_of_each = {"strategy": strategy, "limit": limit, "rerank": rerank_of(rerank)}
+        listings = await _ask(session, asked_of_each, questions)
         measured[strategy] = diversity(listings, totals).as_result()
     result = {
         "dataset": dataset,
         "questions": len(questions),
         "limit": limit,
+        "rerank": rerank_of(rerank),
         "strategies": measured,
         "communities": await _communities(client, communities),
     }
@@ -126,16 +130,15 @@ async def _totals(client: Client, communities: Sequence[Mapping[str, Any]]) -> d
     }
 
 
-async def _ask(session: Session, strategy: str, questions: Sequence[str], limit: int) -> list[Listing]:
+async def _ask(session: Session, asked: Mapping[str, Any], questions: Sequence[str]) -> list[Listing]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     found = []
     with Progress(*columns, console=console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task(strategy, total=len(questions))
+        task = progress.add_task(asked["strategy"], total=len(questions))
         for question in questions:
-            body = {"query": question, "strategy": strategy, "limit": limit}
-            found.append(_listing(await session.client.post("/search", body)))
+            found.append(_listing(await session.client.post("/search", {**asked, "query": question})))
             progress.advance(task)
     return found
 
@@ -174,6 +177,7 @@ def _show(output: Output, result: Mapping[str, Any]) -> None:
     strategies = result["strategies"]
     measures: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "diversity": lambda of: _share(of["diversity_ratio"]),
+        "of possible": lambda of: _share(of["diversity_of_bound"]),
         "identical pairs": lambda of: _share(of["identical_pairs"]),
         "similarity": lambda of: _share(of["intra_list_similarity"]),
         "unanswered": lambda of: f"{of['unanswered']} of {of['questions']}",

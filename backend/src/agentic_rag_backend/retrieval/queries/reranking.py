@@ -1,0 +1,102 @@
+"""The reranking of a request: ``false``, ``true``, a name, or an object with a name and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentic_rag_backend.domain.query import Rerank
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.retrieval.queries.options import Schema, check_option, shown
+from agentic_rag_backend.retrieval.rerank.registry import (
+    MAX_CANDIDATES,
+    NONE,
+    RERANKERS,
+    RerankerRegistry,
+    check_reranker_options,
+)
+
+OVER_RETRIEVAL = 3
+"""Candidates for each result."""
+
+SHARED_OPTIONS: Mapping[str, Schema] = {
+    "top_n": {"type": "integer", "minimum": 1, "maximum": 100},
+    "candidates": {"type": "integer", "minimum": 1, "maximum": MAX_CANDIDATES},
+    "min_score": {"type": "number", "minimum": 0, "maximum": 1},
+    "timeout_ms": {"type": "integer", "minimum": 1, "maximum": 600_000},
+}
+"""Options of every reranker."""
+RerankValue = bool | str | Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankDefaults:
+    """Deployment defaults.
+
+    Attributes:
+        reranker: the one of ``rerank: true``. `graph` is the best one without a further model (docs/reference/rerankers.md).
+        hybrid: reranker of `hybrid` for requests without ``rerank``. None: such requests are not reranked.
+        timeout_s: time limit of reranking in seconds.
+    """
+
+    reranker: str = "graph"
+    hybrid: str | None = None
+    timeout_s: float = 10.0
+
+
+class RerankRequests:
+    """Completes and validates the reranking of requests."""
+
+    def __init__(self, rerankers: RerankerRegistry, defaults: RerankDefaults) -> None:
+        self._rerankers = rerankers
+        self._defaults = defaults
+
+    def resolve(self, value: RerankValue, *, strategy: str, limit: int) -> Rerank | None:
+        """Return the reranking of a request; None: none.
+
+        Args:
+            value: as the caller wrote it. None: the request does not name it.
+            strategy: canonical name.
+            limit: maximum number of results.
+
+        Raises:
+            InvalidRequest: an unknown reranker or option, or a value outside its limits.
+            RerankerUnavailable: this deployment lacks something that the reranker requires.
+            ModelUnavailable: the model of the reranker is known to be unavailable.
+        """
+        given = self._given(value, strategy)
+        name = str(given.pop("name"))
+        if name == NONE and set(given) <= {"candidates", "timeout_ms"}:
+            return None
+        self._rerankers.get(name).check()
+        shared = {option: given.pop(option) for option in SHARED_OPTIONS if option in given}
+        for option, number in shared.items():
+            check_option(option, number, SHARED_OPTIONS[option], of="rerank")
+        check_reranker_options(name, given)
+        entry = RERANKERS[name]
+        wanted = shared.get("candidates", max(entry.least, OVER_RETRIEVAL * limit))
+        timeout_ms = shared.get("timeout_ms")
+        return Rerank(
+            name=name,
+            candidates=min(wanted, entry.most),
+            top_n=shared.get("top_n"),
+            min_score=float(shared.get("min_score", 0.0)),
+            timeout_s=self._defaults.timeout_s if timeout_ms is None else timeout_ms / 1000,
+            options=given,
+        )
+
+    def _given(self, value: RerankValue, strategy: str) -> dict[str, Any]:
+        """Return the object form of a value."""
+        if value is None:
+            return {"name": (self._defaults.hybrid if strategy == "hybrid" else None) or NONE}
+        if isinstance(value, bool):
+            return {"name": self._defaults.reranker if value else NONE}
+        if isinstance(value, str):
+            return {"name": value}
+        if not isinstance(value, Mapping):
+            raise InvalidRequest(f"rerank must be true, false, a name or an object; got {shown(value)}")
+        name = value.get("name", self._defaults.reranker)
+        if not isinstance(name, str):
+            raise InvalidRequest(f"rerank.name must be a text; got {shown(name)}")
+        return {**value, "name": name}

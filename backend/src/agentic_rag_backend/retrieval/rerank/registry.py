@@ -1,0 +1,187 @@
+"""The registry of rerankers: name, description, options and builder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.models.embedding.base import TokenEncoder
+from agentic_rag_backend.models.reranking.base import PassageScorer
+from agentic_rag_backend.retrieval.queries.options import ENTITIES, Schema, check_option
+from agentic_rag_backend.retrieval.rerank.base import Reranker
+from agentic_rag_backend.retrieval.rerank.graph import SIGNALS, GraphReranker
+from agentic_rag_backend.retrieval.rerank.late_interaction import LateInteraction, TokenVectorCache
+from agentic_rag_backend.retrieval.rerank.listwise import MAX_CALLS, Listwise
+from agentic_rag_backend.retrieval.rerank.mmr import DEFAULT_LAMBDA, Mmr
+from agentic_rag_backend.retrieval.rerank.scored import ScoredByModel
+from agentic_rag_backend.retrieval.rerank.unchanged import Unchanged
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+from agentic_rag_backend.stores.vector.base import VectorStore
+
+NONE = "none"
+MAX_CANDIDATES = 300
+"""Three times the largest limit."""
+LEAST_CANDIDATES = 30
+"""Candidates of small limits: all limits up to 10 have the same candidates, so that 5 results are the first of 10."""
+
+_NO_CROSS_ENCODER = (
+    "reranker 'cross_encoder' requires a model: set CROSS_ENCODER_MODEL_PATH to a folder with model.onnx and tokenizer.json, or "
+    "CROSS_ENCODER_DOWNLOAD=true to download CROSS_ENCODER_MODEL from the model hub"
+)
+_NO_ENDPOINT = (
+    "reranker 'http' requires the address of a rerank endpoint: set RERANK_URL, and RERANK_API_KEY if it asks for a key"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankerParts:
+    """Parts that rerankers are built from. A model that the deployment lacks is None."""
+
+    vectors: VectorStore
+    graphs: TenantGraphs
+    calls: StructuredCalls
+    tokens: TokenEncoder
+    token_cache: TokenVectorCache
+    cross_encoder: PassageScorer | None = None
+    endpoint: PassageScorer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankerEntry:
+    """One entry of ``GET /rerankers``. ``options`` are JSON Schemas by name.
+
+    A request has at least ``least`` and at most ``most`` candidates, unless it names their number.
+    """
+
+    description: str
+    build: Callable[[RerankerParts], Reranker]
+    options: Mapping[str, Schema] = field(default_factory=dict)
+    least: int = LEAST_CANDIDATES
+    most: int = MAX_CANDIDATES
+
+
+RERANKERS: Mapping[str, RerankerEntry] = {
+    NONE: RerankerEntry(description="keeps the order of the strategy", build=lambda p: Unchanged()),
+    "mmr": RerankerEntry(
+        description="maximal marginal relevance: prefers passages that differ from those before them",
+        build=lambda p: Mmr(p.vectors),
+        options={
+            "lambda": {
+                "type": "number",
+                "minimum": 0,
+                "maximum": 1,
+                "default": DEFAULT_LAMBDA,
+                "description": "share of relevance; the rest is the share of novelty",
+            }
+        },
+    ),
+    "graph": RerankerEntry(
+        description="the graph around the entities of the question: PageRank mass, distance or mentions",
+        build=lambda p: GraphReranker(p.graphs),
+        least=60,  # the walk costs the same for any number: R@5 of MuSiQue .701 with 60, .691 with 30
+        options={
+            "by": {"type": "string", "enum": list(SIGNALS), "default": "mass", "description": "signal of the graph"},
+            "center": {**ENTITIES, "description": "names or ids of the centre entities; default: those that the question names"},
+        },
+    ),
+    "late_interaction": RerankerEntry(
+        description="MaxSim: the bundled encoder compares word pieces of question and passage",
+        build=lambda p: LateInteraction(p.tokens, p.token_cache),
+        most=60,
+    ),
+    "cross_encoder": RerankerEntry(
+        description="an ONNX cross-encoder reads the question and each passage together",
+        build=lambda p: ScoredByModel(p.cross_encoder, remedy=_NO_CROSS_ENCODER),
+        most=60,
+    ),
+    "llm": RerankerEntry(
+        description="the fast language model orders lists of passages",
+        build=lambda p: Listwise(p.calls),
+        options={
+            "max_calls": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 10,
+                "default": MAX_CALLS,
+                "description": "maximum number of requests to the language model; each orders 20 passages",
+            }
+        },
+        most=110,
+    ),
+    "http": RerankerEntry(
+        description="a rerank endpoint in the form of Cohere or Jina",
+        build=lambda p: ScoredByModel(p.endpoint, remedy=_NO_ENDPOINT),
+        most=100,
+    ),
+}
+
+
+class RerankerRegistry:
+    """Builds each reranker once."""
+
+    def __init__(self, parts: RerankerParts) -> None:
+        self._rerankers = {name: entry.build(parts) for name, entry in RERANKERS.items()}
+
+    def get(self, name: str) -> Reranker:
+        """Return a reranker.
+
+        Raises:
+            InvalidRequest: no reranker has this name.
+        """
+        if name not in self._rerankers:
+            raise InvalidRequest(f"unknown reranker {name[:80]!r}; known are {', '.join(self._rerankers)}")
+        return self._rerankers[name]
+
+    def why_not(self, name: str) -> str | None:
+        """Return the reason why a reranker cannot be used; None if it can."""
+        try:
+            self.get(name).check()
+        except AgenticRagError as error:
+            return error.message
+        return None
+
+    async def try_out(self, name: str) -> str:
+        """Call the model of `cross_encoder` or `http` with one passage. Return a description of it.
+
+        Raises:
+            InvalidRequest: the reranker has no model of its own, or none is configured.
+            ModelUnavailable: the model did not answer.
+        """
+        reranker = self.get(name)
+        if not isinstance(reranker, ScoredByModel):
+            raise InvalidRequest(f"reranker {name!r} has no model of its own")
+        return await reranker.try_out()
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return the entries of ``GET /rerankers``."""
+        rows = []
+        for name, entry in RERANKERS.items():
+            why_not = self.why_not(name)
+            rows.append(
+                {
+                    "name": name,
+                    "description": entry.description,
+                    "options": {"type": "object", "properties": dict(entry.options), "additionalProperties": False},
+                    "max_candidates": entry.most,
+                    "available": why_not is None,
+                    "why_not": why_not,
+                }
+            )
+        return rows
+
+
+def check_reranker_options(name: str, options: Mapping[str, Any]) -> None:
+    """Validate options against the reranker's schema.
+
+    Raises:
+        InvalidRequest: an option is unknown or invalid.
+    """
+    known = RERANKERS[name].options
+    for option, value in options.items():
+        schema = known.get(option)
+        if schema is None:
+            raise InvalidRequest(f"reranker {name!r} has no option {option[:80]!r}; it has {', '.join(known) or 'none'}")
+        check_option(option, value, schema, of="rerank")

@@ -1,0 +1,70 @@
+"""Applies a reranker to the candidates of a strategy within its time limit, with the strategy's order as the fallback."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from agentic_rag_backend.domain.query import Hit, Query, Rerank, Retrieval, Trace
+from agentic_rag_backend.domain.usage import UsageAccount
+from agentic_rag_backend.errors import ModelUnavailable, StoreUnavailable
+from agentic_rag_backend.retrieval.rerank.base import Reranker, Reranking
+from agentic_rag_backend.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
+
+
+async def rerank(reranker: Reranker, asked: Rerank, query: Query, found: Retrieval) -> Retrieval:
+    """Return the retrieval with its hits in the reranker's order.
+
+    If the reranker fails or exceeds its time, the hits keep their order and scores, and the trace has the failure. Its model
+    calls are counted in both cases.
+    """
+    head = found.hits[: asked.candidates]
+    account, started = UsageAccount(), time.perf_counter()
+    failure: str | None = None
+    try:
+        async with asyncio.timeout(asked.timeout_s):
+            made = await reranker.rerank(query, head, account)
+    except TimeoutError:
+        failure = f"reranking by {asked.name} took more than {asked.timeout_s:g} s (RERANK_TIMEOUT_S)"
+    except (ModelUnavailable, StoreUnavailable) as error:
+        failure = f"reranking by {asked.name} failed: {error.code}: {error.message}"
+    times = {**found.trace.processing_time_ms, "rerank": (time.perf_counter() - started) * 1000}
+    usage = found.usage + account.usage
+    if failure is not None:
+        _log.warning("rerank_failed", tenant_id=query.tenant_id.value, reranker=asked.name, reason=failure)
+        failures = (*found.trace.failures, f"{failure}; the results have the order of the strategy")
+        return replace(found, usage=usage, trace=replace(found.trace, failures=failures, processing_time_ms=times))
+    hits = tuple(hit for hit in reranked(found.hits, made.scores) if hit.score >= asked.min_score)
+    return replace(found, hits=hits, usage=usage, trace=_trace(found, asked, made, len(head), times))
+
+
+def reranked(candidates: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hit, ...]:
+    """Return the candidates with new scores, best first. Equal scores keep the order of ``scores``.
+
+    Candidates without a new score stay behind, in their order. They keep their own scores, lowered to the least new score.
+    """
+    by_id = {hit.id: hit for hit in candidates}
+    order = sorted((id for id in scores if id in by_id), key=lambda id: -scores[id])
+    least = min(scores.values(), default=1.0)
+    ranked = [replace(by_id[id], score=scores[id], scores={**by_id[id].scores, "rerank": scores[id]}) for id in order]
+    rest = []
+    for hit in candidates:
+        if hit.id not in scores:
+            least = min(least, hit.score)
+            rest.append(replace(hit, score=least))
+    return (*ranked, *rest)
+
+
+def _trace(found: Retrieval, asked: Rerank, made: Reranking, read: int, times: Mapping[str, float]) -> Trace:
+    details = {**found.trace.details, "rerank": {"name": asked.name, "candidates": read, **made.details}}
+    return replace(
+        found.trace,
+        methods_used=(*found.trace.methods_used, asked.name),
+        warnings=(*found.trace.warnings, *made.warnings),
+        processing_time_ms=times,
+        details=details,
+    )
