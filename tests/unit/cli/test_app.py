@@ -25,7 +25,7 @@ GROUPS = {
     "documents": {"list", "show", "update", "chunk", "delete"},
     "jobs": {"list", "show", "cancel", "retry", "watch"},
     "communities": {"list", "show", "rebuild"},
-    "graph": {"entity", "paths", "contradictions", "export"},
+    "graph": {"entity", "paths", "contradictions", "export", "merge", "split", "rename", "delete", "edits", "undo"},
     "raptor": {"list", "show", "status", "rebuild"},
     "tenants": {"create", "list", "delete", "keys"},
     "features": {"show", "set"},

@@ -175,6 +175,17 @@ VALUES: Mapping[str, Any] = {
     "SideView.quote": "The tidal barrage was opened on 14 June 2014.",
     "SideView.date": "2014-06-16",
     "relationship_id": None,
+    # --- edits of the graph
+    "GraphEditView.number": 3,
+    "GraphEditView.kind": "merge",
+    "GraphEditView.document_ids": [],
+    "GraphEditView.names": [],
+    "GraphEditView.new_entity_id": None,
+    "GraphEditView.type": "organisation",
+    "GraphEditView.reason": "two spellings of one authority",
+    "GraphEditView.undone_at": None,
+    "applied": True,
+    "EditedEntityView.id": _ENTITY,
     # --- answers
     "answer": f"{_DETAIL} [1]",
     "introduction": "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from agentic_rag_backend.api.schemas.base import Body, View
 from agentic_rag_backend.domain.graph_edits import (
@@ -17,6 +17,7 @@ from agentic_rag_backend.domain.graph_edits import (
 )
 from agentic_rag_backend.knowledge.editing import EditStatus, Split
 
+_ID = "8f14e45f-ceea-5e7a-9c3b-2d1f0a9b8c7d"
 Id = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_EDITED_NAME_CHARACTERS)]
 Reason = Annotated[str, Field(max_length=MAX_REASON_CHARACTERS, description="a remark for the record")]
@@ -25,14 +26,16 @@ Reason = Annotated[str, Field(max_length=MAX_REASON_CHARACTERS, description="a r
 class MergeBody(Body):
     """Entities to merge into the entity of the path."""
 
-    entity_ids: list[Id] = Field(
-        min_length=1, max_length=MAX_EDITED_ENTITIES, description="entities that become this one", examples=[["5f0c…"]]
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"entity_ids": [_ID], "reason": "two spellings of one name"}]})
+
+    entity_ids: list[Id] = Field(min_length=1, max_length=MAX_EDITED_ENTITIES, description="entities that become this one")
     reason: Reason = ""
 
 
 class SplitBody(Body):
     """Parts to take out of the entity of the path: exactly one of the three lists."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"document_ids": [_ID], "name": "Rowan Teller (nurse)"}]})
 
     document_ids: list[Id] = Field(
         default_factory=list,
@@ -56,6 +59,8 @@ class SplitBody(Body):
 
 class RenameBody(Body):
     """Another label of the entity of the path. Its other names stay, and questions find it by all of them."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Rowan Teller (nurse)", "type": "person"}]})
 
     name: Name | None = Field(None, description="null: unchanged")
     type: Name | None = Field(None, description="such as `person`; null: unchanged")
