@@ -30,6 +30,7 @@ from agentic_rag_backend.knowledge.extraction.foreign import ForeignNames, forei
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.extraction.name_descriptions import describe_names, name_forms
 from agentic_rag_backend.knowledge.extraction.names import DocumentSpellings, Span, find_spans
+from agentic_rag_backend.knowledge.extraction.references import with_references
 from agentic_rag_backend.knowledge.extraction.relations import MAX_FACT_CHARACTERS, Node, Pair, relate
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, tokenise
 from agentic_rag_backend.knowledge.extraction.topics import TopicName, find_form, topic
@@ -80,7 +81,7 @@ class RuleExtractor:
     @property
     def version(self) -> str:
         """Name of the method and its version, under which results are cached."""
-        return "rules-5"
+        return "rules-6"
 
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Extract from the chunks of one document, whose title is ``title``; a long document is read in a thread."""
@@ -90,7 +91,7 @@ class RuleExtractor:
 
     def extract_document(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Extract, synchronously; see `extract`."""
-        return RuledDocument(title, chunks, self._scores).extractions()
+        return with_references(RuledDocument(title, chunks, self._scores).extractions(), chunks, title)
 
 
 class RuledDocument:

@@ -21,11 +21,12 @@ WHERE main <> excluded.main OR type <> excluded.type OR description <> excluded.
 -- For an entity of many documents, the first 200 in the order of the index decide, so that the cost does not grow with their number.
 UPDATE entities SET
     name = COALESCE((
-        SELECT MIN(name) FROM entity_supports WHERE tenant = entities.tenant AND entity_id = entities.id AND mark = 'label'
+        SELECT MIN(name) FROM entity_supports INDEXED BY entity_supports_labels
+        WHERE tenant = entities.tenant AND entity_id = entities.id AND mark = 'label'
     ), (
         SELECT s.name FROM (
             SELECT p.name, EXISTS (
-                SELECT 1 FROM entity_supports AS a
+                SELECT 1 FROM entity_supports AS a INDEXED BY entity_supports_by_name
                 WHERE a.tenant = p.tenant AND a.entity_id = p.entity_id AND a.name = p.name AND a.type = '' AND a.main <> ''
             ) AS is_alias
             FROM entity_supports AS p
