@@ -79,6 +79,7 @@ async def test_a_document_cites_works_and_other_documents_are_them(chunks: MakeC
     ]
     text = listed[0].text
     assert [text[each.fact_start : each.fact_end] for each in cited] == [each.fact for each in cited]
+    assert {each.type for extraction in found for each in extraction.mentions if each.name == "Barrages and eels"} == {"work"}
     (mention,) = (each for each in found[1].mentions if each.name == TITLE)
     assert (text[mention.start_char : mention.end_char], mention.type) == (TITLE, "work")
 

@@ -57,7 +57,7 @@ class Reference:
 
 
 def with_references(extractions: Sequence[Extraction], chunks: Sequence[Chunk], title: str) -> list[Extraction]:
-    """Return the extractions of a document's chunks with the works that it cites. ``title`` is the document's."""
+    """Return the extractions of a document's chunks with the works that it cites. ``title`` is the document's, a work's then."""
     source = " ".join(title.split())[:MAX_TITLE_CHARACTERS]
     if not normalise_name(source):
         return list(extractions)
@@ -68,7 +68,7 @@ def with_references(extractions: Sequence[Extraction], chunks: Sequence[Chunk], 
         entries = [] if start is None else list(references(chunk.text, start))[:left]
         left -= len(entries)
         found.append(_cited(extraction, chunk.text, source, entries) if entries else extraction)
-    return found
+    return found if left == MAX_ENTRIES else [_titled(each, normalise_name(source)) for each in found]
 
 
 def _section(chunk: Chunk, inside: bool) -> tuple[int | None, bool]:
@@ -182,6 +182,12 @@ def _cited(extraction: Extraction, text: str, source: str, entries: Sequence[Ref
     named = {normalise_name(each.name) for each in kept}
     related = [each for each in extraction.relationships if {normalise_name(each.source), normalise_name(each.target)} <= named]
     return replace(extraction, mentions=(*kept, about, *works), relationships=(*related, *cited))
+
+
+def _titled(extraction: Extraction, title: str) -> Extraction:
+    """Return an extraction in which the document's title is a work."""
+    mentions = (replace(each, type=WORK) if normalise_name(each.name) == title else each for each in extraction.mentions)
+    return replace(extraction, mentions=tuple(mentions))
 
 
 def _within(mention: EntityMention, titles: Sequence[tuple[int, int]]) -> bool:
