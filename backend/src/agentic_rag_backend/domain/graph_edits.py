@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 
 MAX_GRAPH_EDITS = 2_000
-"""Edits of one tenant in effect. Every document reads them once while it is processed."""
+"""Edits of one tenant in effect. Processes keep them in memory."""
 MAX_EDITED_ENTITIES = 100
 """Entities of one merge or split."""
 MAX_EDITED_DOCUMENTS = 1_000

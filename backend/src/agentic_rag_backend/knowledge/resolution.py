@@ -6,7 +6,7 @@ the graph once and decides purely.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -34,6 +34,8 @@ from agentic_rag_backend.stores.catalogue.ports.graph_edits import GraphEditCata
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 UNTYPED = "other"
+_TENANTS_READ = 256
+"""Tenants whose edits are kept in memory."""
 
 
 @dataclass(slots=True)
@@ -64,10 +66,20 @@ class Resolver:
     def __init__(self, store: KnowledgeStore, edits: GraphEditCatalogue | None = None) -> None:
         self.identities = Identities(store)
         self._edits = edits
+        self._read: OrderedDict[TenantId, tuple[int, Edits]] = OrderedDict()
 
     async def edits(self, tenant: TenantId) -> Edits:
-        """Return the edits of a tenant's graph that are in effect."""
-        return NO_EDITS if self._edits is None else Edits(await self._edits.in_effect(tenant))
+        """Return the edits of a tenant's graph that are in effect. They are read again only after they changed."""
+        if self._edits is None:
+            return NO_EDITS
+        changes, known = await self._edits.changes(tenant), self._read.get(tenant)
+        if known is None or known[0] != changes:
+            # An edit that comes between the two reads is read once more.
+            known = self._read[tenant] = (changes, Edits(await self._edits.in_effect(tenant)))
+        self._read.move_to_end(tenant)
+        if len(self._read) > _TENANTS_READ:
+            self._read.popitem(last=False)
+        return known[1]
 
     async def resolve(
         self, tenant: TenantId, document_id: str, version: int, title: str, extractions: Sequence[Extraction]

@@ -90,6 +90,9 @@ class Tenant:
         """Return the edits, in place of the catalogue."""
         return [edit for edit in self._edits if edit.undone_at is None]
 
+    async def changes(self, _: TenantId) -> int:
+        return sum(1 + (edit.undone_at is not None) for edit in self._edits)
+
     async def edit(self, draft: EditDraft) -> None:
         self._edits.append(GraphEdit(number=len(self._edits) + 1, draft=draft, created_at=NOW))
         await self._follow(draft)

@@ -44,8 +44,10 @@ async def edits_are_recorded_for_the_relay(catalogue: Catalogue) -> None:
     """An edit and its undoing add an entry and raise ``state_version``, so that no cached answer outlives them."""
     owner, edits = await tenant(catalogue), catalogue.graph_edits
     for change in (edits.add(owner, MERGE), edits.undo(owner, 1)):
+        known = await edits.changes(owner)
         before = (await catalogue.tenants.tenant(owner)).state_version
         await change
+        equal(await edits.changes(owner), known + 1)
         true((await catalogue.tenants.tenant(owner)).state_version > before, "state_version")
         equal([(each.topic, each.subject) for each in await catalogue.outbox.pending(owner, limit=9)], [(Topic.EDITS, "1")])
         true(await catalogue.outbox.holds(owner, [Topic.NAMES, Topic.EDITS]), "an entry of one of the topics")

@@ -33,5 +33,8 @@ class GraphEditCatalogue(Protocol):
     async def page(self, tenant: TenantId, *, limit: int, cursor: str | None = None) -> Page[GraphEdit]:
         """Return edits, undone ones included, the newest first."""
 
+    async def changes(self, tenant: TenantId) -> int:
+        """Return how often an edit of the tenant was added or undone. Equal numbers mean equal edits."""
+
     async def in_effect(self, tenant: TenantId) -> Sequence[GraphEdit]:
         """Return the edits that were not undone, by number."""

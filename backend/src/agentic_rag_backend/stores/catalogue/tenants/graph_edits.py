@@ -96,6 +96,12 @@ def page(connection: Connection, tenant: TenantId, *, limit: int, cursor: str | 
     return Page(tuple(found[:limit]), following)
 
 
+def changes(connection: Connection, tenant: TenantId) -> int:
+    """See `GraphEditCatalogue.changes`."""
+    counted = select(func.count() + func.count(graph_edits.c.undone_at)).where(graph_edits.c.tenant_id == tenant.value)
+    return int(connection.execute(counted).scalar_one())
+
+
 def in_effect(connection: Connection, tenant: TenantId) -> Sequence[GraphEdit]:
     """See `GraphEditCatalogue.in_effect`."""
     of_tenant = (graph_edits.c.tenant_id == tenant.value, graph_edits.c.undone_at.is_(None))
@@ -120,4 +126,5 @@ class SqlGraphEdits(SqlPort):
     undo = write(undo)
     edit = read(read_edit)
     page = read(page)
+    changes = read(changes)
     in_effect = read(in_effect)
