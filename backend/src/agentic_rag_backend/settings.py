@@ -276,6 +276,21 @@ class Settings(BaseSettings):
 
     hybrid_rerank: bool = Field(True, description="rerank results of `hybrid` if a request does not name `rerank`")
 
+    # --- agentic retrieval
+    agentic_query_planning: bool = Field(True, description="plan the searches; off: each round searches the question as it is")
+    agentic_novelty_circuit: bool = Field(True, description="end after a round with little news; off: exactly 5 rounds")
+    agentic_negative_memory: bool = Field(True, description="keep the negative constraints of plan and reflection")
+    agentic_cascade_recall: bool = Field(True, description="search by vector, BM25 and graph; off: by vector alone")
+    agentic_novelty_epsilon: float = Field(0.2, ge=0, le=1, description="least novelty of a round that another one follows")
+    agentic_max_rounds: int = Field(4, ge=2, le=5, description="maximum number of rounds while AGENTIC_NOVELTY_CIRCUIT is on")
+    agentic_max_calls: int = Field(6, ge=1, le=32, description="maximum number of model requests of one retrieval")
+    agentic_max_tokens: int = Field(
+        20_000, ge=100, le=1_000_000, description="tokens of one retrieval after which the model is not asked again"
+    )
+    agentic_max_seconds: float = Field(
+        30.0, ge=0.1, le=600, description="seconds of one retrieval after which no further round begins"
+    )
+
     # --- rerankers
     reranker: str | None = Field(
         None, description="reranker of `rerank: true` and of HYBRID_RERANK; unset: the best one without a further model"

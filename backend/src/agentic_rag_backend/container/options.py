@@ -21,6 +21,8 @@ from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.prompts import read_file
 from agentic_rag_backend.raptor.options import TreeOptions
+from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
+from agentic_rag_backend.retrieval.agentic.stopping import Budget
 from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
 from agentic_rag_backend.retrieval.queries.weights import normalised
 from agentic_rag_backend.retrieval.registry import ThemeOptions
@@ -131,6 +133,19 @@ def theme_options(settings: Settings) -> ThemeOptions:
         drift=DriftOptions(
             follow_ups=settings.drift_follow_ups, budget_tokens=settings.theme_budget_tokens, max_calls=settings.drift_max_calls
         ),
+    )
+
+
+def agentic_options(settings: Settings) -> AgenticOptions:
+    """Return the flags, the stop rule and the budgets of agentic retrieval."""
+    return AgenticOptions(
+        query_planning=settings.agentic_query_planning,
+        novelty_circuit=settings.agentic_novelty_circuit,
+        negative_memory=settings.agentic_negative_memory,
+        cascade_recall=settings.agentic_cascade_recall,
+        max_rounds=settings.agentic_max_rounds,
+        epsilon=settings.agentic_novelty_epsilon,
+        budget=Budget(settings.agentic_max_calls, settings.agentic_max_tokens, settings.agentic_max_seconds),
     )
 
 

@@ -16,6 +16,7 @@ from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.communities.summaries.writing import Summariser
 from agentic_rag_backend.container.adapters import Adapters, fallback_model
 from agentic_rag_backend.container.options import (
+    agentic_options,
     answer_options,
     detection_options,
     dual_level_options,
@@ -494,6 +495,7 @@ class Container:
                 themes=theme_options(self.settings),
                 leg_weights=leg_weights(self.settings),
                 rerankers=self.rerankers,
+                agentic_options=agentic_options(self.settings),
             )
         )
 

@@ -11,10 +11,13 @@ from agentic_rag_backend.domain.query import LegWeights, Query, Retrieval
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.bearers import BearerReader
+from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver
+from agentic_rag_backend.retrieval.agentic.options import AGENTIC_OPTIONS, AgenticOptions
 from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.event_dates import EventDates
 from agentic_rag_backend.retrieval.grading.base import Grader
 from agentic_rag_backend.retrieval.grading.model import ModelGrader
+from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
 from agentic_rag_backend.retrieval.namesakes import ToldApart
 from agentic_rag_backend.retrieval.queries.options import (
     BUDGET_TOKENS,
@@ -50,6 +53,7 @@ from agentic_rag_backend.retrieval.ranking import RankedRetriever
 from agentic_rag_backend.retrieval.rerank.registry import RerankerRegistry
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
 from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
+from agentic_rag_backend.retrieval.strategies.agentic import RERANK, Agentic, AgenticParts
 from agentic_rag_backend.retrieval.strategies.auto import Auto
 from agentic_rag_backend.retrieval.strategies.community import CommunityOptions, CommunityRetriever
 from agentic_rag_backend.retrieval.strategies.corrective import Corrective
@@ -100,6 +104,7 @@ class Parts:
     themes: ThemeOptions = field(default_factory=ThemeOptions)
     leg_weights: LegWeights = LEG_WEIGHTS
     rerankers: RerankerRegistry | None = None
+    agentic_options: AgenticOptions = field(default_factory=AgenticOptions)
 
     @cached_property
     def retrievers(self) -> Mapping[str, Retriever]:
@@ -141,6 +146,28 @@ class Parts:
         """Both levels in parallel."""
         high = CommunityRetriever(self.finder, self.themes.community)
         return DualLevel(self.low_level, high, self.dual_level_options, behind=PassagesBehind(self.stores))
+
+    @cached_property
+    def bearers(self) -> BearerReader:
+        """Reads the entities that share a name."""
+        return BearerReader(self.stores.graph, self.stores.documents)
+
+    @cached_property
+    def agentic(self) -> Agentic:
+        """Rounds of planned searches."""
+        links = LinkedChunks(self.graphs, self.stores.communities, self.stores.graph)
+        return Agentic(
+            AgenticParts(
+                stores=self.stores,
+                graphs=self.graphs,
+                strategies=self.inside("agentic"),
+                resolver=ConstraintResolver(links, self.graphs, self.bearers),
+                rewriter=self.rewriter,
+                calls=self.calls,
+                options=self.agentic_options,
+                reranker=self.rerankers.get(RERANK.name) if self.rerankers is not None else None,
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +339,12 @@ STRATEGIES: Mapping[str, Strategy] = {
         },
         holds=_base,
     ),
+    "agentic": Strategy(
+        "rounds of planned searches by vector, BM25 and graph, with reflection; ends when a round brings little news",
+        lambda p: p.agentic,
+        options=AGENTIC_OPTIONS,
+        holds=lambda options: ("dense", "sparse", "graph"),
+    ),
 }
 """All strategies: `PLAIN`, and strategies that hold others."""
 
@@ -328,7 +361,7 @@ class RetrieverRegistry:
             name: RankedRetriever(retriever, rerankers, parts.stores.documents) for name, retriever in parts.retrievers.items()
         }
         self._embedder = parts.stores.embedder
-        bearers = BearerReader(parts.stores.graph, parts.stores.documents)
+        bearers = parts.bearers
         self._told_apart = {name: ToldApart(ranked, parts.graphs, bearers) for name, ranked in self._retrievers.items()}
         self._names = {alias: name for name, strategy in STRATEGIES.items() for alias in (name, *strategy.aliases)}
 

@@ -7,22 +7,17 @@ vector only: they are not shown, BM25 and entity linking read the question, and 
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
-
-import numpy as np
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.errors import ModelInputRefused, ModelUnavailable
 from agentic_rag_backend.models.llm.schemas import TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.base import Stores, Strategies
+from agentic_rag_backend.retrieval.hypothetical_vectors import mean_vector
 from agentic_rag_backend.retrieval.measuring import measured_relevance
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, StructuredReply, line_in, objects_in
-from agentic_rag_backend.stores.vector.base import Vector
 
 PASSAGES = 1
 """Hypothetical passages of requests that do not name a number."""
@@ -53,7 +48,7 @@ class Hyde:
             return _plain(await self._strategies.retrieve(base, query), base, fallback=NO_MODEL)
         reply = await self._write(query.text, wanted)
         passages = _passages(reply, wanted)
-        vector, failure = await self._mean(query, passages)
+        vector, failure = await mean_vector(self._stores, query, passages)
         if vector is None:
             failure = failure or f"hypothetical passages failed: {reply.failure or 'the reply has none'}"
             return _plain(await self._strategies.retrieve(base, query), base, failure=failure, usage=reply.usage)
@@ -67,20 +62,6 @@ class Hyde:
     async def _write(self, question: str, wanted: int) -> StructuredReply:
         values = {"question": fence("question", question), "most": str(wanted)}
         return await self._calls.ask(built_in("hypothetical_passages"), values, _SCHEMA, max_tokens=TOKENS_PER_PASSAGE * wanted)
-
-    async def _mean(self, query: Query, passages: Sequence[str]) -> tuple[Vector | None, str | None]:
-        """Return the mean of the vectors of the passages and the question, of length 1; None with the reason if there is none."""
-        if not passages:
-            return None, None
-        own = await self._stores.encoder.of(query)
-        try:
-            # As questions: `Embedder.embed` would wait behind the passages of ingestion.
-            written = await asyncio.gather(*(self._stores.encoder.encode(query.tenant_id, text) for text in passages))
-        except (ModelUnavailable, ModelInputRefused) as error:
-            return None, f"hypothetical passages could not be embedded: {error.code}"
-        total = np.mean([own, *written], axis=0)
-        length = float(np.linalg.norm(total))
-        return (None, "hypothetical passages cancel the question out") if length == 0 else (np.float32(1 / length) * total, None)
 
 
 def _passages(reply: StructuredReply, wanted: int) -> list[str]:

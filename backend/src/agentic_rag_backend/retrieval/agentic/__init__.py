@@ -1,0 +1,1 @@
+"""The agentic loop: plans, negative constraints, reflections, stop policies and budgets."""

@@ -1,0 +1,133 @@
+"""Verified facts, and the next round that follows from them. Decisions of a reflection without IO."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from agentic_rag_backend.domain.query import FactHit, Hit
+from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint, against_question, written_by_model
+from agentic_rag_backend.retrieval.agentic.plan import MAX_PASSAGE, MAX_QUERIES, Plan, distinct, texts_in
+from agentic_rag_backend.retrieval.grading.base import read_text
+from agentic_rag_backend.retrieval.structured_calls import line_in, objects_in
+
+READ = 5
+"""Passages that a reflection reads."""
+MAX_FACTS = 8
+"""Verified facts of one reflection."""
+MAX_QUOTE = 600
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedFact:
+    """A statement that a passage makes in these words. ``round`` is the round after which it was found."""
+
+    text: str
+    chunk_id: str
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reflection:
+    """What a round taught: facts, negative constraints, and the plan of the next round. None: nothing is left to search.
+
+    ``entities`` are ids for the next round's graph search.
+    """
+
+    facts: tuple[VerifiedFact, ...] = ()
+    negative_constraints: tuple[NegativeConstraint, ...] = ()
+    plan: Plan | None = None
+    entities: tuple[str, ...] = ()
+    by: str = "rules"
+    notes: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+def verified(parsed: Mapping[str, Any], hits: Sequence[Hit], round: int) -> tuple[list[VerifiedFact], int]:
+    """Return the facts of a model's reply that their passage states word by word, and the number of the others."""
+    facts: dict[str, VerifiedFact] = {}
+    wrong = 0
+    for item in objects_in(parsed, "verified_facts")[:MAX_FACTS]:
+        place, quote = item.get("passage"), line_in(item, "quote", most=MAX_QUOTE)
+        known = isinstance(place, int) and not isinstance(place, bool) and 1 <= place <= len(hits)
+        if not known or not quote or quote not in " ".join(read_text(hits[int(str(place)) - 1]).split()):
+            wrong += 1
+            continue
+        facts.setdefault(quote, VerifiedFact(quote, hits[int(str(place)) - 1].id, round))
+    return list(facts.values()), wrong
+
+
+def suggested(
+    parsed: Mapping[str, Any], hits: Sequence[Hit], question: str, bearers: Sequence[Set[str]], avoided: Set[str]
+) -> tuple[list[NegativeConstraint], list[str]]:
+    """Return the negative constraints of a model's reply that may apply, and a note for each other one.
+
+    The model has read passages, which nobody vouches for. Its constraints may not avoid words of the question, entities that it
+    was not shown, nor all entities that a name of the question may mean.
+
+    Args:
+        bearers: the ids of the entities of each name of the question.
+        avoided: the ids of entities that are avoided already.
+    """
+    written, notes = written_by_model(objects_in(parsed, "negative_constraints"), "reflection")
+    shown = {entity.id: entity.id for hit in hits for entity in hit.entities}
+    valid: list[NegativeConstraint] = []
+    gone = set(avoided)
+    for constraint in written:
+        if constraint.kind == "entity":
+            if constraint.value not in shown:
+                notes.append(f"a negative constraint was dropped: no passage that was read mentions {constraint.value[:60]!r}")
+                continue
+            if any(ids <= {*gone, constraint.value} for ids in bearers if ids):
+                notes.append(f"a negative constraint was dropped: the question asks about {constraint.value[:60]!r}")
+                continue
+            gone.add(constraint.value)
+        elif against_question(constraint, question):
+            notes.append(f"a negative constraint was dropped: the question asks about {constraint.value[:60]!r}")
+            continue
+        valid.append(constraint)
+    return valid, notes
+
+
+def next_plan(parsed: Mapping[str, Any], searched: Set[str]) -> Plan | None:
+    """Return the plan of the next round in a model's reply: the queries that no round has searched. None without any."""
+    queries = distinct([text for text in texts_in(parsed, "search_queries") if text.casefold() not in searched])
+    if not queries:
+        return None
+    return Plan(search_queries=queries, hyde_passage=line_in(parsed, "hyde_passage", most=MAX_PASSAGE), by="model")
+
+
+def by_rules(question: str, hits: Sequence[Hit], facts: Iterable[FactHit], searched: Set[str], round: int) -> Reflection:
+    """Reflect without a model: facts that the best passages state, and the question about the entities that these lead to.
+
+    A fact leads from an entity of the question to another one. The next query is the question with the other name, so that a
+    question about "the spouse of the director of X" is asked about the director.
+    """
+    read = {hit.id for hit in hits}
+    stated = [fact for fact in facts if fact.chunk_id in read][:MAX_FACTS]
+    queries: dict[str, str] = {}
+    for fact in stated:
+        for known, other in ((fact.source, fact.target), (fact.target, fact.source)):
+            text = with_name(question, known.name, other.name)
+            if text is not None and text.casefold() not in searched:
+                queries.setdefault(text, other.id)
+    chosen = distinct(list(queries))[: MAX_QUERIES - 1]
+    return Reflection(
+        facts=tuple(VerifiedFact(fact.fact, fact.chunk_id, round) for fact in stated if fact.fact),
+        plan=Plan(search_queries=chosen) if chosen else None,
+        entities=tuple(dict.fromkeys(queries[text] for text in chosen)),
+    )
+
+
+def with_name(question: str, known: str, other: str) -> str | None:
+    """Return the question with ``other`` instead of ``known``. None if it does not name the one or names the other already."""
+    lowered, name = question.lower(), known.lower()
+    # Lower case may have another length in some languages, and offsets would be wrong.
+    if len(lowered) != len(question) or not name or other.lower() in lowered:
+        return None
+    start = lowered.find(name)
+    end = start + len(name)
+    if start < 0 or question[start - 1 : start].isalnum() or question[end : end + 1].isalnum():
+        return None
+    return question[:start] + other + question[end:]

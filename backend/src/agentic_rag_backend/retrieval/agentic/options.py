@@ -1,0 +1,101 @@
+"""Options of the agentic loop: the deployment's defaults, completed by those of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentic_rag_backend.retrieval.agentic.stopping import EPSILON, FIXED_ROUNDS, LEAST_ROUNDS, POLICIES, Budget, Limits
+from agentic_rag_backend.retrieval.queries.options import Schema, choice
+
+MAX_ROUNDS = 4
+CALLS, TOKENS, SECONDS = 6, 20_000, 30.0
+SHARE_OF_TIMEOUT = 0.8
+"""Share of a request's time limit that the loop may use. An answer needs the rest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgenticOptions:
+    """Options of the loop.
+
+    Attributes:
+        query_planning: plan the searches. False: every round searches the question as it is.
+        novelty_circuit: stop by novelty. False: exactly `FIXED_ROUNDS` rounds, unless the request sets ``max_rounds``.
+        negative_memory: keep the negative constraints of the plan and of the reflections.
+        cascade_recall: search by vector, BM25 and graph. False: by vector alone.
+        policy: name of the policy that ends the loop. None: by ``novelty_circuit``.
+        max_rounds: maximum number of rounds. ``fixed_rounds`` has `FIXED_ROUNDS`, unless ``asked_rounds`` is set.
+        asked_rounds: the number of rounds that the request names.
+        epsilon: least novelty of a round that another one follows, in [0, 1].
+        budget: limits of model requests, tokens and seconds.
+    """
+
+    query_planning: bool = True
+    novelty_circuit: bool = True
+    negative_memory: bool = True
+    cascade_recall: bool = True
+    policy: str | None = None
+    max_rounds: int = MAX_ROUNDS
+    asked_rounds: int | None = None
+    epsilon: float = EPSILON
+    budget: Budget = field(default_factory=lambda: Budget(CALLS, TOKENS, SECONDS))
+
+    def of(self, options: Mapping[str, Any], timeout_s: float | None = None) -> AgenticOptions:
+        """Return the options of a request. Those that it does not name keep the deployment's values."""
+        seconds = float(options.get("max_seconds", self.budget.seconds))
+        if timeout_s is not None:
+            seconds = min(seconds, SHARE_OF_TIMEOUT * timeout_s)
+        budget = Budget(
+            int(options.get("max_calls", self.budget.calls)), int(options.get("max_tokens", self.budget.tokens)), seconds
+        )
+        plain = (
+            "query_planning",
+            "novelty_circuit",
+            "negative_memory",
+            "cascade_recall",
+            "policy",
+            "epsilon",
+        )
+        given = {name: options[name] for name in plain if name in options}
+        return replace(self, budget=budget, asked_rounds=options.get("max_rounds"), **given)
+
+    @property
+    def stop_policy(self) -> str:
+        """The name of the policy that applies."""
+        return self.policy or ("novelty" if self.novelty_circuit else "fixed_rounds")
+
+    @property
+    def limits(self) -> Limits:
+        """The limits that policies read."""
+        default = FIXED_ROUNDS if self.stop_policy == "fixed_rounds" else self.max_rounds
+        return Limits(self.asked_rounds or default, self.epsilon, self.budget)
+
+
+def _flag(description: str) -> Schema:
+    return {"type": "boolean", "description": description}
+
+
+def _number(kind: str, low: float, high: float, description: str) -> Schema:
+    return {"type": kind, "minimum": low, "maximum": high, "description": description}
+
+
+AGENTIC_OPTIONS: Mapping[str, Schema] = {
+    "query_planning": _flag("plan the searches; false: each round searches the question as it is"),
+    "novelty_circuit": _flag(f"stop after a round with little news; false: {FIXED_ROUNDS} rounds"),
+    "negative_memory": _flag("keep the negative constraints of plan and reflection"),
+    "cascade_recall": _flag("search by vector, BM25 and graph; false: by vector alone"),
+    "policy": choice(list(POLICIES), None, "when the rounds end; default: novelty, or fixed_rounds without novelty_circuit"),
+    "max_rounds": _number("integer", LEAST_ROUNDS, FIXED_ROUNDS, "maximum number of rounds"),
+    "epsilon": _number("number", 0, 1, "least novelty of a round that another one follows"),
+    "max_calls": _number("integer", 1, 32, "maximum number of requests to the language model"),
+    "max_tokens": _number("integer", 100, 1_000_000, "tokens after which no further request to the model is made"),
+    "max_seconds": _number("number", 0.1, 600, "seconds after which no further round begins"),
+    "negative_constraints": {
+        "type": "array",
+        "items": {"type": "string", "maxLength": 512},
+        "maxItems": 10,
+        "description": "what results must not be about: `entity:ID`, `NAME=VALUE` of an attribute, or a phrase",
+    },
+}
+"""JSON Schemas of a request's options by name."""

@@ -1,0 +1,139 @@
+"""Plans: what a round searches. A model's plan is untrusted: it is validated, and its invalid parts are dropped with a note."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentic_rag_backend.domain.filters import LINK_FIELDS, And, Filter
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.models.llm.schemas import TEXT, list_of, object_of
+from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint, written_by_model
+from agentic_rag_backend.retrieval.queries.filters import parse_filter
+from agentic_rag_backend.retrieval.structured_calls import line_in, objects_in
+
+MAX_QUERIES = 4
+"""Queries of one round."""
+MAX_QUERY = 500
+MAX_PASSAGE = 1200
+MAX_INTENT = 200
+_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,6})?\Z")
+_CONSTRAINT = object_of({"kind": TEXT, "name": TEXT, "value": TEXT})
+NEGATIVE_CONSTRAINTS = list_of(_CONSTRAINT)
+PLAN_SCHEMA = object_of(
+    {
+        "primary_intent": TEXT,
+        "hyde_passage": TEXT,
+        "search_queries": list_of(TEXT),
+        "filter_constraints": list_of(object_of({"field": TEXT, "operator": TEXT, "values": list_of(TEXT)})),
+        "negative_constraints": NEGATIVE_CONSTRAINTS,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The searches of one round.
+
+    Attributes:
+        primary_intent: what the question asks for, in a few words.
+        hyde_passage: hypothetical passage, whose vector is searched. Empty: the vector of the first query is.
+        search_queries: texts for BM25, the most important first. The first is also the text of the other searches.
+        filter_constraints: narrows the request's own filter. It may still hold comparisons of entities.
+        negative_constraints: what results must not be about.
+        by: who made the plan: `model`, `rules`, or `question` for the question as it is.
+        notes: about invalid parts that were dropped.
+    """
+
+    search_queries: tuple[str, ...]
+    primary_intent: str = ""
+    hyde_passage: str = ""
+    filter_constraints: Filter | None = None
+    negative_constraints: tuple[NegativeConstraint, ...] = ()
+    by: str = "rules"
+    notes: tuple[str, ...] = ()
+
+
+def plan_of(parsed: Mapping[str, Any], question: str) -> Plan:
+    """Return the plan in a model's reply. The question is always its first query."""
+    filters, dropped = filters_of(objects_in(parsed, "filter_constraints"))
+    negative, wrong = written_by_model(objects_in(parsed, "negative_constraints"), "plan")
+    return Plan(
+        search_queries=distinct([question, *texts_in(parsed, "search_queries")]),
+        primary_intent=line_in(parsed, "primary_intent", most=MAX_INTENT),
+        hyde_passage=line_in(parsed, "hyde_passage", most=MAX_PASSAGE),
+        filter_constraints=filters,
+        negative_constraints=tuple(negative),
+        by="model",
+        notes=(*dropped, *wrong),
+    )
+
+
+def plan_by_rules(question: str, wordings: Sequence[str]) -> Plan:
+    """Return the plan without a model: the question and its other wordings."""
+    return Plan(search_queries=distinct([question, *wordings]), primary_intent=question[:MAX_INTENT])
+
+
+def filters_of(items: Sequence[Mapping[str, Any]]) -> tuple[Filter | None, list[str]]:
+    """Return the conjunction of a model's filter constraints, and a note for each invalid one.
+
+    Each is validated like the filter of a request. A number is compared as text and as a number, since the model cannot know how
+    documents write it.
+    """
+    valid: list[Filter] = []
+    notes: list[str] = []
+    for item in items:
+        field, operator = line_in(item, "field", most=MAX_QUERY), line_in(item, "operator", most=40)
+        try:
+            parsed = parse_filter(_grammar(field, operator, item.get("values")))
+        except InvalidRequest as error:
+            notes.append(f"a filter constraint of the plan was dropped: {error.message}")
+            continue
+        if parsed is not None:
+            valid.append(parsed)
+    if len(valid) < 2:
+        return (valid[0] if valid else None), notes
+    return And(tuple(valid)), notes
+
+
+def _grammar(field: str, operator: str, values: Any) -> dict[str, Any]:
+    texts = [text for text in values if isinstance(text, str)] if isinstance(values, list) else []
+    if operator in ("exists", "missing"):
+        return {field: {operator: True}}
+    if operator in ("in", "nin"):
+        numbers = [_number(text) for text in texts if _NUMBER.match(text)] if field not in LINK_FIELDS else []
+        return {field: {operator: [*texts, *numbers]}}
+    if len(texts) != 1:
+        raise InvalidRequest(f"the operator {operator[:40]!r} takes one value; got {len(texts)}")
+    if not _NUMBER.match(texts[0]) or operator in ("contains", "prefix") or field in LINK_FIELDS:
+        return {field: {operator: texts[0]}}
+    both = [{field: {operator: texts[0]}}, {field: {operator: _number(texts[0])}}]
+    return {"and": both} if operator == "ne" else {"or": both}
+
+
+def _number(text: str) -> int | float:
+    return float(text) if "." in text else int(text)
+
+
+def texts_in(parsed: Mapping[str, Any], name: str) -> list[str]:
+    """Return the texts in a list of a reply, each as one line of at most `MAX_QUERY` characters."""
+    items = parsed.get(name)
+    lines = (" ".join(item.split())[:MAX_QUERY] for item in items if isinstance(item, str)) if isinstance(items, list) else ()
+    return [line for line in lines if line]
+
+
+def distinct(queries: Sequence[str]) -> tuple[str, ...]:
+    """Return the first `MAX_QUERIES` queries that differ, in any case."""
+    first: dict[str, str] = {}
+    for query in queries:
+        first.setdefault(query.casefold(), query)
+    return tuple(first.values())[:MAX_QUERIES]
+
+
+def narrowed(own: Filter | None, more: Filter | None) -> Filter | None:
+    """Return the conjunction of two filters. A plan can only narrow the filter of a request."""
+    if own is None or more is None:
+        return more if own is None else own
+    return And((own, more))

@@ -1,0 +1,40 @@
+"""Plans the first round: by the cheap model, or by rules without one."""
+
+from __future__ import annotations
+
+from agentic_rag_backend.domain.query import Query
+from agentic_rag_backend.prompts import built_in, fence
+from agentic_rag_backend.retrieval.agentic.meter import Meter
+from agentic_rag_backend.retrieval.agentic.plan import MAX_QUERIES, PLAN_SCHEMA, Plan, plan_by_rules, plan_of
+from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
+from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
+
+NO_MODEL = "no language model plans and reflects: rules do"
+
+
+class Planner:
+    """Writes plans.
+
+    Args:
+        rewriter: gives other names of the question's entities, for plans by rules.
+        calls: calls of the cheap model.
+    """
+
+    def __init__(self, rewriter: QueryRewriter, calls: StructuredCalls) -> None:
+        self._rewriter = rewriter
+        self._calls = calls
+
+    async def plan(self, query: Query, meter: Meter) -> tuple[Plan, tuple[str, ...]]:
+        """Return the plan, and what failed. Without a model, after its failure, or without budget, rules make the plan."""
+        failures: tuple[str, ...] = ()
+        if meter.may_call(self._calls):
+            meter.spending.begin()
+            values = {"question": fence("question", query.text), "most": str(MAX_QUERIES)}
+            reply = await meter.within_time(self._calls).ask(built_in("agentic_plan"), values, PLAN_SCHEMA)
+            meter.spending.ended(reply)
+            if reply.parsed is not None:
+                return plan_of(reply.parsed, query.text), ()
+            failures = (f"planning by the model failed: {reply.failure}",)
+        # No call is left for it, so that the rewriter uses names.
+        named = await self._rewriter.rewrite(query, MAX_QUERIES - 1, Spending(0))
+        return plan_by_rules(query.text, named.texts), (*failures, *named.failures)

@@ -1,0 +1,86 @@
+"""The searches of one round: the plan's passage by vector, its queries by BM25, and its entities by the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agentic_rag_backend.domain.query import Hit, Query, Retrieval
+from agentic_rag_backend.retrieval.agentic.plan import Plan
+from agentic_rag_backend.retrieval.base import Stores, Strategies
+from agentic_rag_backend.retrieval.hypothetical_vectors import mean_vector
+from agentic_rag_backend.retrieval.parallel import search_all
+
+DEPTH = 50
+"""Candidates of each search."""
+LEG_WEIGHTS: Mapping[str, float] = {"dense": 0.3, "sparse": 0.15, "graph": 0.55}
+LATER_WEIGHT = 0.3
+"""Weight of each later round relative to the first one, which searches the question itself."""
+OTHER_QUERIES = 0.3
+"""Share of all other queries of BM25 together, relative to the first one."""
+MAX_ENTITIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The searches of one round by name, their weights, and what failed."""
+
+    found: Mapping[str, Retrieval]
+    weights: Mapping[str, float]
+    failures: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+    @property
+    def hits(self) -> list[Hit]:
+        """All hits, each once."""
+        return list({hit.id: hit for each in self.found.values() for hit in each.hits}.values())
+
+
+class Recall:
+    """Runs the searches of a round at the same time."""
+
+    def __init__(self, stores: Stores, strategies: Strategies) -> None:
+        self._stores = stores
+        self._strategies = strategies
+
+    async def search(self, query: Query, plan: Plan, number: int, entities: Sequence[str], *, cascade: bool) -> Recalled:
+        """Return what the searches found, at most `DEPTH` hits each.
+
+        Args:
+            query: with the filter of the round.
+            number: of the round, from 1.
+            entities: ids or names for the graph search, in addition to those that the first query names.
+            cascade: False: search by vector alone.
+
+        Raises:
+            AgenticRagError: all searches failed.
+        """
+        asked = replace(query.with_candidates(DEPTH), text=plan.search_queries[0])
+        vector, failure = await mean_vector(self._stores, asked, [plan.hyde_passage] if plan.hyde_passage else [])
+        round_weight = 1.0 if number == 1 else LATER_WEIGHT
+        searches: dict[str, Awaitable[Retrieval]] = {}
+        weights: dict[str, float] = {}
+
+        def add(name: str, leg: str, query: Query, share: float) -> None:
+            searches[name] = self._strategies.retrieve(leg, query)
+            weights[name] = LEG_WEIGHTS[leg] * round_weight * share
+
+        add(f"round_{number}_dense", "dense", asked if vector is None else replace(asked, embedding=vector), 1.0)
+        if cascade:
+            others = len(plan.search_queries) - 1
+            for place, text in enumerate(plan.search_queries):
+                share = 1.0 if place == 0 else OTHER_QUERIES / others
+                add(f"round_{number}_sparse_{place + 1}", "sparse", replace(asked, text=text), share)
+            add(f"round_{number}_graph", "graph", with_entities(asked, entities), 1.0)
+        outcome = await search_all(query, searches)
+        lost = tuple(f"{name} failed: {code}" for name, code in outcome.failed.items())
+        found = {name: replace(each, hits=each.hits[:DEPTH]) for name, each in outcome.found.items()}
+        failures = [*([failure] if failure else []), *(each for one in found.values() for each in one.trace.failures), *lost]
+        hidden = [*(each for one in found.values() for each in one.trace.hidden), *lost]
+        return Recalled(found, weights, tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(hidden)))
+
+
+def with_entities(query: Query, entities: Sequence[str]) -> Query:
+    """Return the query with further entities to start from, except those that the question does not mean."""
+    named = [*query.options.get("entities", ()), *(each for each in entities if each not in query.not_meant)]
+    return replace(query, options={**query.options, "entities": list(dict.fromkeys(named))[:MAX_ENTITIES]})

@@ -1,0 +1,113 @@
+"""When the loop stops: the novelty circuit breaker, fixed rounds, or the budget. Pure functions of the rounds so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from types import MappingProxyType
+
+EPSILON = 0.2
+LEAST_ROUNDS = 2
+FIXED_ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Model requests, tokens and seconds."""
+
+    calls: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits of one request, all inclusive."""
+
+    calls: int
+    tokens: int
+    seconds: float
+
+    def exhausted(self, spent: Spent) -> str | None:
+        """Return the name of the first limit that is reached. None: there is some left of each."""
+        if spent.seconds >= self.seconds:
+            return "seconds"
+        if spent.tokens >= self.tokens:
+            return "tokens"
+        return "calls" if spent.calls and spent.calls >= self.calls else None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The rounds so far: the novelty of each, and what all of them spent."""
+
+    novelty: Sequence[float]
+    spent: Spent = Spent()
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds."""
+        return len(self.novelty)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits that policies read. ``epsilon`` in [0, 1] is the least novelty of a round that another one follows."""
+
+    rounds: int
+    epsilon: float
+    budget: Budget
+
+
+def novelty(found: Set[str], known: Set[str], *, first: bool) -> float:
+    """Return |found \\ known| ÷ |known|: how much a round adds to the passages of the rounds before.
+
+    The first round counts as 1, whether or not it found something. If nothing was known, a later round has 1 if it found
+    something and 0 otherwise.
+
+    Args:
+        found: ids of the round, after the hard filter.
+        known: ids of the rounds before, after the hard filter.
+    """
+    if first:
+        return 1.0
+    if not known:
+        return 1.0 if found else 0.0
+    return len(found - known) / len(known)
+
+
+def by_novelty(progress: Progress, limits: Limits) -> str | None:
+    """Stop after a round with a novelty below epsilon."""
+    return "novelty" if progress.novelty[-1] < limits.epsilon else None
+
+
+def by_rounds(progress: Progress, limits: Limits) -> str | None:
+    """Stop after the fixed number of rounds only."""
+    return None
+
+
+def by_budget(progress: Progress, limits: Limits) -> str | None:
+    """Stop if another round of the mean cost of those before would exceed the budget."""
+    spent, rounds = progress.spent, progress.rounds
+    after = Spent(
+        spent.calls + spent.calls // rounds, spent.tokens + spent.tokens // rounds, spent.seconds + spent.seconds / rounds
+    )
+    limit = limits.budget
+    exceeds = after.calls > limit.calls or after.tokens > limit.tokens or after.seconds > limit.seconds
+    return "budget" if exceeds else None
+
+
+POLICIES: Mapping[str, Callable[[Progress, Limits], str | None]] = MappingProxyType(
+    {"novelty": by_novelty, "fixed_rounds": by_rounds, "budget": by_budget}
+)
+"""Policies by name. Each returns the reason to stop after the last round; None: go on."""
+
+
+def stop_reason(policy: str, progress: Progress, limits: Limits) -> str | None:
+    """Return why the loop stops: the policy's reason, `rounds`, or a limit of the budget. None: another round follows."""
+    if reason := POLICIES[policy](progress, limits):
+        return reason
+    if progress.rounds >= limits.rounds:
+        return "rounds"
+    limit = limits.budget.exhausted(progress.spent)
+    return f"budget_{limit}" if limit else None

@@ -1,0 +1,225 @@
+"""Agentic retrieval: plan, search, reflect, and search again for what is missing, until a round brings little news.
+
+Each round searches by vector, BM25 and graph at the same time, removes what negative constraints exclude, and reranks everything
+found so far. A reflection on the five best passages gives verified facts, negative constraints and the queries of the next round.
+A language model plans and reflects; without one, rules do. The decisions are pure functions in `retrieval.agentic`; this module
+drives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agentic_rag_backend.domain.filters import Filter
+from agentic_rag_backend.domain.query import Query, Rerank, Retrieval, Trace
+from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.knowledge.tenant_graph.linking import named_spans
+from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver, without
+from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint, kept, requested, united
+from agentic_rag_backend.retrieval.agentic.findings import READ, Reflection
+from agentic_rag_backend.retrieval.agentic.meter import Meter
+from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
+from agentic_rag_backend.retrieval.agentic.plan import Plan
+from agentic_rag_backend.retrieval.agentic.planner import NO_MODEL, Planner
+from agentic_rag_backend.retrieval.agentic.recall import Recall, Recalled
+from agentic_rag_backend.retrieval.agentic.reflector import Reading, Reflector
+from agentic_rag_backend.retrieval.agentic.rounds import Loop, Round, loop_details, methods
+from agentic_rag_backend.retrieval.agentic.stopping import novelty, stop_reason
+from agentic_rag_backend.retrieval.base import Stores, Strategies
+from agentic_rag_backend.retrieval.hydration import shown_graph, time_detail
+from agentic_rag_backend.retrieval.measuring import measured_relevance
+from agentic_rag_backend.retrieval.rerank.base import Reranker
+from agentic_rag_backend.retrieval.rerank.stage import rerank
+from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+from agentic_rag_backend.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
+
+RERANK = Rerank(name="graph", candidates=60, timeout_s=10.0)
+"""Reranking of each round: the best reranker that needs no model."""
+NO_NEW_QUERY = "no_new_query"
+SEARCH_FAILED = "search_failed"
+RELAXED = "the filter constraints of the plan were dropped: no passage passes them"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgenticParts:
+    """What the loop is made of. ``reranker`` None: the fused order decides."""
+
+    stores: Stores
+    graphs: TenantGraphs
+    strategies: Strategies
+    resolver: ConstraintResolver
+    rewriter: QueryRewriter
+    calls: StructuredCalls
+    options: AgenticOptions
+    reranker: Reranker | None = None
+
+
+class Agentic:
+    """Runs the loop (see the module)."""
+
+    def __init__(self, parts: AgenticParts) -> None:
+        self._parts = parts
+        self._planner = Planner(parts.rewriter, parts.calls)
+        self._reflector = Reflector(parts.calls)
+        self._recall = Recall(parts.stores, parts.strategies)
+
+    async def retrieve(self, query: Query) -> Retrieval:
+        """Return the passages of all rounds, reranked, and the facts of the graph searches.
+
+        Raises:
+            AgenticRagError: all searches of the first round failed.
+            StoreUnavailable: a negative constraint of the request names an entity, and the graph cannot be read.
+        """
+        options = self._parts.options.of(query.options, query.timeout_s)
+        loop = Loop(options, Meter(options.budget), fallbacks=[] if self._parts.calls.possible else [NO_MODEL])
+        await self._constrain(query, loop, requested(query.options.get("negative_constraints", ())))
+        plan = await self._first_plan(query, loop)
+        if options.negative_memory:
+            await self._constrain(query, loop, plan.negative_constraints)
+        base, entities = query, tuple[str, ...]()
+        while True:
+            try:
+                recalled, base = await self._search(base, query, loop, plan, entities)
+            except AgenticRagError as error:
+                if not loop.rounds:
+                    raise
+                _log.warning("agentic_round_failed", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
+                loop.failures.append(f"round {len(loop.rounds) + 1} failed: {error.code}")
+                return await self._ended(query, loop, await self._ranked(query, loop), SEARCH_FAILED)
+            _close_round(loop, plan, recalled)
+            ranked = await self._ranked(query, loop)
+            if reason := stop_reason(options.stop_policy, loop.progress, options.limits):
+                return await self._ended(query, loop, ranked, reason)
+            reflection = await self._reflect(query, loop, ranked)
+            following = next_round(query.text, loop, reflection, await self._learn(query, loop, reflection))
+            if following is None:
+                return await self._ended(query, loop, ranked, NO_NEW_QUERY)
+            plan, entities = following, reflection.entities
+
+    async def _first_plan(self, query: Query, loop: Loop) -> Plan:
+        if not loop.options.query_planning:
+            return Plan(search_queries=(query.text,), by="question")
+        plan, failures = await self._planner.plan(query, loop.meter)
+        loop.failures += failures
+        loop.notes += plan.notes
+        return plan
+
+    async def _search(self, base: Query, query: Query, loop: Loop, plan: Plan, entities: Sequence[str]) -> tuple[Recalled, Query]:
+        """Return what the round finds, and the query with the filter of the plan, which holds for later rounds, too."""
+        narrow = await self._narrowed(base, loop, plan.filter_constraints)
+        cascade, number = loop.options.cascade_recall, len(loop.rounds) + 1
+
+        async def search(asked: Query) -> Recalled:
+            filtered = replace(asked, filters=without(asked.filters, loop.avoided))
+            return await self._recall.search(filtered, plan, number, entities, cascade=cascade)
+
+        recalled = await search(narrow)
+        if not recalled.hits and narrow.filters != query.filters:
+            loop.notes.append(RELAXED)
+            return await search(query), query
+        return recalled, narrow
+
+    async def _narrowed(self, query: Query, loop: Loop, constraints: Filter | None) -> Query:
+        if constraints is None:
+            return query
+        try:
+            return replace(query, filters=await self._parts.resolver.filter(query, constraints))
+        except StoreUnavailable as error:
+            loop.notes.append(f"the filter constraints of the plan were dropped: {error.code}")
+            return query
+
+    async def _ranked(self, query: Query, loop: Loop) -> Retrieval:
+        """Return the passages of all rounds, reranked for the question."""
+        hits, found = tuple(loop.hits()), list(loop.found.values())
+        trace = Trace(strategy="agentic", methods_used=tuple(dict.fromkeys(("agentic", *methods(found)))), fusion="min_max")
+        pool = Retrieval(hits=hits, facts=tuple(loop.graph_facts()), trace=trace)
+        if self._parts.reranker is None or not hits:
+            return pool
+        asked = replace(query, rerank=RERANK)
+        return await rerank(self._parts.reranker, RERANK, asked, pool)
+
+    async def _reflect(self, query: Query, loop: Loop, ranked: Retrieval) -> Reflection:
+        graph, _ = await shown_graph(self._parts.graphs, query)
+        spans = named_spans(graph, query.text) if graph is not None else []
+        reading = Reading(
+            question=query.text,
+            hits=ranked.hits[:READ],
+            facts=ranked.facts,
+            known=loop.facts,
+            searched=loop.searched,
+            bearers=[{graph.entity(number).id for number in span.entities} for span in spans] if graph is not None else [],
+            avoided={each.value for each in loop.constraints if each.kind == "entity"},
+            round=len(loop.rounds),
+        )
+        return await self._reflector.reflect(reading, loop.meter)
+
+    async def _learn(self, query: Query, loop: Loop, reflection: Reflection) -> bool:
+        """Keep what a reflection says. Return whether it has new negative constraints."""
+        known = {fact.text for fact in loop.facts}
+        loop.facts += [fact for fact in reflection.facts if fact.text not in known]
+        loop.notes += reflection.notes
+        loop.failures += reflection.failures
+        loop.reflected_by.append(reflection.by)
+        before = len(loop.avoided)
+        if loop.options.negative_memory:
+            await self._constrain(query, loop, reflection.negative_constraints)
+        return len(loop.avoided) > before
+
+    async def _constrain(self, query: Query, loop: Loop, more: Sequence[NegativeConstraint]) -> None:
+        """Add negative constraints. Those of a model that would remove everything found so far are dropped."""
+        constraints, notes = united(loop.constraints, more)
+        new = constraints[len(loop.constraints) :]
+        avoided, unresolved = await self._parts.resolver.avoided(query, new)
+        pool = loop.hits() if loop.found else []
+        if pool and not kept(pool, avoided)[0] and all(each.source != "request" for each in new):
+            notes.append("negative constraints were dropped: they would remove every passage that was found")
+            avoided, constraints = [], loop.constraints
+        loop.constraints, loop.avoided = constraints, [*loop.avoided, *avoided]
+        if avoided and loop.facts:
+            left = loop.known_ids()
+            loop.facts = [fact for fact in loop.facts if fact.chunk_id in left]
+        loop.notes += [*notes, *unresolved]
+
+    async def _ended(self, query: Query, loop: Loop, ranked: Retrieval, stopped: str) -> Retrieval:
+        usage = ranked.usage + loop.meter.spending.usage
+        for each in loop.found.values():
+            usage += each.usage
+        warnings = [warning for each in loop.found.values() for warning in each.trace.warnings]
+        trace = replace(
+            ranked.trace,
+            methods_used=tuple(dict.fromkeys(ranked.trace.methods_used)),
+            fallbacks=tuple(dict.fromkeys(loop.fallbacks)),
+            failures=tuple(dict.fromkeys((*ranked.trace.failures, *loop.failures))),
+            hidden=tuple(dict.fromkeys(loop.hidden)),
+            warnings=tuple(dict.fromkeys((*ranked.trace.warnings, *loop.notes, *warnings))),
+            details={**time_detail(query), **ranked.trace.details, "agentic": loop_details(loop, stopped)},
+        )
+        relevance = await measured_relevance(self._parts.stores, query, ranked.hits)
+        return replace(ranked, usage=usage, relevance=relevance, trace=trace)
+
+
+def _close_round(loop: Loop, plan: Plan, recalled: Recalled) -> None:
+    """Apply the hard filter to what a round found, and record its novelty."""
+    known = loop.known_ids()
+    left, removed = kept(recalled.hits, loop.avoided)
+    found = {hit.id for hit in left}
+    value = novelty(found, known, first=not loop.rounds)
+    loop.rounds.append(Round(plan, len(found), len(found - known), value, removed))
+    loop.add(recalled)
+
+
+def next_round(question: str, loop: Loop, reflection: Reflection, constrained: bool) -> Plan | None:
+    """Return the plan of the next round. None: there is nothing new to search.
+
+    Without planning, and without new queries, the question is searched again if new constraints make room for other passages, or
+    if the number of rounds is fixed.
+    """
+    again = Plan(search_queries=(question,), by="question")
+    if loop.options.query_planning and reflection.plan is not None:
+        return reflection.plan
+    return again if constrained or loop.options.stop_policy == "fixed_rounds" else None
