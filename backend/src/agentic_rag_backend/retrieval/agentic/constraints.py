@@ -90,7 +90,7 @@ def _holds(held: Any, value: str) -> bool:
 
 
 def contains_phrase(text: str, phrase: str) -> bool:
-    """Return whether a text has the words of a phrase in this order, in any case."""
+    """Return whether a text has the words of a phrase in this order, in any case and with any regular English ending."""
     wanted = [word.form for word in words(phrase)]
     if not wanted:
         return False
