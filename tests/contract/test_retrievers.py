@@ -31,6 +31,7 @@ OPTIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "multi_query": ({}, {"base": "graph", "fusion": "min_max"}),
     "fusion": ({}, {"weights": {"sparse": 1.0, "raptor": 0.5}, "fusion": "min_max"}),
     "corrective": ({"base": "parent_child"},),
+    "agentic": ({}, {"novelty_circuit": False, "max_rounds": 2, "negative_constraints": ["storm"]}),
 }
 """Options that each strategy is checked with. Other strategies are checked without options."""
 SMALL = ProcessingOptions(chunking=ChunkingOptions(chunk_size=24, overlap=8))

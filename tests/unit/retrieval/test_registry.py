@@ -9,6 +9,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.registry import STRATEGIES, Parts, RetrieverRegistry, check_options
+from agentic_rag_backend.retrieval.strategies.agentic import Agentic
 from agentic_rag_backend.retrieval.strategies.auto import Auto
 from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
 from agentic_rag_backend.retrieval.strategies.corrective import Corrective
@@ -74,6 +75,7 @@ def registry() -> RetrieverRegistry:
         ("parent-child", "parent_child", ParentChild),
         ("fusion", "fusion", Fusion),
         ("corrective", "corrective", Corrective),
+        ("agentic", "agentic", Agentic),
     ],
 )
 def test_names_and_aliases(registry: RetrieverRegistry, name: str, canonical: str, kind: type) -> None:
@@ -92,7 +94,7 @@ def test_no_alias_stands_for_two() -> None:
 
 @pytest.mark.parametrize("name", ["", "Dense", "nonsense", "x" * 500])
 def test_unknown_names_are_refused_with_the_known_ones(registry: RetrieverRegistry, name: str) -> None:
-    with pytest.raises(InvalidRequest, match="known are auto, basic, bm25") as error:
+    with pytest.raises(InvalidRequest, match="known are agentic, auto, basic") as error:
         registry.get(name)
     assert len(error.value.message) < 400
 
@@ -105,7 +107,7 @@ def test_the_description_says_what_is_available(registry: RetrieverRegistry, swi
         assert row["available"] is (switched_on or name != "dual_level")
         assert (row["why_not"] is None) is row["available"]
         assert row["description"]
-        assert row["options"]["additionalProperties"] is ("base" in STRATEGIES[name].options or name == "fusion")
+        assert row["options"]["additionalProperties"] is ("base" in STRATEGIES[name].options or name in ("agentic", "fusion"))
     assert rows["dense"]["languages"] == rows["graph"]["languages"] == ["en"]
     assert rows["sparse"]["languages"] is None
     assert rows["dense"]["aliases"] == ["basic", "semantic", "vector"]
@@ -137,6 +139,7 @@ def test_the_description_says_what_is_available(registry: RetrieverRegistry, swi
         ("fusion", {"preset": "question"}),
         ("corrective", {"relevance_threshold": 1, "max_refinement_attempts": 0, "min_relevant": 10}),
         ("corrective", {"base": "parent_child", "max_chunks": 3, "relevance_threshold": 0.5}),
+        ("agentic", {"policy": "budget", "epsilon": 0, "max_seconds": 0.5, "negative_constraints": ["x"], "entities": ["y"]}),
     ],
 )
 def test_options_within_their_schema(name: str, options: dict[str, Any]) -> None:
