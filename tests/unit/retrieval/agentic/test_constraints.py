@@ -112,4 +112,4 @@ def test_a_request_has_a_maximum_number_of_constraints() -> None:
     many = [NegativeConstraint("phrase", f"word {number}") for number in range(MAX_CONSTRAINTS + 3)]
     held, notes = united(many[:2], [many[0], *many])
     assert held == many[:MAX_CONSTRAINTS]
-    assert notes == [f"3 negative constraints were dropped: a request has at most {MAX_CONSTRAINTS}"]
+    assert notes == [f"negative constraints above the limit of {MAX_CONSTRAINTS} were dropped: 3"]

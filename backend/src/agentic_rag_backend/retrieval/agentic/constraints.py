@@ -153,7 +153,7 @@ def united(known: Sequence[NegativeConstraint], more: Sequence[NegativeConstrain
     """Return ``known`` with the new ones of ``more``, at most `MAX_CONSTRAINTS`, and a note if some were dropped."""
     merged = list(dict.fromkeys((*known, *more)))
     lost = len(merged) - MAX_CONSTRAINTS
-    notes = [f"{lost} negative constraints were dropped: a request has at most {MAX_CONSTRAINTS}"] if lost > 0 else []
+    notes = [f"negative constraints above the limit of {MAX_CONSTRAINTS} were dropped: {lost}"] if lost > 0 else []
     return merged[:MAX_CONSTRAINTS], notes
 
 

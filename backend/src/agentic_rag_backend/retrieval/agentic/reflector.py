@@ -68,7 +68,7 @@ class Reflector:
             if reply.parsed is not None:
                 facts, wrong = verified(reply.parsed, reading.hits, reading.round)
                 negative, notes = suggested(reply.parsed, reading.hits, reading.question, reading.bearers, reading.avoided)
-                unstated = [f"{wrong} facts were dropped: no passage states them word by word"] if wrong else []
+                unstated = [f"verified facts that no passage states word by word were dropped: {wrong}"] if wrong else []
                 plan = next_plan(reply.parsed, reading.searched)
                 return Reflection(tuple(facts), tuple(negative), plan, by="model", notes=(*unstated, *notes))
             failures = (f"reflection by the model failed: {reply.failure}",)
