@@ -44,6 +44,8 @@ CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "fusion, factual": ("fusion", {"preset": "factual"}),
     "fusion, question": ("fusion", {"preset": "question"}),
     "corrective": ("corrective", {}),
+    "agentic": ("agentic", {}),
+    "agentic, the question as it is": ("agentic", {"query_planning": False}),
 }
 """Strategies and options by the name in the table."""
 SAMPLES = 2000
