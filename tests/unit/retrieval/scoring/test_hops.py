@@ -20,6 +20,7 @@ from agentic_rag_backend.retrieval.scoring.hops import (
     prune,
     score_hops,
     strength,
+    to_other_subjects,
 )
 
 Build = Callable[..., TenantGraph]
@@ -86,6 +87,29 @@ def test_what_the_question_names_is_not_followed(graph_of: Build) -> None:
     graph = graph_of({"c1": ["Named", "Bridge"], "c2": ["Named"], "c3": ["Bridge"]})
     links = expand(graph, [graph.chunk_index["c1"]], without={graph.entity_index["e:Named"]})
     assert [graph.chunk_ids[link.target] for link in links] == ["c3"]
+
+
+def test_a_hop_leads_to_another_subject(graph_of: Build) -> None:
+    graph = graph_of(
+        {
+            "source": ["*Rhine", "Basel"],
+            "same": ["*Rhine", "Basel"],
+            "section": ["*Rhine", "*Tributaries", "Basel"],
+            "other": ["*Basel"],
+            "none": ["Basel", "Rhine"],
+            "alike": ["Basel", "Rhine"],
+        }
+    )
+    number = graph.chunk_index
+
+    def reached(source: str) -> set[str]:
+        links = to_other_subjects(graph, expand(graph, [number[source]], without=set()))
+        assert all(link.source == number[source] for link in links)
+        return {graph.chunk_ids[link.target] for link in links}
+
+    assert reached("source") == {"section", "other", "none", "alike"}
+    assert reached("none") == set(number) - {"none"}, "passages without a subject are linked to all others"
+    assert to_other_subjects(graph, []) == []
 
 
 @pytest.mark.parametrize("beam", [[], [0]])

@@ -3,6 +3,7 @@
 A two-hop question names the first passage and describes the second: "Who was the first president of the association which
 published X?" finds X by its name, and the text about X leads to the association. A candidate scores well if a strong passage
 names the candidate's subject, if it is near the question, and if it covers words of the question that the first passage lacks.
+A hop leads to another subject: passages of one article are linked by much the same entities for every question.
 
 Measured on MuSiQue and HotpotQA (`docs/reference/benchmarks.md`). Small changes of the constants do not change the results.
 """
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.knowledge.tenant_graph.graph import Floats, Ints, TenantGraph
 from agentic_rag_backend.retrieval.scoring.coverage import Coverage
+from agentic_rag_backend.retrieval.scoring.subjects import subjects_of
 
 BEAM = 15
 """Passages that are expanded."""
@@ -86,6 +88,12 @@ def _merge(graph: TenantGraph, sources: NDArray[np.int64], rows: Ints, gathered:
         Link(int(pair // width), int(pair % width), float(weight), int(strongest))
         for pair, weight, strongest in zip(ends, total, entity[first], strict=True)
     ]
+
+
+def to_other_subjects(graph: TenantGraph, links: Sequence[Link]) -> list[Link]:
+    """Return the links between passages that are not about one subject."""
+    subjects = subjects_of(graph, list({number for link in links for number in (link.source, link.target)}))
+    return [link for link in links if link.source not in subjects or subjects[link.source] != subjects.get(link.target)]
 
 
 def strength(link: Link) -> float:

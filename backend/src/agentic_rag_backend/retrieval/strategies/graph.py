@@ -29,8 +29,9 @@ from agentic_rag_backend.retrieval.passage_paths import Found, PassagePaths
 from agentic_rag_backend.retrieval.question_leg import QUESTION, QuestionLeg, methods_with_questions
 from agentic_rag_backend.retrieval.scoring.coverage import cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
-from agentic_rag_backend.retrieval.scoring.hops import BEAM, HOP_WEIGHT, Hop, expand, prune, score_hops
+from agentic_rag_backend.retrieval.scoring.hops import BEAM, HOP_WEIGHT, Hop, expand, prune, score_hops, to_other_subjects
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
+from agentic_rag_backend.retrieval.scoring.subjects import share, subjects_of
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.stores.vector.base import Collection, ScoredId, Vector
 
@@ -82,7 +83,21 @@ class GraphRanking:
 
 
 def direct_scores(graph: TenantGraph, evidence: GraphEvidence) -> dict[str, float]:
-    """Return the product of hybrid and walk for every chunk that either found. The best is 1.0, or 0.0 if no chunk has mass."""
+    """Return the product of hybrid and walk for every chunk that either found. The best is 1.0, or 0.0 if no chunk has mass.
+
+    Chunks about one subject have the same factor from the walk, so that their hybrid scores order them.
+    """
+    walked = walked_mass(graph, evidence)
+    numbers = {id: number for id in walked if (number := graph.chunk_index.get(id)) is not None}
+    shared = share({number: walked[id] for id, number in numbers.items()}, subjects_of(graph, list(numbers.values())))
+    mass = {id: shared[numbers[id]] if id in numbers else own for id, own in walked.items()}
+    scores = {id: (evidence.hybrid.get(id, 0.0) + SCORE_BASE) * weight**0.5 for id, weight in mass.items()}
+    best = max(scores.values(), default=0.0) or 1.0
+    return {id: score / best for id, score in scores.items()}
+
+
+def walked_mass(graph: TenantGraph, evidence: GraphEvidence) -> dict[str, float]:
+    """Return the mass of the walk on the chunks of the hybrid legs and on the `WALKED` chunks with the most."""
     seeds = ranked(evidence.hybrid)[:SEED_CHUNKS]
     squared = {item.id: item.score**2 for item in seeds}
     named = sum(graph.idf[entity] * weight for entity, weight in evidence.linked.items())
@@ -109,9 +124,7 @@ def direct_scores(graph: TenantGraph, evidence: GraphEvidence) -> dict[str, floa
             walked[id] = float(mass[known])
         # Chunks of a leg that the walk does not reach are listed last.
         walked.setdefault(id, 0.0)
-    scores = {id: (evidence.hybrid.get(id, 0.0) + SCORE_BASE) * weight**0.5 for id, weight in walked.items()}
-    best = max(scores.values(), default=0.0) or 1.0
-    return {id: score / best for id, score in scores.items()}
+    return walked
 
 
 def _largest(mass: NDArray[np.float64], keys: Keys, count: int) -> list[int]:
@@ -173,7 +186,8 @@ class GraphRetriever:
         by_number = {graph.chunk_index[item.id]: item.score for item in order if item.id in graph.chunk_index}
         beam = list(by_number)[:BEAM]
         cosine = {graph.chunk_index[id]: score for id, score in evidence.cosine.items() if id in graph.chunk_index}
-        links = prune(expand(graph, beam, without=set(evidence.linked)), by_number, cosine, evidence.floor)
+        reached = to_other_subjects(graph, expand(graph, beam, without=set(evidence.linked)))
+        links = prune(reached, by_number, cosine, evidence.floor)
         targets = list(dict.fromkeys(link.target for link in links))
         nearest = ranked(evidence.cosine)[:1]
         # A fixed number: these passages determine term weights and scores, which must not depend on the request's limit.

@@ -1,0 +1,38 @@
+"""Subjects: the entities that a passage is about, by its title, headings and fields.
+
+Passages of one article have one subject. They mention much the same entities, so that differences of what the graph finds for
+them come from their length, and not from the question. The graph therefore decides between subjects, and the text decides between
+passages about one subject.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from agentic_rag_backend.knowledge.tenant_graph.graph import ABOUT_WEIGHT, TenantGraph
+
+Subject = tuple[int, ...]
+"""Numbers of entities, in the order of their keys."""
+
+
+def subjects_of(graph: TenantGraph, chunks: Sequence[int]) -> dict[int, Subject]:
+    """Return the subject of each chunk by number. Chunks that are about nothing are left out."""
+    rows = np.array(chunks, dtype=np.int64)
+    position, entities, weights = graph.mentions.gather(rows)
+    about = weights == ABOUT_WEIGHT
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for chunk, entity in zip(rows[position[about]].tolist(), entities[about].tolist(), strict=True):
+        found[chunk].append(entity)
+    return {chunk: tuple(about_it) for chunk, about_it in found.items()}
+
+
+def share(values: Mapping[int, float], subjects: Mapping[int, Subject]) -> dict[int, float]:
+    """Return the greatest value of a chunk about the same subject, for each chunk of ``values``."""
+    greatest: dict[Subject, float] = {}
+    for chunk, value in values.items():
+        if (subject := subjects.get(chunk)) is not None:
+            greatest[subject] = max(value, greatest.get(subject, 0.0))
+    return {chunk: greatest[subjects[chunk]] if chunk in subjects else value for chunk, value in values.items()}
