@@ -3,6 +3,8 @@
 Passages of one article have one subject. They mention much the same entities, so that differences of what the graph finds for
 them come from their length, and not from the question. The graph therefore decides between subjects, and the text decides between
 passages about one subject.
+
+Measured on MuSiQue, HotpotQA and SQuAD (`docs/reference/benchmarks/retrieval.md`).
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from agentic_rag_backend.knowledge.tenant_graph.graph import ABOUT_WEIGHT, TenantGraph
+
+SUBJECT_SHARE = 0.75
+"""Share of the subject's value in a passage's value. With 1, R@5 of SQuAD is .970 and of MuSiQue .737; with .5, .953 and .745."""
 
 Subject = tuple[int, ...]
 """Numbers of entities, in the order of their keys."""
@@ -30,9 +35,17 @@ def subjects_of(graph: TenantGraph, chunks: Sequence[int]) -> dict[int, Subject]
 
 
 def share(values: Mapping[int, float], subjects: Mapping[int, Subject]) -> dict[int, float]:
-    """Return the greatest value of a chunk about the same subject, for each chunk of ``values``."""
+    """Return the values of chunks, each moved by `SUBJECT_SHARE` to the greatest value of a chunk about the same subject.
+
+    Args:
+        values: values by chunk, ≥ 0.
+        subjects: subjects of chunks. Chunks without a subject keep their value.
+    """
     greatest: dict[Subject, float] = {}
     for chunk, value in values.items():
         if (subject := subjects.get(chunk)) is not None:
             greatest[subject] = max(value, greatest.get(subject, 0.0))
-    return {chunk: greatest[subjects[chunk]] if chunk in subjects else value for chunk, value in values.items()}
+    return {
+        chunk: value + SUBJECT_SHARE * (greatest[subjects[chunk]] - value) if chunk in subjects else value
+        for chunk, value in values.items()
+    }

@@ -85,13 +85,13 @@ class GraphRanking:
 def direct_scores(graph: TenantGraph, evidence: GraphEvidence) -> dict[str, float]:
     """Return the product of hybrid and walk for every chunk that either found. The best is 1.0, or 0.0 if no chunk has mass.
 
-    Chunks about one subject have the same factor from the walk, so that their hybrid scores order them.
+    The factor of the walk is mostly that of the chunk's subject, so that hybrid scores order the chunks about one subject.
     """
-    walked = walked_mass(graph, evidence)
+    walked = {id: mass**0.5 for id, mass in walked_mass(graph, evidence).items()}
     numbers = {id: number for id in walked if (number := graph.chunk_index.get(id)) is not None}
     shared = share({number: walked[id] for id, number in numbers.items()}, subjects_of(graph, list(numbers.values())))
-    mass = {id: shared[numbers[id]] if id in numbers else own for id, own in walked.items()}
-    scores = {id: (evidence.hybrid.get(id, 0.0) + SCORE_BASE) * weight**0.5 for id, weight in mass.items()}
+    factors = {id: shared[numbers[id]] if id in numbers else own for id, own in walked.items()}
+    scores = {id: (evidence.hybrid.get(id, 0.0) + SCORE_BASE) * factor for id, factor in factors.items()}
     best = max(scores.values(), default=0.0) or 1.0
     return {id: score / best for id, score in scores.items()}
 
