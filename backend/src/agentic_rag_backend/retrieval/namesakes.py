@@ -57,7 +57,9 @@ class AskedName:
     @property
     def known(self) -> tuple[NameBearer, ...]:
         """The bearers of whom documents say who they are."""
-        return tuple(each for each in self.bearers if each.known)
+        known = (each for each in self.bearers if each.known)
+        # Ids differ between tenants with the same documents, so they decide last.
+        return tuple(sorted(known, key=lambda each: (-len(each.documents), each.description.written, each.entity.id)))
 
     @property
     def decided(self) -> bool:
