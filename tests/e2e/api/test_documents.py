@@ -141,7 +141,7 @@ async def test_text_in_another_encoding_is_read_as_declared_or_detected_and_repo
     assert view["warnings"] == ["the text is read as windows-1252, which was detected"]
     await world.alpha.ended(view["job_id"])
     document = await world.alpha.data("GET", f"/documents/{view['document_id']}")
-    assert document["metadata"] == {"encoding": "windows-1252", "warnings": view["warnings"]}
+    assert document["metadata"] == {"language": "de", "encoding": "windows-1252", "warnings": view["warnings"]}
     (chunk,) = await world.alpha.data("GET", f"/documents/{view['document_id']}/chunks")
     assert chunk["content"] == text
 
@@ -156,7 +156,7 @@ async def test_text_in_another_encoding_is_read_as_declared_or_detected_and_repo
     await world.alpha.ended(cut["job_id"])
     chunks = await world.alpha.data("GET", f"/documents/{view['document_id']}/chunks")
     assert " ".join(chunk["content"] for chunk in chunks) == text
-    assert (await world.alpha.data("GET", f"/documents/{view['document_id']}"))["metadata"] == {"encoding": "utf-16be"}
+    assert (await world.alpha.data("GET", f"/documents/{view['document_id']}"))["metadata"] == {"language": "de", "encoding": "utf-16be"}
     await _removed(world.alpha, view["document_id"])
 
 

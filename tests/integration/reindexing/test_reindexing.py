@@ -246,8 +246,8 @@ async def test_another_language_needs_a_reindex_which_embeds_no_passage_again(op
     async with opens() as application:
         tenant = await application.filled("acme", 1)
         await application.take_in(tenant, "haus", text)
-        assert not await found(application, tenant, "Haus")
-        assert await found(application, tenant, "und")
+        # By the terms of its own language, which it has in every deployment.
+        assert await found(application, tenant, "Haus")
     async with opens(language="de") as application:
         with pytest.raises(ReindexRequired, match=r"english word.*german word"):
             await found(application, tenant, "Haus")

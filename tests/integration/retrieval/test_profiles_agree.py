@@ -61,7 +61,7 @@ class RememberingEmbedder:
         self._embedder = embedder
         self._known: dict[str, Any] = {}
         self.fingerprint, self.dimensions = embedder.fingerprint, embedder.dimensions
-        self.stats = embedder.stats
+        self.stats, self.languages = embedder.stats, embedder.languages
 
     async def embed(self, texts: Sequence[str]) -> Any:
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
