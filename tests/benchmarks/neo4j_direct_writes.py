@@ -55,7 +55,7 @@ _STATEMENTS = {
         MATCH (v:DocumentVersion {uuid: row.version}) USING INDEX SEEK v:DocumentVersion(uuid)
         MATCH (n:EntityName {uuid: row.uuid}) USING INDEX SEEK n:EntityName(uuid)
         CREATE (v)-[:CALLS {group_id: $tenant, position: row.position, main: row.main, type: row.type,
-            description: row.description}]->(n)""",
+            description: row.description, assigned: row.assigned, mark: row.mark}]->(n)""",
     "mentions": """
         UNWIND $rows AS row
         MATCH (c:Episodic {uuid: row.chunk}) USING INDEX SEEK c:Episodic(uuid)
