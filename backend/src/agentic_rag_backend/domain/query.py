@@ -118,6 +118,8 @@ class Query:
     """Unit vector that is searched instead of the vector of ``text``. BM25 and entity linking read ``text`` in either case."""
     not_meant: frozenset[str] = frozenset()
     """Ids of entities that have a name of the question, but that it does not mean."""
+    passages_of_namesakes: bool = False
+    """Whether passages about other bearers of a name stay, if only passages show that it is shared. Answers tell them apart."""
     seen: SeenVersions = field(default_factory=SeenVersions, compare=False, repr=False)
     """Shared by all copies made with `dataclasses.replace`. A new request needs a new query."""
 

@@ -233,6 +233,8 @@ class AnswerService:
             raise InvalidRequest(f"no generator is named {name!r}; there are {', '.join(sorted(GENERATORS))}")
         if len(history) > MAX_HISTORY:
             raise InvalidRequest(f"history has at most {MAX_HISTORY} turns; this one has {len(history)}")
+        # The judge compares the passages: it refuses to give what one bearer of a name did to another one.
+        query = replace(query, passages_of_namesakes=True)
         return _AnswerPlan(query=query, generator=name, history=tuple(history), policy=self._options.citation_policy)
 
     async def _retrieved(self, plan: _AnswerPlan) -> tuple[_AnswerPlan, Retrieval]:

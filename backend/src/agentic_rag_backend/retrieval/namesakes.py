@@ -132,7 +132,7 @@ class ToldApart:
             _log.warning("namesakes_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             return await self._ranked.retrieve(query)
         # The graph decides about the names that it knows to be shared.
-        described = () if names else described_names(query.text)
+        described = () if names or query.passages_of_namesakes else described_names(query.text)
         query = narrowed(query, names)
         found = await self._ranked.retrieve(replace(query, limit=_wanted(query, names, described)))
         found = about_described(fitting(found, names), described)
