@@ -119,7 +119,7 @@ class Query:
     not_meant: frozenset[str] = frozenset()
     """Ids of entities that have a name of the question, but that it does not mean."""
     passages_of_namesakes: bool = False
-    """Whether passages about other bearers of a name stay, if only passages show that it is shared. Answers tell them apart."""
+    """Whether passages about people whom a shared name of the question does not mean stay. Answers tell them apart themselves."""
     seen: SeenVersions = field(default_factory=SeenVersions, compare=False, repr=False)
     """Shared by all copies made with `dataclasses.replace`. A new request needs a new query."""
 
