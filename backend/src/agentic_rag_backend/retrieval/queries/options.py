@@ -205,11 +205,11 @@ def check_option(option: str, value: Any, schema: Schema, *, of: str = "options"
     if schema["type"] == "boolean" and not isinstance(value, bool):
         raise InvalidRequest(f"{of}.{option} must be true or false; got {shown(value)}")
     if schema["type"] == "object":
-        _check_shares(option, value, schema)
+        _check_shares(option, value, schema, of)
     if schema["type"] == "array" and schema["items"]["type"] == "integer":
         _check_numbers(f"{of}.{option}", value, schema)
     elif schema["type"] == "array" and "enum" in schema["items"]:
-        _check_choices(option, value, schema)
+        _check_choices(f"{of}.{option}", value, schema)
     elif schema["type"] == "array":
         _check_names(f"{of}.{option}", value, schema)
 
@@ -223,23 +223,23 @@ def _check_numbers(option: str, value: Any, schema: Schema) -> None:
         )
 
 
-def _check_shares(option: str, value: Any, schema: Schema) -> None:
+def _check_shares(option: str, value: Any, schema: Schema, of: str) -> None:
     if not isinstance(value, Mapping) or not value:
-        raise InvalidRequest(f"options.{option} must be an object of names and numbers; got {shown(value)}")
+        raise InvalidRequest(f"{of}.{option} must be an object of names and numbers; got {shown(value)}")
     for name, share in value.items():
         known = schema["properties"].get(name)
         if known is None:
-            raise InvalidRequest(f"options.{option} must have names among {', '.join(schema['properties'])}; got {shown(name)}")
-        check_option(f"{option}.{name}", share, known)
+            raise InvalidRequest(f"{of}.{option} must have names among {', '.join(schema['properties'])}; got {shown(name)}")
+        check_option(f"{option}.{name}", share, known, of=of)
 
 
 def _check_choices(option: str, value: Any, schema: Schema) -> None:
     least, most, names = schema["minItems"], schema["maxItems"], schema["items"]["enum"]
     if not isinstance(value, list) or not least <= len(value) <= most:
-        raise InvalidRequest(f"options.{option} must be a list of {least} to {most} names; got {shown(value)}")
+        raise InvalidRequest(f"{option} must be a list of {least} to {most} names; got {shown(value)}")
     unknown = next((item for item in value if item not in names), None)
     if unknown is not None:
-        raise InvalidRequest(f"options.{option} must have names among {', '.join(names)}; got {shown(unknown)}")
+        raise InvalidRequest(f"{option} must have names among {', '.join(names)}; got {shown(unknown)}")
 
 
 def _check_names(option: str, value: Any, schema: Schema) -> None:
