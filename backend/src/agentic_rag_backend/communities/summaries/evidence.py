@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -89,11 +90,13 @@ def central_entities(
     limit: int,
 ) -> tuple[CentralEntity, ...]:
     """Return the members by falling weighted degree inside the community (PageRank of an undirected graph)."""
-    degree: dict[str, float] = defaultdict(float)
+    parts: dict[str, list[float]] = defaultdict(list)
     for source, target, weight in weights:
-        degree[source] += weight
-        degree[target] += weight
-    total = sum(degree[member] for member in sorted(degree)) or 1.0
+        parts[source].append(weight)
+        parts[target].append(weight)
+    # Exact sums do not depend on the order of ids, which are random.
+    degree = {member: math.fsum(found) for member, found in parts.items()}
+    total = math.fsum(degree.values()) or 1.0
     ranked = sorted(members, key=lambda member: (-degree.get(member, 0.0), names[member].name, member))[:limit]
     return tuple(
         CentralEntity(member, names[member].name, names[member].type, degree.get(member, 0.0) / total) for member in ranked
@@ -147,7 +150,7 @@ def telling_facts(
     chosen: list[Fact] = []
 
     def gain(candidate: _Candidate) -> float:
-        fresh = sum(part * (0.25 if entity in covered else 1.0) for entity, part in candidate.shares)
+        fresh = math.fsum(part * (0.25 if entity in covered else 1.0) for entity, part in candidate.shares)
         heard = all(source.document_id in documents for source in candidate.fact.sources)
         return (fresh + 1e-6) * candidate.readability * (1.0 if heard else _FRESH_DOCUMENT)
 

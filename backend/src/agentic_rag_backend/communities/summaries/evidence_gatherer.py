@@ -167,10 +167,14 @@ class EvidenceGatherer:
     def _relationships(self, community: PlannedCommunity, entities: Sequence[CentralEntity]) -> list[str]:
         """Return the strongest relationships between central members."""
         share = {entity.id: entity.share for entity in entities}
+        # Ids are random. Names order equal relationships alike in every tenant.
+        names = self._knowledge.entities
         ranked = sorted(
             community.inside,
             key=lambda edge: (
                 -self._weight(edge.source_id, edge.target_id) * (share[edge.source_id] + share[edge.target_id]),
+                names[edge.source_id].name,
+                names[edge.target_id].name,
                 edge.relationship_id,
             ),
         )
