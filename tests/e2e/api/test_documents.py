@@ -156,7 +156,10 @@ async def test_text_in_another_encoding_is_read_as_declared_or_detected_and_repo
     await world.alpha.ended(cut["job_id"])
     chunks = await world.alpha.data("GET", f"/documents/{view['document_id']}/chunks")
     assert " ".join(chunk["content"] for chunk in chunks) == text
-    assert (await world.alpha.data("GET", f"/documents/{view['document_id']}"))["metadata"] == {"language": "de", "encoding": "utf-16be"}
+    assert (await world.alpha.data("GET", f"/documents/{view['document_id']}"))["metadata"] == {
+        "language": "de",
+        "encoding": "utf-16be",
+    }
     await _removed(world.alpha, view["document_id"])
 
 

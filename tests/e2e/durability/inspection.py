@@ -162,8 +162,17 @@ def _tree(held: Held) -> list[Any]:
 
 
 def _tree_orphans(held: Held) -> dict[str, list[Any]]:
+    """A node without statements, whose passages were all deleted, has no vector until the next build."""
     points = [point["id"] for point in held.tree_nodes()]
-    wanted = {id for (id,) in _rows(held.catalogue, "SELECT point_id FROM raptor_nodes")}
+    wanted = {
+        id
+        for (id,) in _rows(
+            held.catalogue,
+            """SELECT n.point_id FROM raptor_nodes n LEFT JOIN raptor_summaries s ON s.tenant_id = n.tenant_id
+            AND s.fingerprint = n.fingerprint AND s.prompt_version = n.prompt_version AND s.model = n.model
+            WHERE s.fingerprint IS NULL OR s.summary <> '' OR s.findings <> '[]'""",
+        )
+    }
     return {
         "vectors of no tree": sorted(set(points) - wanted),
         "parts of a tree without a vector": sorted(wanted - set(points)),

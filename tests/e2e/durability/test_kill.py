@@ -301,6 +301,14 @@ def test_at_a_random_moment(tmp_path: Path, undisturbed: Callable[[str], Undistu
     equal(folder.finished(known.steps), known.held)
 
 
+def test_a_node_of_deleted_passages_has_no_vector(folder: Folder, mixed: Steps) -> None:
+    """Kills at random moments end here too: after the deletion, before the next tree."""
+    before_the_next_tree = mixed[: [next(iter(step)) for step in mixed].index("delete") + 1]
+    held = folder.finished(before_the_next_tree)
+    assert "" in [node[-1] for node in held["state"]["tree"]]
+    assert held["orphans"] == {}
+
+
 @DEEP
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("seed", range(10))
