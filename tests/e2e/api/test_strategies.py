@@ -66,6 +66,25 @@ async def test_a_model_writes_passages_and_wordings_and_grades(client: Client, s
     assert server.stats().total.calls == 4
 
 
+async def test_any_strategy_is_corrected(client: Client) -> None:
+    by_strategy = await search(client, "corrective", options={"base": "graph", "min_relevant": 10})
+    by_field = await search(client, "graph", corrective={"min_relevant": 10})
+    assert [each["id"] for each in by_field["data"]["results"]] == [each["id"] for each in by_strategy["data"]["results"]]
+    for found in (by_field, by_strategy):
+        assert found["data"]["trace"]["sufficient"] is False
+        assert [each["query"] for each in found["data"]["trace"]["details"]["corrective"]["attempts"]] == [QUESTION, WORDING]
+    # The strategy keeps its own `base`, and the results of the correction are reranked.
+    deep = await search(client, "hyde", options={"base": "graph"}, corrective=True, rerank="mmr")
+    assert deep["data"]["trace"]["details"]["hyde"]["base"] == "graph"
+    assert deep["meta"]["methods_used"][-1] == "mmr"
+    assert "rerank" in deep["data"]["results"][0]["scores"]
+    assert "corrective" not in (await search(client, "graph", corrective=False))["data"]["trace"]["details"]
+    for corrective, message in (("yes", "corrective must be true, false or an object"), ({"attempts": 1}, "has no option")):
+        refused = await client.post("/answers", {"query": QUESTION, "corrective": corrective})
+        assert refused.status_code == 422
+        assert message in refused.json()["detail"]
+
+
 async def test_answers_count_the_calls_of_retrieval(client: Client, server: ModelServer) -> None:
     server.reset()
     answered = await client.data("POST", "/answers", json={"query": QUESTION, "strategy": "hyde"})

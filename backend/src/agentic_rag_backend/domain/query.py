@@ -85,6 +85,23 @@ class Rerank:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """The correction of a search.
+
+    Attributes:
+        threshold: least grade of a relevant result, in [0, 1].
+        attempts: maximum number of searches with other wordings.
+        min_relevant: number of relevant results that are sufficient.
+        max_calls: maximum number of model calls; the default is three gradings and one rewriting.
+    """
+
+    threshold: float = 0.7
+    attempts: int = 2
+    min_relevant: int = 1
+    max_calls: int = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """One retrieval request. ``limit`` counts chunks (1–100); ``high_limit`` communities (1–100).
 
@@ -110,6 +127,8 @@ class Query:
     options: Mapping[str, Any] = field(default_factory=dict)
     rerank: Rerank | None = None
     """None keeps the order of the strategy."""
+    corrective: Correction | None = None
+    """None: other wordings are not searched, unless the strategy does so itself."""
     dual_level: bool = False
     """Whether dual-level retrieval is enabled for the tenant at this request."""
     synthetic_questions: bool = False

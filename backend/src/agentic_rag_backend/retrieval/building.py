@@ -11,10 +11,11 @@ from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks, unknown_values
+from agentic_rag_backend.retrieval.queries.correction import CorrectionValue, resolve_correction
 from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults, RequestOverrides
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
 from agentic_rag_backend.retrieval.queries.reranking import RerankRequests, RerankValue
-from agentic_rag_backend.retrieval.registry import RetrieverRegistry, check_options
+from agentic_rag_backend.retrieval.registry import CORRECTABLE, RetrieverRegistry, check_options
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
 
 
@@ -28,6 +29,7 @@ class SearchRequest:
         filters: in the JSON grammar of `parse_filter`.
         options: options of the strategy.
         rerank: a reranker's name, an object with name and options, whether to rerank at all, or None for the default.
+        corrective: whether to correct the search, or an object with the options of the correction.
         timeout_ms: the caller's time limit in milliseconds.
     """
 
@@ -38,6 +40,7 @@ class SearchRequest:
     as_of: datetime | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     rerank: RerankValue = None
+    corrective: CorrectionValue = None
     timeout_ms: int | None = None
 
 
@@ -110,6 +113,7 @@ class QueryBuilder:
             as_of=request.as_of,
             options=request.options,
             rerank=self._rerank.resolve(request.rerank, strategy=strategy, limit=resolved.limit) if self._rerank else None,
+            corrective=resolve_correction(request.corrective, strategy, CORRECTABLE),
             timeout_s=None if request.timeout_ms is None else request.timeout_ms / 1000,
             dual_level=self._features.enabled(DUAL_LEVEL, caller.flags),
             synthetic_questions=bool(request.options.get("synthetic_questions", self._synthetic_questions)),

@@ -1,6 +1,7 @@
 """The last stage of every search: from a strategy's candidates to the results of a request.
 
-Candidates are reranked, those below the least score are dropped, and the rest is cut to the limit. No strategy does any of this.
+The search is corrected if the query asks for it. Candidates are reranked, those below the least score are dropped, and the rest is
+cut to the limit. No strategy does any of this.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval
 from agentic_rag_backend.retrieval.base import Retriever
+from agentic_rag_backend.retrieval.correction import Corrector
 from agentic_rag_backend.retrieval.parents import merged, with_parents
 from agentic_rag_backend.retrieval.rerank.base import Reranker
 from agentic_rag_backend.retrieval.rerank.stage import rerank
@@ -27,6 +29,7 @@ class RankedRetriever:
         retriever: finds the candidates.
         rerankers: by the name that ``query.rerank`` has. A query without it keeps the retriever's own order and scores.
         documents: reads the parents around small chunks. None: hits have none.
+        corrector: searches other wordings for a query with ``query.corrective``. None: no search is corrected.
     """
 
     def __init__(
@@ -34,10 +37,12 @@ class RankedRetriever:
         retriever: Retriever,
         rerankers: Callable[[str], Reranker] | None = None,
         documents: DocumentCatalogue | None = None,
+        corrector: Corrector | None = None,
     ) -> None:
         self.retriever = retriever
         self._rerankers = rerankers
         self._documents = documents
+        self._corrector = corrector
 
     async def retrieve(self, query: Query) -> Retrieval:
         """See `Retriever`. The trace has the milliseconds of the whole ``retrieval``."""
@@ -59,9 +64,15 @@ class RankedRetriever:
         """Return the candidates, reranked if the query asks for it."""
         asked = query.rerank
         if asked is None or self._rerankers is None:
-            return await self.retriever.retrieve(query)
-        found = await self.retriever.retrieve(query.with_candidates(asked.candidates))
+            return await self._search(query)
+        found = await self._search(query.with_candidates(asked.candidates))
         return await rerank(self._rerankers(asked.name), asked, query, found) if found.hits else found
+
+    async def _search(self, query: Query) -> Retrieval:
+        """Return the candidates of the strategy, of several wordings if the query is corrected."""
+        if query.corrective is None or self._corrector is None:
+            return await self.retriever.retrieve(query)
+        return await self._corrector.correct(query, query.corrective, self.retriever.retrieve)
 
 
 def _merges(candidates: Sequence[Hit], hits: Sequence[Hit], query: Query, limit: int) -> bool:

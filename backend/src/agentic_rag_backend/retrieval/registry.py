@@ -14,6 +14,7 @@ from agentic_rag_backend.knowledge.visible.bearers import BearerReader
 from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver
 from agentic_rag_backend.retrieval.agentic.options import AGENTIC_OPTIONS, AgenticOptions
 from agentic_rag_backend.retrieval.base import Retriever, Stores
+from agentic_rag_backend.retrieval.correction import Corrector
 from agentic_rag_backend.retrieval.event_dates import EventDates
 from agentic_rag_backend.retrieval.grading.base import Grader
 from agentic_rag_backend.retrieval.grading.model import ModelGrader
@@ -119,6 +120,11 @@ class Parts:
     def rewriter(self) -> QueryRewriter:
         """Writes other wordings of a question."""
         return QueryRewriter(self.graphs, self.calls)
+
+    @cached_property
+    def corrector(self) -> Corrector:
+        """Grades results, and searches other wordings."""
+        return Corrector(self.stores, self.rewriter, ModelGrader(self.calls, self.grader))
 
     @cached_property
     def hybrid(self) -> Hybrid:
@@ -329,7 +335,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     **WRAPPERS,
     "corrective": Strategy(
         "base, graded; other wordings are searched if too few results are relevant",
-        lambda p: Corrective(p.stores, p.inside("corrective"), p.rewriter, ModelGrader(p.calls, p.grader)),
+        lambda p: Corrective(p.inside("corrective"), p.corrector),
         options={
             "base": choice(_CORRECTED, "hybrid", "strategy that searches; its options are options of the request, too"),
             "relevance_threshold": RELEVANCE_THRESHOLD,
@@ -348,6 +354,9 @@ STRATEGIES: Mapping[str, Strategy] = {
 }
 """All strategies: `PLAIN`, and strategies that hold others."""
 
+CORRECTABLE = frozenset(name for name, strategy in STRATEGIES.items() if strategy.passages) - {"corrective"}
+"""The strategies to which the request field ``corrective`` applies. `corrective` has options instead."""
+
 SHARED_OPTIONS: Mapping[str, Any] = {"contradictions": CONTRADICTIONS}
 """Options of every strategy."""
 
@@ -358,7 +367,8 @@ class RetrieverRegistry:
     def __init__(self, parts: Parts) -> None:
         rerankers = parts.rerankers.get if parts.rerankers is not None else None
         self._retrievers = {
-            name: RankedRetriever(retriever, rerankers, parts.stores.documents) for name, retriever in parts.retrievers.items()
+            name: RankedRetriever(retriever, rerankers, parts.stores.documents, parts.corrector)
+            for name, retriever in parts.retrievers.items()
         }
         self._embedder = parts.stores.embedder
         bearers = parts.bearers

@@ -15,6 +15,7 @@ from agentic_rag_backend.errors import ModelUnavailable, StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.correction import Corrector
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.grading.model import ModelGrader, grades_of
 from agentic_rag_backend.retrieval.rewriting.rewriter import NO_NAMES, NO_OTHER_WORDING, QueryRewriter
@@ -217,7 +218,8 @@ async def test_without_wordings_the_question_alone_is_searched(
 
 
 def corrective(stores: Stores, inner: Strategies, model: Model, grades: Grades) -> Corrective:
-    return Corrective(stores, inner, rewriter(model, None), ModelGrader(StructuredCalls(model), cast("Any", grades)))
+    grader = ModelGrader(StructuredCalls(model), cast("Any", grades))
+    return Corrective(inner, Corrector(stores, rewriter(model, None), grader))
 
 
 async def test_sufficient_results_are_not_corrected(stores: Stores, query: Ask, hit: MakeHit) -> None:

@@ -50,6 +50,11 @@ RerankSetting = Annotated[
     ),
 ]
 """A boolean, a name, an object or null. `RerankRequests.resolve` decides which values it takes."""
+CorrectiveSetting = Annotated[
+    Any,
+    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "object", "additionalProperties": True}, {"type": "null"}]}),
+]
+"""A boolean, an object or null. `resolve_correction` decides which values it takes."""
 
 
 class Question(Body):
@@ -103,6 +108,11 @@ class SearchBody(Question):
         "`timeout_ms` and options of the reranker; true: the default one; false: none; default: HYBRID_RERANK for `hybrid`, "
         "otherwise false",
     )
+    corrective: CorrectiveSetting = Field(
+        None,
+        description="true: grade the results, and search other wordings if too few are relevant; or an object with "
+        "`relevance_threshold`, `max_refinement_attempts`, `min_relevant` and `max_calls`; default: false",
+    )
 
     def request(self) -> SearchRequest:
         """Return the search request of the body."""
@@ -114,6 +124,7 @@ class SearchBody(Question):
             as_of=self.as_of,
             options=self.options,
             rerank=self.rerank,
+            corrective=self.corrective,
             timeout_ms=self.timeout_ms,
         )
 

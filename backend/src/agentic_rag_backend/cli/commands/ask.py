@@ -13,6 +13,7 @@ import typer
 
 from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.commands.search import (
+    CorrectiveOption,
     FilterOption,
     Limit,
     Question,
@@ -61,6 +62,7 @@ async def ask(
     synthetic_questions: SyntheticQuestions = None,
     option: StrategyOptions = None,
     rerank: RerankOption = None,
+    corrective: CorrectiveOption = None,
 ) -> None:
     """Answer a question from the documents, or report that they do not contain the answer."""
     turns = history_of(history)
@@ -75,6 +77,7 @@ async def ask(
         "filters": filter_of(filter),
         "options": options_of(synthetic_questions, option),
         "rerank": rerank_of(rerank),
+        "corrective": corrective,
     }
     if stream:
         answer = await _streamed(session, body)

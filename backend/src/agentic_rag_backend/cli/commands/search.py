@@ -122,6 +122,11 @@ RerankOption = Annotated[
     ),
 ]
 
+CorrectiveOption = Annotated[
+    bool | None,
+    typer.Option("--corrective/--no-corrective", help="Grade the results, and search other wordings if too few are relevant."),
+]
+
 
 def options_of(synthetic_questions: bool | None, given: Sequence[str] | None = None) -> dict[str, Any]:
     """Return the options of the strategy."""
@@ -143,6 +148,7 @@ async def search(
     synthetic_questions: SyntheticQuestions = None,
     option: StrategyOptions = None,
     rerank: RerankOption = None,
+    corrective: CorrectiveOption = None,
     explain: Annotated[
         str | None,
         typer.Option("--explain", metavar="DOCUMENT_ID", help="Explain why the search returns or omits this document."),
@@ -156,6 +162,7 @@ async def search(
         "filters": filter_of(filter),
         "options": options_of(synthetic_questions, option),
         "rerank": rerank_of(rerank),
+        "corrective": corrective,
     }
     if explain is not None:
         explained = await session.client.post("/search/explain", {**body, "document_id": explain})

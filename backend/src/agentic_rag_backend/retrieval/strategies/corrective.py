@@ -1,88 +1,22 @@
-"""Corrective retrieval: grades the results of a strategy, and searches other wordings if too few are relevant.
-
-After Corrective RAG (Yan et al., 2024). If no attempt finds enough, the results are those of the best attempt, with
-``sufficient`` false. A language model grades and rewrites; without one, the estimate of answerability grades, and other names of
-the question's entities give the wordings.
-"""
+"""Corrective retrieval over a strategy that the request names. See `retrieval.correction`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from functools import partial
 
 from agentic_rag_backend.domain.query import Query, Retrieval
-from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.retrieval.base import Stores, Strategies
-from agentic_rag_backend.retrieval.grading.model import Graded, ModelGrader
-from agentic_rag_backend.retrieval.measuring import measured_relevance
-from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter, Rewrites
-from agentic_rag_backend.retrieval.structured_calls import Spending
-from agentic_rag_backend.telemetry.logs import get_logger
-
-_log = get_logger(__name__)
-
-GRADED = 10
-"""Results that are graded. It does not depend on the request's limit, so that the chosen attempt does not either."""
-THRESHOLD = 0.7
-ATTEMPTS = 2
-MIN_RELEVANT = 1
-MAX_CALLS = 4
-"""Model calls of a request that does not set their number: three gradings and one rewriting."""
-
-
-@dataclass(frozen=True, slots=True)
-class CorrectiveOptions:
-    """Options of a request. A result is relevant if its grade is at least ``threshold``, in [0, 1].
-
-    The results are sufficient with ``min_relevant`` relevant ones. ``attempts`` bounds the searches with other wordings.
-    """
-
-    threshold: float = THRESHOLD
-    attempts: int = ATTEMPTS
-    min_relevant: int = MIN_RELEVANT
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> CorrectiveOptions:
-        """Return the options of a request."""
-        return cls(
-            threshold=float(options.get("relevance_threshold", THRESHOLD)),
-            attempts=int(options.get("max_refinement_attempts", ATTEMPTS)),
-            min_relevant=int(options.get("min_relevant", MIN_RELEVANT)),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One search: the wording, its results, and their grades."""
-
-    text: str
-    found: Retrieval
-    graded: Graded
-
-    def relevant(self, threshold: float) -> int:
-        """Return the number of graded results that are relevant."""
-        return sum(grade >= threshold for grade in self.graded.grades)
-
-    @property
-    def best_grade(self) -> float:
-        """The best grade; 0.0 without results."""
-        return max(self.graded.grades, default=0.0)
-
-
-def best_attempt(attempts: Sequence[Attempt], threshold: float) -> Attempt:
-    """Return the attempt with the most relevant results, then the best grade. Of equal attempts, the first."""
-    return max(attempts, key=lambda attempt: (attempt.relevant(threshold), attempt.best_grade))
+from agentic_rag_backend.retrieval.base import Strategies
+from agentic_rag_backend.retrieval.correction import Corrector
+from agentic_rag_backend.retrieval.queries.correction import correction_of
 
 
 class Corrective:
     """Corrects the searches of ``options.base``."""
 
-    def __init__(self, stores: Stores, strategies: Strategies, rewriter: QueryRewriter, grader: ModelGrader) -> None:
-        self._stores = stores
+    def __init__(self, strategies: Strategies, corrector: Corrector) -> None:
         self._strategies = strategies
-        self._rewriter = rewriter
-        self._grader = grader
+        self._corrector = corrector
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the results of the best attempt, in the order and with the scores of the base strategy.
@@ -90,81 +24,6 @@ class Corrective:
         Raises:
             AgenticRagError: the search of the question itself failed.
         """
-        base, options = str(query.options.get("base", "hybrid")), CorrectiveOptions.of(query.options)
-        spending = Spending(int(query.options.get("max_calls", MAX_CALLS)))
-        tried = [await self._attempt(query, query.text, base, spending)]
-        rewrites, failures = Rewrites(), []
-        if not _enough(tried[0], options) and options.attempts:
-            rewrites = await self._rewriter.rewrite(query, options.attempts, spending)
-            for text in rewrites.texts:
-                try:
-                    tried.append(await self._attempt(query, text, base, spending))
-                except AgenticRagError as error:
-                    _log.warning("refinement_failed", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
-                    failures.append(f"a search with another wording failed: {error.code}")
-                    continue
-                if _enough(tried[-1], options):
-                    break
-        best = best_attempt(tried, options.threshold)
-        found = best.found
-        if best is not tried[0]:
-            found = replace(found, relevance=await measured_relevance(self._stores, query, found.hits))
-        usage = spending.usage
-        for attempt in tried:
-            usage += attempt.found.usage
-        return _traced(replace(found, usage=usage), tried, best, options, rewrites, failures)
-
-    async def _attempt(self, query: Query, text: str, base: str, spending: Spending) -> Attempt:
-        found = await self._strategies.retrieve(base, replace(query.with_candidates(GRADED), text=text))
-        # Graded for the question, not for the wording: a wording that leaves the question must not count as an answer.
-        graded = await self._grader.grade(query.text, found.hits[:GRADED], spending)
-        hits = tuple(
-            replace(hit, scores={**hit.scores, "grade": grade})
-            for hit, grade in zip(found.hits[:GRADED], graded.grades, strict=True)
-        )
-        return Attempt(text, replace(found, hits=(*hits, *found.hits[GRADED:])), graded)
-
-
-def _enough(attempt: Attempt, options: CorrectiveOptions) -> bool:
-    return attempt.relevant(options.threshold) >= options.min_relevant
-
-
-def _traced(
-    found: Retrieval,
-    tried: Sequence[Attempt],
-    best: Attempt,
-    options: CorrectiveOptions,
-    rewrites: Rewrites,
-    failures: Sequence[str],
-) -> Retrieval:
-    own, sufficient = found.trace, _enough(best, options)
-    shown = [
-        {
-            "query": attempt.text,
-            "relevant": attempt.relevant(options.threshold),
-            "best_grade": round(attempt.best_grade, 4),
-            "graded_by": attempt.graded.by,
-        }
-        for attempt in tried
-    ]
-    about = {
-        "sufficient": sufficient,
-        "relevance_threshold": options.threshold,
-        "min_relevant": options.min_relevant,
-        "attempts": shown,
-        "chosen": [attempt is best for attempt in tried].index(True),
-        "rewritten_by": rewrites.by if len(tried) > 1 else None,
-    }
-    warning = f"insufficient: {best.relevant(options.threshold)} results have a grade of at least {options.threshold:g}"
-    graded = (attempt.graded.failure for attempt in tried)
-    trace = replace(
-        own,
-        strategy="corrective",
-        methods_used=tuple(dict.fromkeys(("corrective", *own.methods_used))),
-        fallbacks=tuple(dict.fromkeys((*own.fallbacks, *([rewrites.missing] if rewrites.missing else [])))),
-        failures=tuple(dict.fromkeys((*own.failures, *rewrites.failures, *filter(None, graded), *failures))),
-        warnings=(*own.warnings, *([] if sufficient else [f"{warning}; {options.min_relevant} are required"])),
-        details={**own.details, "corrective": about},
-        sufficient=sufficient,
-    )
-    return replace(found, trace=trace)
+        search = partial(self._strategies.retrieve, str(query.options.get("base", "hybrid")))
+        found = await self._corrector.correct(query, correction_of(query.options), search)
+        return replace(found, trace=replace(found.trace, strategy="corrective"))

@@ -1,0 +1,63 @@
+"""The correction of a request: ``true``, or an object with options. It applies to any strategy that returns chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from agentic_rag_backend.domain.query import Correction
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.retrieval.queries.options import (
+    MAX_CALLS,
+    MAX_REFINEMENT_ATTEMPTS,
+    MIN_RELEVANT,
+    RELEVANCE_THRESHOLD,
+    Schema,
+    check_option,
+    shown,
+)
+
+OPTIONS: Mapping[str, Schema] = {
+    "relevance_threshold": RELEVANCE_THRESHOLD,
+    "max_refinement_attempts": MAX_REFINEMENT_ATTEMPTS,
+    "min_relevant": MIN_RELEVANT,
+    "max_calls": MAX_CALLS,
+}
+_FIELDS = {
+    "relevance_threshold": "threshold",
+    "max_refinement_attempts": "attempts",
+    "min_relevant": "min_relevant",
+    "max_calls": "max_calls",
+}
+CorrectionValue = bool | Mapping[str, Any] | None
+
+
+def correction_of(options: Mapping[str, Any]) -> Correction:
+    """Return the correction that valid options describe."""
+    return Correction(**{field: options[option] for option, field in _FIELDS.items() if option in options})
+
+
+def resolve_correction(value: CorrectionValue, strategy: str, correctable: Collection[str]) -> Correction | None:
+    """Return the correction of a request; None: none.
+
+    Args:
+        value: as the caller wrote it.
+        strategy: canonical name.
+        correctable: the strategies that can be corrected.
+
+    Raises:
+        InvalidRequest: the value is neither a boolean nor an object, an option is unknown or invalid, or the strategy cannot be
+            corrected.
+    """
+    if value is None or value is False:
+        return None
+    given = {} if value is True else value
+    if not isinstance(given, Mapping):
+        raise InvalidRequest(f"corrective must be true, false or an object; got {shown(value)}")
+    if strategy not in correctable:
+        raise InvalidRequest(f"corrective applies to {', '.join(sorted(correctable))}; got the strategy {strategy!r}")
+    for option, chosen in given.items():
+        if option not in OPTIONS:
+            raise InvalidRequest(f"corrective has no option {option[:80]!r}; it has {', '.join(OPTIONS)}")
+        check_option(option, chosen, OPTIONS[option], of="corrective")
+    return correction_of(given)
