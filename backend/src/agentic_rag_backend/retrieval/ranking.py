@@ -1,7 +1,7 @@
 """The last stage of every search: from a strategy's candidates to the results of a request.
 
-The search is corrected if the query asks for it. Candidates are reranked, those below the least score are dropped, and the rest is
-cut to the limit. No strategy does any of this.
+The search is corrected if the query asks for it. Candidates are reranked, those below the least score are dropped, and the rest
+is cut to the limit. No strategy does any of this.
 """
 
 from __future__ import annotations
