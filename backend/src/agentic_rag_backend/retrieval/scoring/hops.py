@@ -33,6 +33,8 @@ HALF_LINK = 6.0
 COVERAGE_WEIGHT = 1.0
 HOP_WEIGHT = 0.5
 """Score of the best hop relative to the best direct passage."""
+HOP_WEIGHT_UNNAMED = 0.25
+"""The same for a question that names no entity: its direct passages are less certain to be the beginning of a chain."""
 
 
 @dataclass(frozen=True, slots=True)
