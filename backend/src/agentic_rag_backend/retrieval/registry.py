@@ -18,6 +18,7 @@ from agentic_rag_backend.retrieval.correction import Corrector
 from agentic_rag_backend.retrieval.event_dates import EventDates
 from agentic_rag_backend.retrieval.grading.base import Grader
 from agentic_rag_backend.retrieval.grading.model import ModelGrader
+from agentic_rag_backend.retrieval.latencies import Latencies
 from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
 from agentic_rag_backend.retrieval.namesakes import ToldApart
 from agentic_rag_backend.retrieval.queries.options import (
@@ -34,6 +35,7 @@ from agentic_rag_backend.retrieval.queries.options import (
     MAX_CALLS,
     MAX_CHUNKS,
     MAX_HOPS,
+    MAX_LATENCY_MS,
     MAX_REFINEMENT_ATTEMPTS,
     MIN_RELEVANT,
     MIN_WEIGHT,
@@ -55,7 +57,7 @@ from agentic_rag_backend.retrieval.rerank.registry import RerankerRegistry
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
 from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
 from agentic_rag_backend.retrieval.strategies.agentic import RERANK, Agentic, AgenticParts
-from agentic_rag_backend.retrieval.strategies.auto import Auto
+from agentic_rag_backend.retrieval.strategies.auto import DUAL, LOW, WITH_TREE, Auto, WithSummaries
 from agentic_rag_backend.retrieval.strategies.community import CommunityOptions, CommunityRetriever
 from agentic_rag_backend.retrieval.strategies.corrective import Corrective
 from agentic_rag_backend.retrieval.strategies.drift import Drift, DriftOptions
@@ -154,6 +156,18 @@ class Parts:
         return DualLevel(self.low_level, high, self.dual_level_options, behind=PassagesBehind(self.stores))
 
     @cached_property
+    def auto(self) -> Auto:
+        """The default strategy."""
+        dense, sparse = (SingleLeg(self.stores, self.graphs, dense=dense) for dense in (True, False))
+        strategies: dict[str, Retriever] = {
+            DUAL: self.dual_level,
+            LOW: self.low_level,
+            WITH_TREE: WithSummaries(self.low_level, RaptorRetriever(self.stores, self.graphs)),
+        }
+        strategies |= {"hybrid": self.hybrid, "dense": dense, "sparse": sparse}
+        return Auto(strategies, graphs=self.graphs, trees=self.stores.trees, latencies=Latencies())
+
+    @cached_property
     def bearers(self) -> BearerReader:
         """Reads the entities that share a name."""
         return BearerReader(self.stores.graph, self.stores.documents)
@@ -214,9 +228,9 @@ _THEMES = {"level": LEVEL, "budget_tokens": BUDGET_TOKENS, "rate": RATE, "max_ca
 
 PLAIN: Mapping[str, Strategy] = {
     "auto": Strategy(
-        "dual_level if it is switched on, otherwise its low level only",
-        lambda p: Auto(p.low_level, p.dual_level),
-        options={"low_strategy": LOW_STRATEGY, **_QUESTIONS},
+        "dual_level if it is switched on, otherwise its low level, with the summaries of raptor for accounts without names",
+        lambda p: p.auto,
+        options={"low_strategy": LOW_STRATEGY, "max_latency_ms": MAX_LATENCY_MS, **_QUESTIONS},
     ),
     "dense": Strategy(
         "nearest chunks by embedding", lambda p: SingleLeg(p.stores, p.graphs, dense=True), ("basic", "semantic", "vector")

@@ -1,32 +1,141 @@
+"""The choice of `auto`: by flag, form of the question, tree and time."""
+
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 import pytest
 
-from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
-from agentic_rag_backend.retrieval.strategies.auto import Auto
+from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
+from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.retrieval.latencies import KEPT, RECENT_S, Latencies
+from agentic_rag_backend.retrieval.strategies.auto import CHEAPER, WITH_TREE, Auto, WithSummaries
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+
+Ask = Callable[..., Query]
+FACT, THEME, NAMED = "Who opened the quay?", "Why do projects finish late?", "Why did the World Trade Club move?"
 
 
 @dataclass
 class Named:
     name: str
     hits: tuple[Hit, ...] = ()
+    themes: tuple[ThemeHit, ...] = ()
+    asked: list[Query] = field(default_factory=list)
 
     async def retrieve(self, query: Query) -> Retrieval:
-        trace = Trace(strategy=self.name, methods_used=("dense", self.name), fallbacks=("why",))
-        return Retrieval(hits=self.hits, relevance=0.4, trace=trace)
+        self.asked.append(query)
+        trace = Trace(strategy=self.name, methods_used=("dense", self.name), fallbacks=("why",), details={"kept": True})
+        return Retrieval(hits=self.hits, themes=self.themes, relevance=0.4, trace=trace)
 
 
-@pytest.mark.parametrize(("switched_on", "chosen"), [(True, "dual_level"), (False, "graph")])
-async def test_the_flag_of_the_request_decides(
-    query: Callable[..., Query], hit: Callable[..., Hit], switched_on: bool, chosen: str
+@dataclass
+class Held:
+    """A graph, and a tree of a generation."""
+
+    known: TenantGraph
+    generation: int = 0
+
+    async def graph(self, tenant: object) -> TenantGraph:
+        return self.known
+
+    async def pointer(self, tenant: object) -> GenerationPointer:
+        return GenerationPointer(generation=self.generation, stale=False)
+
+
+@pytest.fixture
+def auto(graph_of: Callable[..., TenantGraph], hit: Callable[..., Hit]) -> Callable[..., Auto]:
+    def make(latencies: Latencies | None = None, generation: int = 0) -> Auto:
+        held = cast("Any", Held(graph_of({"one": ["World Trade Club"]}), generation))
+        strategies: Mapping[str, Any] = {name: Named(name, (hit("c1"),)) for name in (*CHEAPER, WITH_TREE)}
+        return Auto(strategies, graphs=held, trees=held, latencies=latencies or Latencies())
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("asked", "generation", "chosen", "because"),
+    [
+        ({"text": FACT, "dual_level": True}, 1, "dual_level", "switched on"),
+        ({"text": FACT}, 1, "low_level", "a fact"),
+        ({"text": THEME}, 1, "low_level_with_raptor", "has a tree"),
+        ({"text": THEME}, 0, "low_level", "names no entity"),
+        ({"text": NAMED}, 1, "low_level", "entities that it names"),
+        ({"text": THEME, "options": {"low_strategy": "graph"}}, 1, "low_level", "the request"),
+    ],
+)
+async def test_flag_form_and_tree_decide(
+    auto: Callable[..., Auto], query: Ask, asked: dict[str, Any], generation: int, chosen: str, because: str
 ) -> None:
-    found = (hit("c1"),)
-    single, dual = Named("graph", found), Named("dual_level", found)
-    retrieval = await Auto(single, dual).retrieve(query(dual_level=switched_on))
-    assert retrieval.trace.strategy == "auto"
-    assert retrieval.trace.methods_used == (chosen, "dense")
-    assert (retrieval.trace.fallback_used, retrieval.trace.fallback_reason) == (True, "why")
-    assert (retrieval.hits, retrieval.relevance) == (found, 0.4)
+    found = await auto(generation=generation).retrieve(query(**asked))
+    about = found.trace.details["auto"]
+    assert about["strategy"] == chosen
+    assert because in about["because"]
+    assert (found.trace.strategy, found.trace.methods_used) == ("auto", (chosen, "dense"))
+    assert (found.trace.fallback_reason, found.trace.details["kept"], found.relevance) == ("why", True, 0.4)
+    assert [each.id for each in found.hits] == ["c1"]
+
+
+@pytest.mark.parametrize(
+    ("taken", "allowed", "chosen", "because"),
+    [
+        ({}, 1, "dual_level", "switched on"),
+        ({"dual_level": 40.0}, 40, "dual_level", "switched on"),
+        ({"dual_level": 40.0}, 39, "low_level", "dual_level is expected to take 40 ms"),
+        ({"dual_level": 40.0, "low_level": 30.0}, 20, "hybrid", "dual_level is expected to take 40 ms"),
+        ({"dual_level": 40.0, "low_level": 30.0, "hybrid": 20.0}, 10, "dense", "dual_level is expected"),
+        (dict.fromkeys(CHEAPER, 9.0), 8, "sparse", "every strategy"),
+    ],
+)
+async def test_the_best_strategy_within_the_time(
+    auto: Callable[..., Auto], query: Ask, taken: Mapping[str, float], allowed: int, chosen: str, because: str
+) -> None:
+    latencies, asked = Latencies(), query(FACT, dual_level=True, options={"max_latency_ms": allowed})
+    for name, milliseconds in taken.items():
+        for _ in range(3):
+            latencies.record(asked.tenant_id, name, milliseconds)
+    found = await auto(latencies).retrieve(asked)
+    assert found.trace.details["auto"]["strategy"] == chosen
+    assert because in found.trace.details["auto"]["because"]
+
+
+async def test_its_own_choices_are_timed(auto: Callable[..., Auto], query: Ask) -> None:
+    latencies = Latencies()
+    for _ in range(3):
+        await auto(latencies).retrieve(query(FACT))
+    assert latencies.expected(query(FACT).tenant_id, "low_level") is not None
+    assert latencies.expected(query(FACT).tenant_id, "hybrid") is None
+
+
+def test_nine_of_ten_recent_durations_count(query: Ask) -> None:
+    now = 0.0
+    latencies, tenant = Latencies(lambda: now), query(FACT).tenant_id
+    for milliseconds in range(1, 101):
+        latencies.record(tenant, "graph", float(milliseconds))
+    # The last ones are 69 to 100.
+    assert latencies.expected(tenant, "graph") == 100 - KEPT + 29
+    now = RECENT_S + 1
+    assert latencies.expected(tenant, "graph") is None
+
+
+class Failing:
+    async def retrieve(self, query: Query) -> Retrieval:
+        raise StoreUnavailable("away")
+
+
+async def test_passages_and_summaries_are_found_apart(query: Ask, hit: Callable[..., Hit]) -> None:
+    theme = ThemeHit(id="t", name="t", summary="", keywords=(), entity_count=1, level=1, generation=1, score=1.0)
+    passages, tree = Named("hybrid", (hit("c1"),)), Named("raptor", (hit("c2"),), (theme,))
+    found = await WithSummaries(passages, tree).retrieve(query(THEME))
+    assert ([each.id for each in found.hits], found.themes, found.trace.strategy) == (["c1"], (theme,), "hybrid")
+    assert found.trace.methods_used == ("dense", "hybrid", "raptor")
+    without = await WithSummaries(passages, Failing()).retrieve(query(THEME))
+    assert ([each.id for each in without.hits], without.themes) == (["c1"], ())
+    assert without.trace.failures == ("the search of themes failed: store_unavailable",)
+    only = await WithSummaries(Failing(), tree).retrieve(query(THEME))
+    assert (only.hits, only.themes) == ((), (theme,))
+    with pytest.raises(StoreUnavailable):
+        await WithSummaries(Failing(), Failing()).retrieve(query(THEME))

@@ -48,6 +48,12 @@ LOW_STRATEGY: Schema = {
     "enum": ["auto", "graph", "hybrid"],
     "description": "strategy that finds the passages; auto: hybrid for questions that ask for an account, otherwise graph",
 }
+MAX_LATENCY_MS: Schema = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": 600_000,
+    "description": "milliseconds that retrieval should take: a cheaper strategy is chosen if recent searches took longer",
+}
 LEVEL: Schema = {
     "type": "integer",
     "minimum": 0,
