@@ -1,4 +1,4 @@
-"""The contracts of catalogue, idempotency keys, worker directory, leases, places and job queue on a real PostgreSQL."""
+"""The contracts of the catalogue, its further ports and the job queue on a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.tables import metadata
 from agentic_rag_backend.testing.catalogue import contract as catalogue_contract
 from agentic_rag_backend.testing.catalogue import idempotency as idempotency_contract
+from agentic_rag_backend.testing.catalogue import search_sessions as search_sessions_contract
 from agentic_rag_backend.testing.catalogue import store_folders as store_folders_contract
 from agentic_rag_backend.testing.jobs import job_queue as queue_contract
 from agentic_rag_backend.testing.jobs import leases as leases_contract
@@ -37,6 +38,11 @@ async def test_catalogue(catalogue: SqlCatalogue, check: catalogue_contract.Chec
 @pytest.mark.parametrize("check", idempotency_contract.CHECKS, ids=lambda check: check.__name__)
 async def test_idempotency_keys(catalogue: SqlCatalogue, check: idempotency_contract.Check) -> None:
     await check(catalogue.idempotency)
+
+
+@pytest.mark.parametrize("check", search_sessions_contract.CHECKS, ids=lambda check: check.__name__)
+async def test_search_sessions(catalogue: SqlCatalogue, check: search_sessions_contract.Check) -> None:
+    await check(catalogue)
 
 
 @pytest.mark.parametrize("check", store_folders_contract.CHECKS, ids=lambda check: check.__name__)

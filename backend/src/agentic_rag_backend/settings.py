@@ -290,6 +290,9 @@ class Settings(BaseSettings):
     agentic_max_seconds: float = Field(
         30.0, ge=0.1, le=600, description="seconds of one retrieval after which no further round begins"
     )
+    agentic_session_s: float = Field(
+        1800.0, ge=60, le=86_400, description="seconds for which a search session is kept after its last request"
+    )
 
     # --- rerankers
     reranker: str | None = Field(

@@ -105,6 +105,15 @@ QUERIES = [
     _search("entity of 50,000 characters", "entities", "512", "50000", strategy="graph", options={"entities": ["x " * 25_000]}),
     _search("level -1", "level", "-1", strategy="community", options={"level": -1}),
     _search("level true", "level", "True", strategy="community", options={"level": True}),
+    _search("session id of 65 characters", "session_id", "64", "65", strategy="agentic", options={"session_id": "s" * 65}),
+    _search("empty session id", "session_id", "1 to 64", strategy="agentic", options={"session_id": ""}),
+    _search(
+        "session id with a space", "session_id", "[A-Za-z0-9._:-]+", "'a b'", strategy="agentic", options={"session_id": "a b"}
+    ),
+    _search("session id with a line end", "session_id", "a\\n", strategy="agentic", options={"session_id": "a\n"}),
+    _search("session id that is a number", "session_id", "7", strategy="agentic", options={"session_id": 7}),
+    _search("session id null", "session_id", "None", strategy="agentic", options={"session_id": None}),
+    _search("session of another strategy", "session_id", strategy="graph", options={"session_id": "s"}),
     _search("unknown fusion", "'sum'", "min_max", strategy="hybrid", options={"fusion": "sum"}),
     _search("fusion is an object", "fusion", strategy="hybrid", options={"fusion": {}}),
     _search("as_of is no time", "as_of", as_of="yesterday"),

@@ -15,7 +15,7 @@ from agentic_rag_backend.raptor.schedule import TreeSchedule
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, RAPTOR_AUTO_UPDATE
 
-_KEYS_SWEPT_EVERY_S = 600.0
+_SWEPT_EVERY_S = 600.0
 
 _log = get_logger(__name__)
 
@@ -38,7 +38,7 @@ class BackgroundTasks:
         """Start the tasks. They end with ``stack``."""
         container, leads = self._container, self._container.queue.leads
         running = {
-            "idempotency-keys": self._sweep_keys(),
+            "expired-rows": self._sweep_expired(),
             "outbox": container.relay.run(leads),
             "community-rebuilds": self._rebuilds().run(leads),
             "raptor-updates": self._updates().run(leads),
@@ -72,12 +72,14 @@ class BackgroundTasks:
             enabled=lambda flags: container.features.enabled(RAPTOR_AUTO_UPDATE, flags),
         )
 
-    async def _sweep_keys(self) -> None:
-        """Remove expired responses of idempotency keys."""
+    async def _sweep_expired(self) -> None:
+        """Remove expired responses of idempotency keys, and expired search sessions."""
+        catalogue = self._container.catalogue
         while True:
             try:
                 if await self._container.queue.leads():
-                    await self._container.catalogue.idempotency.sweep()
+                    await catalogue.idempotency.sweep()
+                    await catalogue.search_sessions.sweep()
             except AgenticRagError as error:
-                _log.warning("idempotency_keys_not_swept", code=error.code, reason=error.message)
-            await asyncio.sleep(_KEYS_SWEPT_EVERY_S)
+                _log.warning("expired_rows_not_swept", code=error.code, reason=error.message)
+            await asyncio.sleep(_SWEPT_EVERY_S)

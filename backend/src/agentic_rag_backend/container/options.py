@@ -146,6 +146,7 @@ def agentic_options(settings: Settings) -> AgenticOptions:
         max_rounds=settings.agentic_max_rounds,
         epsilon=settings.agentic_novelty_epsilon,
         budget=Budget(settings.agentic_max_calls, settings.agentic_max_tokens, settings.agentic_max_seconds),
+        session_s=settings.agentic_session_s,
     )
 
 

@@ -496,6 +496,7 @@ class Container:
                 leg_weights=leg_weights(self.settings),
                 rerankers=self.rerankers,
                 agentic_options=agentic_options(self.settings),
+                search_sessions=self.catalogue.search_sessions,
             )
         )
 

@@ -139,6 +139,8 @@ class Query:
     """Ids of entities that have a name of the question, but that it does not mean."""
     passages_of_namesakes: bool = False
     """Whether passages about people whom a shared name of the question does not mean stay. Answers tell them apart themselves."""
+    session: str | None = None
+    """Digest of the caller's API key and session id (`search_session.session_digest`), if the request has a session."""
     seen: SeenVersions = field(default_factory=SeenVersions, compare=False, repr=False)
     """Shared by all copies made with `dataclasses.replace`. A new request needs a new query."""
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from agentic_rag_backend.domain.query import Query
+from agentic_rag_backend.domain.search_session import session_digest
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks, unknown_values
@@ -102,6 +103,7 @@ class QueryBuilder:
         parsed = parse_filter(request.filters)
         resolved = self._defaults.resolve(request.overrides, strategy=strategy, question=request.text, flags=caller.flags)
         filters = await self._links.resolve(caller.tenant, parsed)
+        session_id = request.options.get("session_id")
         query = Query(
             tenant=caller.tenant,
             text=request.text,
@@ -117,6 +119,7 @@ class QueryBuilder:
             timeout_s=None if request.timeout_ms is None else request.timeout_ms / 1000,
             dual_level=self._features.enabled(DUAL_LEVEL, caller.flags),
             synthetic_questions=bool(request.options.get("synthetic_questions", self._synthetic_questions)),
+            session=session_digest(caller.key_id, session_id) if session_id is not None else None,
         )
         return BuiltQuery(query, strategy, (*resolved.warnings, *unknown_values(filters), *self._cut(request.text)))
 

@@ -13,6 +13,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.bearers import BearerReader
 from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver
 from agentic_rag_backend.retrieval.agentic.options import AGENTIC_OPTIONS, AgenticOptions
+from agentic_rag_backend.retrieval.agentic.sessions import SessionReader
 from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.correction import Corrector
 from agentic_rag_backend.retrieval.event_dates import EventDates
@@ -79,6 +80,7 @@ from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder
 from agentic_rag_backend.retrieval.themes.rating import ThemeRater
+from agentic_rag_backend.stores.catalogue.base import SearchSessions
 
 DUAL_LEVEL = "dual_level"
 
@@ -108,6 +110,7 @@ class Parts:
     leg_weights: LegWeights = LEG_WEIGHTS
     rerankers: RerankerRegistry | None = None
     agentic_options: AgenticOptions = field(default_factory=AgenticOptions)
+    search_sessions: SearchSessions | None = None
 
     @cached_property
     def retrievers(self) -> Mapping[str, Retriever]:
@@ -173,6 +176,13 @@ class Parts:
         return BearerReader(self.stores.graph, self.stores.documents)
 
     @cached_property
+    def sessions(self) -> SessionReader | None:
+        """What agentic retrieval remembers between requests. None: nothing."""
+        if self.search_sessions is None:
+            return None
+        return SessionReader(self.search_sessions, self.stores.documents, kept_s=self.agentic_options.session_s)
+
+    @cached_property
     def agentic(self) -> Agentic:
         """Rounds of planned searches."""
         links = LinkedChunks(self.graphs, self.stores.communities, self.stores.graph)
@@ -186,6 +196,7 @@ class Parts:
                 calls=self.calls,
                 options=self.agentic_options,
                 reranker=self.rerankers.get(RERANK.name) if self.rerankers is not None else None,
+                sessions=self.sessions,
             )
         )
 

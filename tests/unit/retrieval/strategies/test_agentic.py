@@ -9,19 +9,29 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import Comparison, matches
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
+from agentic_rag_backend.domain.search_session import RememberedConstraint, SessionMemory
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable, StoreUnavailable
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver
 from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.planner import NO_MODEL
+from agentic_rag_backend.retrieval.agentic.sessions import SessionReader
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
-from agentic_rag_backend.retrieval.strategies.agentic import NO_NEW_QUERY, RELAXED, SEARCH_FAILED, Agentic, AgenticParts
+from agentic_rag_backend.retrieval.strategies.agentic import (
+    FORGOTTEN,
+    NO_NEW_QUERY,
+    RELAXED,
+    SEARCH_FAILED,
+    Agentic,
+    AgenticParts,
+)
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
 Ask = Callable[..., Query]
@@ -99,7 +109,36 @@ class Vectors:
         return frozenset()
 
 
-def agentic(searches: Searches, model: Model, **options: Any) -> Agentic:
+class Sessions:
+    """Sessions in memory. ``away``: the store does not answer."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, SessionMemory] = {}
+        self.away = False
+
+    async def recall(self, tenant: object, digest: str) -> SessionMemory | None:
+        if self.away:
+            raise StoreUnavailable("away")
+        return self.held.get(digest)
+
+    async def remember(self, tenant: object, digest: str, more: SessionMemory, *, kept_s: float) -> SessionMemory:
+        if self.away:
+            raise StoreUnavailable("away")
+        self.held[digest] = self.held.get(digest, SessionMemory()).extended(more)
+        return self.held[digest]
+
+
+class Documents:
+    """The chunks of hits."""
+
+    def __init__(self, hits: Sequence[Hit]) -> None:
+        self.chunks = {hit.id: hit.visible for hit in hits}
+
+    async def hydrate(self, tenant: object, ids: Sequence[str]) -> dict[str, VisibleChunk]:
+        return {id: self.chunks[id] for id in ids if id in self.chunks}
+
+
+def agentic(searches: Searches, model: Model, sessions: SessionReader | None = None, **options: Any) -> Agentic:
     nothing = cast("Any", None)
     encoder = QueryEncoder(cast("Any", Embedder()))
     stores = Stores(
@@ -115,6 +154,7 @@ def agentic(searches: Searches, model: Model, **options: Any) -> Agentic:
             rewriter=QueryRewriter(graphs, calls),
             calls=calls,
             options=AgenticOptions(**options),
+            sessions=sessions,
         )
     )
 
@@ -262,3 +302,49 @@ async def test_an_entity_of_the_request_needs_the_graph(query: Ask, passages: di
     model = Model({"agentic_plan": [plan], "agentic_reflection": [NOTHING]})
     found = await agentic(Searches(passages), model).retrieve(replace(asked, options={}))
     assert "a negative constraint was dropped: store_unavailable" in found.trace.warnings
+
+
+async def test_a_session_carries_facts_and_constraints(query: Ask, passages: dict[str, list[Hit]]) -> None:
+    quote = {"passage": 1, "quote": "text of a0"}
+    replies = {"agentic_plan": [PLAN], "agentic_reflection": [reflect(verified_facts=[quote])]}
+    sessions, documents = Sessions(), Documents([hit for hits in passages.values() for hit in hits])
+    reader = SessionReader(cast("Any", sessions), cast("Any", documents), kept_s=60)
+
+    async def ask(session: str | None, **options: Any) -> tuple[Retrieval, dict[str, Any]]:
+        asked = query("When?", options=options, session=session)
+        found = await agentic(Searches(passages), Model(replies), reader).retrieve(asked)
+        return found, details(found)
+
+    assert "session" not in (await ask(None))[1]
+    assert sessions.held == {}
+    _, first = await ask("s", negative_constraints=["text of a1"])
+    assert first["session"]["continued"] is False
+    assert first["session"]["kept"] == {"facts": 1, "negative_constraints": 1}
+    found, second = await ask("s")
+    assert second["session"]["facts"] == [{"fact": "text of a0", "chunk_id": "a0"}]
+    assert second["session"]["negative_constraints"] == [{"kind": "phrase", "value": "text of a1", "source": "session"}]
+    assert second["verified_facts"][0] == {"fact": "text of a0", "chunk_id": "a0", "round": 0}
+    assert "a1" not in {hit.id for hit in found.hits}
+    found, other = await ask("another")
+    assert (other["session"]["continued"], other["session"]["facts"]) == (False, [])
+    assert "a1" in {hit.id for hit in found.hits}
+    # A constraint of this request removes the passage of a fact, and the fact with it.
+    _, third = await ask("s", negative_constraints=["text of a0"])
+    assert (third["session"]["facts"], third["session"]["facts_left_out"]) == ([], 1)
+    found, off = await ask("s", negative_memory=False)
+    assert off["session"]["negative_constraints"] == []
+    assert "a1" in {hit.id for hit in found.hits}
+
+
+async def test_a_session_never_costs_the_results(query: Ask, passages: dict[str, list[Hit]]) -> None:
+    sessions = Sessions()
+    reader = SessionReader(cast("Any", sessions), cast("Any", Documents([])), kept_s=60)
+    sessions.held["s"] = SessionMemory((), (RememberedConstraint("phrase", "text"),))
+    found = await agentic(Searches(passages), Model(None), reader).retrieve(query("When?", session="s"))
+    assert (len(found.hits), FORGOTTEN in found.trace.warnings) == (10, True)
+    assert details(found)["session"]["negative_constraints"] == []
+    sessions.away = True
+    found = await agentic(Searches(passages), Model(None), reader).retrieve(query("When?", session="s"))
+    assert len(found.hits) == 10
+    failures = {f"the session could not be {what}: store_unavailable" for what in ("read", "written")}
+    assert failures <= set(found.trace.failures)

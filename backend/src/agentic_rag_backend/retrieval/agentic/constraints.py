@@ -22,7 +22,7 @@ LEAST_PHRASE = 3
 ENTITY_PREFIX = "entity:"
 Kind = Literal["entity", "attribute", "phrase"]
 KINDS: Mapping[str, Kind] = {"entity": "entity", "attribute": "attribute", "phrase": "phrase"}
-Source = Literal["request", "plan", "reflection"]
+Source = Literal["request", "session", "plan", "reflection"]
 
 
 @dataclass(frozen=True, slots=True)

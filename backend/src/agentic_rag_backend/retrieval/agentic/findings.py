@@ -17,11 +17,16 @@ READ = 5
 MAX_FACTS = 8
 """Verified facts of one reflection."""
 MAX_QUOTE = 600
+BEFORE = 0
+"""Round of facts from earlier requests of the session."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedFact:
-    """A statement that a passage makes in these words. ``round`` is the round after which it was found."""
+    """A statement that a passage makes in these words. ``round`` is the round after which it was found.
+
+    A fact that an earlier request of the session verified has the round `BEFORE`.
+    """
 
     text: str
     chunk_id: str
@@ -98,18 +103,28 @@ def next_plan(parsed: Mapping[str, Any], searched: Set[str]) -> Plan | None:
     return Plan(search_queries=queries, hyde_passage=line_in(parsed, "hyde_passage", most=MAX_PASSAGE), by="model")
 
 
-def by_rules(question: str, hits: Sequence[Hit], facts: Iterable[FactHit], searched: Set[str], round: int) -> Reflection:
+def by_rules(
+    question: str,
+    hits: Sequence[Hit],
+    facts: Iterable[FactHit],
+    searched: Set[str],
+    round: int,
+    known: Sequence[VerifiedFact] = (),
+) -> Reflection:
     """Reflect without a model: facts that the best passages state, and the question about the entities that these lead to.
 
     A fact leads from an entity of the question to another one. The next query is the question with the other name, so that a
     question about "the spouse of the director of X" is asked about the director.
+
+    Args:
+        known: facts of earlier rounds. The passages of earlier requests of the session count as read.
     """
-    read = {hit.id for hit in hits}
+    read = {hit.id for hit in hits} | {fact.chunk_id for fact in known if fact.round == BEFORE}
     stated = [fact for fact in facts if fact.chunk_id in read][:MAX_FACTS]
     queries: dict[str, str] = {}
     for fact in stated:
-        for known, other in ((fact.source, fact.target), (fact.target, fact.source)):
-            text = with_name(question, known.name, other.name)
+        for named, other in ((fact.source, fact.target), (fact.target, fact.source)):
+            text = with_name(question, named.name, other.name)
             if text is not None and text.casefold() not in searched:
                 queries.setdefault(text, other.id)
     chosen = distinct(list(queries))[: MAX_QUERIES - 1]

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentic_rag_backend.retrieval.agentic.stopping import EPSILON, FIXED_ROUNDS, LEAST_ROUNDS, POLICIES, Budget, Limits
-from agentic_rag_backend.retrieval.queries.options import Schema, choice
+from agentic_rag_backend.retrieval.queries.options import SESSION_ID, Schema, choice
 
 MAX_ROUNDS = 4
 CALLS, TOKENS, SECONDS = 6, 20_000, 30.0
+SESSION_S = 1800.0
 SHARE_OF_TIMEOUT = 0.8
 """Share of a request's time limit that the loop may use. An answer needs the rest."""
 
@@ -29,6 +30,7 @@ class AgenticOptions:
         asked_rounds: the number of rounds that the request names.
         epsilon: least novelty of a round that another one follows, in [0, 1].
         budget: limits of model requests, tokens and seconds.
+        session_s: seconds for which a session is kept after its last request.
     """
 
     query_planning: bool = True
@@ -40,6 +42,7 @@ class AgenticOptions:
     asked_rounds: int | None = None
     epsilon: float = EPSILON
     budget: Budget = field(default_factory=lambda: Budget(CALLS, TOKENS, SECONDS))
+    session_s: float = SESSION_S
 
     def of(self, options: Mapping[str, Any], timeout_s: float | None = None) -> AgenticOptions:
         """Return the options of a request. Those that it does not name keep the deployment's values."""
@@ -97,5 +100,6 @@ AGENTIC_OPTIONS: Mapping[str, Schema] = {
         "maxItems": 10,
         "description": "what results must not be about: `entity:ID`, `NAME=VALUE` of an attribute, or a phrase",
     },
+    "session_id": SESSION_ID,
 }
 """JSON Schemas of a request's options by name."""

@@ -35,7 +35,7 @@ class Reading:
         question: the user's question.
         hits: the best passages, at most `findings.READ`.
         facts: facts that the graph search found, for reflections by rules.
-        known: the facts that earlier rounds verified.
+        known: the facts that earlier rounds, and earlier requests of the session, verified.
         searched: the queries of all rounds, case-folded.
         bearers: the ids of the entities of each name of the question.
         avoided: the ids of entities that are avoided already.
@@ -72,7 +72,7 @@ class Reflector:
                 plan = next_plan(reply.parsed, reading.searched)
                 return Reflection(tuple(facts), tuple(negative), plan, by="model", notes=(*unstated, *notes))
             failures = (f"reflection by the model failed: {reply.failure}",)
-        ruled = by_rules(reading.question, reading.hits, reading.facts, reading.searched, reading.round)
+        ruled = by_rules(reading.question, reading.hits, reading.facts, reading.searched, reading.round, reading.known)
         return Reflection(ruled.facts, plan=ruled.plan, entities=ruled.entities, failures=failures)
 
 

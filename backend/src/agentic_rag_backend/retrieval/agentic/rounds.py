@@ -13,6 +13,7 @@ from agentic_rag_backend.retrieval.agentic.meter import Meter
 from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.plan import Plan
 from agentic_rag_backend.retrieval.agentic.recall import Recalled
+from agentic_rag_backend.retrieval.agentic.sessions import Carried
 from agentic_rag_backend.retrieval.agentic.stopping import Progress
 from agentic_rag_backend.retrieval.fused_hits import fused_hits, united_facts
 
@@ -53,6 +54,8 @@ class Loop:
     constraints: list[NegativeConstraint] = field(default_factory=list)
     avoided: list[Avoided] = field(default_factory=list)
     facts: list[VerifiedFact] = field(default_factory=list)
+    carried: Carried = field(default_factory=Carried)
+    session: Mapping[str, Any] | None = None
     notes: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
@@ -73,6 +76,25 @@ class Loop:
         """Return the ids of the passages of all rounds, after the hard filter as it is now."""
         unique = {hit.id: hit for each in self.found.values() for hit in each.hits}
         return {hit.id for hit in kept(unique.values(), self.avoided)[0]}
+
+    def fact_ids(self) -> set[str]:
+        """Return the ids of passages whose facts count: `known_ids`, and the passages of the session after the hard filter."""
+        return self.known_ids() | {hit.id for hit in kept(self.carried.hits, self.avoided)[0]}
+
+    def of_session(self) -> list[NegativeConstraint]:
+        """Return the negative constraints that apply only because the session has them."""
+        return [each.constraint for each in self.avoided if each.constraint.source == "session"]
+
+    def drop_session_constraints(self) -> bool:
+        """Drop the negative constraints of the session. Return whether there were any."""
+        before = len(self.constraints)
+        self.constraints = [each for each in self.constraints if each.source != "session"]
+        self.avoided = [each for each in self.avoided if each.constraint.source != "session"]
+        return len(self.constraints) < before
+
+    def texts(self) -> dict[str, str]:
+        """Return the texts of the chunks of all rounds by id."""
+        return {hit.id: hit.visible.chunk.text for each in self.found.values() for hit in each.hits}
 
     def add(self, recalled: Recalled) -> None:
         """Add what a round found."""
@@ -109,6 +131,7 @@ def loop_details(loop: Loop, stopped: str) -> dict[str, Any]:
         "calls": spent.calls,
         "tokens": spent.tokens,
         "flags": flags(options),
+        **({"session": dict(loop.session)} if loop.session is not None else {}),
     }
 
 

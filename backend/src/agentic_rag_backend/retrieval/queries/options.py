@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -97,6 +98,13 @@ INCLUDE_SUMMARIES: Schema = {
     "description": "whether to return summaries of clusters as themes",
 }
 
+SESSION_ID: Schema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 64,
+    "pattern": "[A-Za-z0-9._:-]+",
+    "description": "session of the caller's API key, which keeps verified facts and negative constraints between requests",
+}
 CONTRADICTIONS: Schema = {
     "type": "boolean",
     "default": False,
@@ -196,7 +204,9 @@ def check_option(option: str, value: Any, schema: Schema, *, of: str = "options"
     Raises:
         InvalidRequest: the value does not match. The message names the option and the allowed values.
     """
-    if schema["type"] == "string" and value not in schema["enum"]:
+    if schema["type"] == "string" and "enum" not in schema:
+        _check_text(f"{of}.{option}", value, schema)
+    elif schema["type"] == "string" and value not in schema["enum"]:
         raise InvalidRequest(f"{of}.{option} must be one of {', '.join(schema['enum'])}; got {shown(value)}")
     if schema["type"] == "integer" and (
         isinstance(value, bool) or not isinstance(value, int) or not schema["minimum"] <= value <= schema["maximum"]
@@ -218,6 +228,15 @@ def check_option(option: str, value: Any, schema: Schema, *, of: str = "options"
         _check_choices(f"{of}.{option}", value, schema)
     elif schema["type"] == "array":
         _check_names(f"{of}.{option}", value, schema)
+
+
+def _check_text(option: str, value: Any, schema: Schema) -> None:
+    least, most, pattern = schema["minLength"], schema["maxLength"], schema["pattern"]
+    if not isinstance(value, str) or not least <= len(value) <= most:
+        got = f"{len(value)} characters" if isinstance(value, str) else shown(value)
+        raise InvalidRequest(f"{option} must be a text of {least} to {most} characters; got {got}")
+    if re.fullmatch(pattern, value) is None:
+        raise InvalidRequest(f"{option} must match the pattern {pattern}; got {shown(value)}")
 
 
 def _check_numbers(option: str, value: Any, schema: Schema) -> None:

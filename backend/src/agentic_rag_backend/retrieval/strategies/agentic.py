@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.query import Query, Rerank, Retrieval, Trace
+from agentic_rag_backend.domain.search_session import SessionMemory
 from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.linking import named_spans
 from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver, without
 from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint, kept, requested, united
-from agentic_rag_backend.retrieval.agentic.findings import READ, Reflection
+from agentic_rag_backend.retrieval.agentic.findings import BEFORE, READ, Reflection
 from agentic_rag_backend.retrieval.agentic.meter import Meter
 from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.plan import Plan
@@ -26,6 +27,7 @@ from agentic_rag_backend.retrieval.agentic.planner import NO_MODEL, Planner
 from agentic_rag_backend.retrieval.agentic.recall import Recall, Recalled
 from agentic_rag_backend.retrieval.agentic.reflector import Reading, Reflector
 from agentic_rag_backend.retrieval.agentic.rounds import Loop, Round, loop_details, methods
+from agentic_rag_backend.retrieval.agentic.sessions import SessionReader, applicable, memory_of, session_details
 from agentic_rag_backend.retrieval.agentic.stopping import novelty, stop_reason
 from agentic_rag_backend.retrieval.base import Stores, Strategies
 from agentic_rag_backend.retrieval.hydration import shown_graph, time_detail
@@ -42,12 +44,13 @@ RERANK = Rerank(name="graph", candidates=60, timeout_s=10.0)
 """Reranking of each round: the best reranker that needs no model."""
 NO_NEW_QUERY = "no_new_query"
 SEARCH_FAILED = "search_failed"
+FORGOTTEN = "the negative constraints of the session were dropped: they would remove every passage that was found"
 RELAXED = "the filter constraints of the plan were dropped: no passage passes them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgenticParts:
-    """What the loop is made of. ``reranker`` None: the fused order decides."""
+    """What the loop is made of. ``reranker`` None: the fused order decides. ``sessions`` None: nothing is remembered."""
 
     stores: Stores
     graphs: TenantGraphs
@@ -57,6 +60,7 @@ class AgenticParts:
     calls: StructuredCalls
     options: AgenticOptions
     reranker: Reranker | None = None
+    sessions: SessionReader | None = None
 
 
 class Agentic:
@@ -78,6 +82,7 @@ class Agentic:
         options = self._parts.options.of(query.options, query.timeout_s)
         loop = Loop(options, Meter(options.budget), fallbacks=[] if self._parts.calls.possible else [NO_MODEL])
         await self._constrain(query, loop, requested(query.options.get("negative_constraints", ())))
+        await self._carry(query, loop)
         plan = await self._first_plan(query, loop)
         if options.negative_memory:
             await self._constrain(query, loop, plan.negative_constraints)
@@ -101,6 +106,35 @@ class Agentic:
                 return await self._ended(query, loop, ranked, NO_NEW_QUERY)
             plan, entities = following, reflection.entities
 
+    async def _carry(self, query: Query, loop: Loop) -> None:
+        """Take over the facts and negative constraints of the request's session."""
+        if query.session is None or self._parts.sessions is None:
+            return
+        try:
+            loop.carried = await self._parts.sessions.carried(query, query.session)
+        except AgenticRagError as error:
+            loop.failures.append(f"the session could not be read: {error.code}")
+            return
+        if loop.options.negative_memory and loop.carried.constraints:
+            bearers = await self._bearers(query)
+            await self._constrain(query, loop, applicable(loop.carried.constraints, query.text, bearers, query.not_meant))
+        shown = loop.fact_ids()
+        loop.facts = [fact for fact in loop.carried.facts if fact.chunk_id in shown]
+
+    async def _remember(self, query: Query, loop: Loop) -> None:
+        """Leave what the request verified and avoided to its session. A failure does not cost the results."""
+        if query.session is None or self._parts.sessions is None:
+            return
+        constraints = [each.constraint for each in loop.avoided]
+        memory = memory_of(loop.facts, loop.texts(), constraints, negative=loop.options.negative_memory)
+        try:
+            await self._parts.sessions.remember(query, query.session, memory)
+        except AgenticRagError as error:
+            loop.failures.append(f"the session could not be written: {error.code}")
+            memory = SessionMemory()
+        facts = [fact for fact in loop.facts if fact.round == BEFORE]
+        loop.session = session_details(loop.carried, facts, loop.of_session(), memory)
+
     async def _first_plan(self, query: Query, loop: Loop) -> Plan:
         if not loop.options.query_planning:
             return Plan(search_queries=(query.text,), by="question")
@@ -119,6 +153,9 @@ class Agentic:
             return await self._recall.search(filtered, plan, number, entities, cascade=cascade)
 
         recalled = await search(narrow)
+        if not loop.rounds and not kept(recalled.hits, loop.avoided)[0] and loop.drop_session_constraints():
+            loop.notes.append(FORGOTTEN)
+            recalled = await search(narrow)
         if not recalled.hits and narrow.filters != query.filters:
             loop.notes.append(RELAXED)
             return await search(query), query
@@ -144,19 +181,24 @@ class Agentic:
         return await rerank(self._parts.reranker, RERANK, asked, pool)
 
     async def _reflect(self, query: Query, loop: Loop, ranked: Retrieval) -> Reflection:
-        graph, _ = await shown_graph(self._parts.graphs, query)
-        spans = named_spans(graph, query.text) if graph is not None else []
         reading = Reading(
             question=query.text,
             hits=ranked.hits[:READ],
             facts=ranked.facts,
             known=loop.facts,
             searched=loop.searched,
-            bearers=[{graph.entity(number).id for number in span.entities} for span in spans] if graph is not None else [],
+            bearers=await self._bearers(query),
             avoided={each.value for each in loop.constraints if each.kind == "entity"},
             round=len(loop.rounds),
         )
         return await self._reflector.reflect(reading, loop.meter)
+
+    async def _bearers(self, query: Query) -> list[set[str]]:
+        """Return the ids of the entities of each name of the question. Without the graph, there are none."""
+        graph, _ = await shown_graph(self._parts.graphs, query)
+        if graph is None:
+            return []
+        return [{graph.entity(number).id for number in span.entities} for span in named_spans(graph, query.text)]
 
     async def _learn(self, query: Query, loop: Loop, reflection: Reflection) -> bool:
         """Keep what a reflection says. Return whether it has new negative constraints."""
@@ -181,11 +223,12 @@ class Agentic:
             avoided, constraints = [], loop.constraints
         loop.constraints, loop.avoided = constraints, [*loop.avoided, *avoided]
         if avoided and loop.facts:
-            left = loop.known_ids()
+            left = loop.fact_ids()
             loop.facts = [fact for fact in loop.facts if fact.chunk_id in left]
         loop.notes += [*notes, *unresolved]
 
     async def _ended(self, query: Query, loop: Loop, ranked: Retrieval, stopped: str) -> Retrieval:
+        await self._remember(query, loop)
         usage = ranked.usage + loop.meter.spending.usage
         for each in loop.found.values():
             usage += each.usage

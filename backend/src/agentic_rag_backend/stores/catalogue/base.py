@@ -33,6 +33,7 @@ from agentic_rag_backend.stores.catalogue.ports.model_results import ModelResult
 from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox
 from agentic_rag_backend.stores.catalogue.ports.pages import Page
 from agentic_rag_backend.stores.catalogue.ports.questions import ChunkQuestions, PreparedQuestion, QuestionCatalogue
+from agentic_rag_backend.stores.catalogue.ports.search_sessions import SearchSessions
 from agentic_rag_backend.stores.catalogue.ports.tenants import TenantDirectory
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 
@@ -60,6 +61,7 @@ __all__ = [
     "PreparedQuestion",
     "QuestionCatalogue",
     "ReadyVersion",
+    "SearchSessions",
     "Submission",
     "Submitted",
     "TenantDirectory",
@@ -100,6 +102,9 @@ class Catalogue(Protocol):
 
     @property
     def idempotency(self) -> IdempotencyKeys: ...
+
+    @property
+    def search_sessions(self) -> SearchSessions: ...
 
     async def migrate(self) -> None:
         """Migrate the schema to this release. Idempotent."""

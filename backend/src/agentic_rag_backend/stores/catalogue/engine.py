@@ -29,10 +29,12 @@ from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, 
 from agentic_rag_backend.stores.catalogue.ports.idempotency import IdempotencyKeys
 from agentic_rag_backend.stores.catalogue.ports.leases import Leases
 from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox
+from agentic_rag_backend.stores.catalogue.ports.search_sessions import SearchSessions
 from agentic_rag_backend.stores.catalogue.ports.transfer import TransferCatalogue
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
 from agentic_rag_backend.stores.catalogue.postgres import Patience
+from agentic_rag_backend.stores.catalogue.search_sessions import SqlSearchSessions
 from agentic_rag_backend.stores.catalogue.store_folders import SqlStoreFolders
 from agentic_rag_backend.stores.catalogue.summaries.communities import SqlCommunities
 from agentic_rag_backend.stores.catalogue.summaries.trees import SqlTrees
@@ -56,6 +58,7 @@ class SqlCatalogue:
         self.communities: CommunityCatalogue = SqlCommunities(database)
         self.trees: TreeCatalogue = SqlTrees(database)
         self.idempotency: IdempotencyKeys = SqlIdempotencyKeys(database)
+        self.search_sessions: SearchSessions = SqlSearchSessions(database)
         self.outbox: Outbox = SqlOutbox(database)
         self.transfer: TransferCatalogue = SqlTransfer(database)
         self.workers: WorkerDirectory = SqlWorkers(database)

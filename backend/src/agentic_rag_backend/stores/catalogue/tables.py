@@ -471,3 +471,16 @@ idempotency_keys = Table(
     Column("body", LargeBinary),
 )
 Index("ix_idempotency_keys_created", idempotency_keys.c.tenant_id, idempotency_keys.c.created_at, idempotency_keys.c.digest)
+
+# What agentic searches of one API key and session id remember. `facts` are places in chunks: no words of documents are stored.
+search_sessions = Table(
+    "search_sessions",
+    metadata,
+    _tenant(),
+    Column("digest", String, primary_key=True),
+    Column("facts", Json, nullable=False),
+    Column("constraints", Json, nullable=False),
+    Column("used_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+)
+Index("ix_search_sessions_used", search_sessions.c.tenant_id, search_sessions.c.used_at, search_sessions.c.digest)

@@ -1,0 +1,158 @@
+"""Sessions: what a request takes over from earlier requests of its session, and what it leaves to later ones.
+
+A fact is stored as a place in a chunk. Each request reads it again, so that it is used only while the catalogue shows its chunk
+and the chunk passes the filter and the time of the request. A place holds no words that would have to be deleted with a document.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.query import Hit, Query
+from agentic_rag_backend.domain.search_session import FactPlace, RememberedConstraint, SessionMemory
+from agentic_rag_backend.retrieval.agentic.constraints import KINDS, NegativeConstraint, against_question
+from agentic_rag_backend.retrieval.agentic.findings import BEFORE, VerifiedFact
+from agentic_rag_backend.retrieval.hydration import visible_chunks
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, SearchSessions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """What a request takes over.
+
+    Attributes:
+        continued: whether the session existed.
+        facts: verified facts whose passages the request may show.
+        hits: these passages.
+        constraints: negative constraints, before they are compared with the question.
+        left_out: number of facts whose passages the request may not show.
+    """
+
+    continued: bool = False
+    facts: tuple[VerifiedFact, ...] = ()
+    hits: tuple[Hit, ...] = ()
+    constraints: tuple[NegativeConstraint, ...] = ()
+    left_out: int = 0
+
+
+class SessionReader:
+    """Reads and writes sessions.
+
+    Args:
+        sessions: the store.
+        documents: shows the passages of facts.
+        kept_s: seconds for which a session is kept after its last request.
+    """
+
+    def __init__(self, sessions: SearchSessions, documents: DocumentCatalogue, *, kept_s: float) -> None:
+        self._sessions = sessions
+        self._documents = documents
+        self._kept_s = kept_s
+
+    async def carried(self, query: Query, session: str) -> Carried:
+        """Return what a request takes over.
+
+        Raises:
+            StoreUnavailable: the catalogue does not answer.
+        """
+        memory = await self._sessions.recall(query.tenant_id, session)
+        if memory is None:
+            return Carried()
+        ids = list(dict.fromkeys(fact.chunk_id for fact in memory.facts))
+        visible = await visible_chunks(self._documents, query, ids) if ids else {}
+        facts = [fact for place in memory.facts if (fact := _fact(place, visible)) is not None]
+        return Carried(
+            continued=True,
+            facts=tuple({fact.text: fact for fact in facts}.values()),
+            hits=tuple(Hit(visible=each, score=0.0) for each in visible.values()),
+            constraints=tuple(
+                NegativeConstraint(KINDS[each.kind], each.value, each.name, "session") for each in memory.constraints
+            ),
+            left_out=len(memory.facts) - len(facts),
+        )
+
+    async def remember(self, query: Query, session: str, memory: SessionMemory) -> None:
+        """Add to a session. Its time starts again, also if there is nothing to add.
+
+        Raises:
+            StoreUnavailable: the catalogue does not answer.
+            NotFound: the tenant was removed meanwhile.
+        """
+        await self._sessions.remember(query.tenant_id, session, memory, kept_s=self._kept_s)
+
+
+def _fact(place: FactPlace, visible: Mapping[str, VisibleChunk]) -> VerifiedFact | None:
+    if place.chunk_id not in visible:
+        return None
+    text = " ".join(visible[place.chunk_id].chunk.text[place.start : place.end].split())
+    return VerifiedFact(text, place.chunk_id, BEFORE) if text else None
+
+
+def applicable(
+    constraints: Sequence[NegativeConstraint], question: str, bearers: Sequence[Set[str]], not_meant: Set[str]
+) -> list[NegativeConstraint]:
+    """Return the constraints of a session that apply to a question.
+
+    A session may turn to what it avoided before. A constraint does not apply if the question has its words, or if all entities
+    that a name of the question may mean would be avoided.
+
+    Args:
+        bearers: the ids of the entities of each name of the question.
+        not_meant: ids of entities that the question does not mean, although they have a name of it.
+    """
+    ids = {each.value for each in constraints if each.kind == "entity"}
+    meant = [each - not_meant or each for each in bearers]
+    asked = set[str]().union(*(each for each in meant if each <= ids))
+    return [
+        each for each in constraints if not (each.value in asked if each.kind == "entity" else against_question(each, question))
+    ]
+
+
+def memory_of(
+    facts: Iterable[VerifiedFact], texts: Mapping[str, str], constraints: Iterable[NegativeConstraint], *, negative: bool
+) -> SessionMemory:
+    """Return what a request leaves to its session.
+
+    Facts are those of its own rounds that the text of their chunk states word by word. A constraint of a reflection may have
+    words of a document, so only its entities are kept. Constraints of the request and of the plan have the user's own words.
+
+    Args:
+        texts: the texts of chunks by id.
+        negative: whether negative constraints are kept.
+    """
+    places = [_place(fact, texts.get(fact.chunk_id, "")) for fact in facts if fact.round != BEFORE]
+    kept = [each for each in constraints if negative and (each.kind == "entity" or each.source in ("request", "plan"))]
+    return SessionMemory(
+        tuple(place for place in places if place is not None),
+        tuple(RememberedConstraint(each.kind, each.value, each.name) for each in kept if each.source != "session"),
+    )
+
+
+def _place(fact: VerifiedFact, text: str) -> FactPlace | None:
+    words = fact.text.split()
+    found = re.search(r"\s+".join(re.escape(word) for word in words), text) if words else None
+    return FactPlace(fact.chunk_id, found.start(), found.end()) if found is not None else None
+
+
+def session_details(
+    carried: Carried, facts: Sequence[VerifiedFact], constraints: Sequence[NegativeConstraint], kept: SessionMemory
+) -> dict[str, Any]:
+    """Return the trace of a session as JSON values.
+
+    Args:
+        facts: the facts of the session that the request used.
+        constraints: the negative constraints of the session that the request used.
+        kept: what the request leaves to its session.
+    """
+    return {
+        "continued": carried.continued,
+        "facts": [{"fact": fact.text, "chunk_id": fact.chunk_id} for fact in facts],
+        "facts_left_out": carried.left_out + len(carried.facts) - len(facts),
+        "negative_constraints": [each.details for each in constraints],
+        "constraints_left_out": len(carried.constraints) - len(constraints),
+        "kept": {"facts": len(kept.facts), "negative_constraints": len(kept.constraints)},
+    }
