@@ -293,6 +293,9 @@ class Settings(BaseSettings):
     agentic_session_s: float = Field(
         1800.0, ge=60, le=86_400, description="seconds for which a search session is kept after its last request"
     )
+    agentic_planner_prompt_file: Path | None = Field(
+        None, description="file with the prompt that plans agentic searches; unset: the built-in prompt"
+    )
 
     # --- rerankers
     reranker: str | None = Field(

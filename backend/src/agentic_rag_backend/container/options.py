@@ -21,6 +21,7 @@ from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.prompts import read_file
 from agentic_rag_backend.raptor.options import TreeOptions
+from agentic_rag_backend.retrieval.agentic import planner
 from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.stopping import Budget
 from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
@@ -137,7 +138,8 @@ def theme_options(settings: Settings) -> ThemeOptions:
 
 
 def agentic_options(settings: Settings) -> AgenticOptions:
-    """Return the flags, the stop rule and the budgets of agentic retrieval."""
+    """Return the options of agentic retrieval. An invalid prompt is refused here, at the start."""
+    file = settings.agentic_planner_prompt_file
     return AgenticOptions(
         query_planning=settings.agentic_query_planning,
         novelty_circuit=settings.agentic_novelty_circuit,
@@ -147,6 +149,7 @@ def agentic_options(settings: Settings) -> AgenticOptions:
         epsilon=settings.agentic_novelty_epsilon,
         budget=Budget(settings.agentic_max_calls, settings.agentic_max_tokens, settings.agentic_max_seconds),
         session_s=settings.agentic_session_s,
+        planner_prompt=read_file(file, required=planner.REQUIRED_PLACEHOLDERS, allowed=planner.PLACEHOLDERS) if file else None,
     )
 
 

@@ -16,6 +16,7 @@ from agentic_rag_backend.domain.search_session import RememberedConstraint, Sess
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable, StoreUnavailable
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
+from agentic_rag_backend.prompts import parse
 from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver
 from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.planner import NO_MODEL
@@ -225,6 +226,19 @@ async def test_flags_switch_each_part_off(query: Ask, passages: dict[str, list[H
 
     found, searches, _ = await ask(cascade_recall=False)
     assert {name for name, _ in searches.asked} == {"dense"}
+
+
+async def test_the_trace_names_the_prompt_that_planned(query: Ask, passages: dict[str, list[Hit]]) -> None:
+    replies = {"agentic_plan": [PLAN], "harbour": [PLAN], "agentic_reflection": [NOTHING]}
+    own = parse("---\nname: harbour\nversion: 7\n---\n# System\nPlan.\n# User\n{{question}}\n")
+    for prompt, model, id in (
+        (None, Model(replies), "agentic_plan@1"),
+        (own, Model(replies), "harbour@7"),
+        (own, Model(None), None),
+    ):
+        found = await agentic(Searches(passages), model, planner_prompt=prompt).retrieve(query("When?"))
+        assert details(found)["planner_prompt"] == id
+        assert model.asked[:1] == ([id.split("@")[0]] if id else [])
 
 
 async def test_without_a_model_rules_plan_and_the_trace_says_so(query: Ask, passages: dict[str, list[Hit]]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agentic_rag_backend.prompts import Prompt
 from agentic_rag_backend.retrieval.agentic.stopping import EPSILON, FIXED_ROUNDS, LEAST_ROUNDS, POLICIES, Budget, Limits
 from agentic_rag_backend.retrieval.queries.options import SESSION_ID, Schema, choice
 
@@ -31,6 +32,7 @@ class AgenticOptions:
         epsilon: least novelty of a round that another one follows, in [0, 1].
         budget: limits of model requests, tokens and seconds.
         session_s: seconds for which a session is kept after its last request.
+        planner_prompt: prompt of the planner. None: the built-in one.
     """
 
     query_planning: bool = True
@@ -43,6 +45,7 @@ class AgenticOptions:
     epsilon: float = EPSILON
     budget: Budget = field(default_factory=lambda: Budget(CALLS, TOKENS, SECONDS))
     session_s: float = SESSION_S
+    planner_prompt: Prompt | None = None
 
     def of(self, options: Mapping[str, Any], timeout_s: float | None = None) -> AgenticOptions:
         """Return the options of a request. Those that it does not name keep the deployment's values."""

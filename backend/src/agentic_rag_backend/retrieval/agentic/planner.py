@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from agentic_rag_backend.domain.query import Query
-from agentic_rag_backend.prompts import built_in, fence
+from agentic_rag_backend.prompts import Prompt, built_in, fence
 from agentic_rag_backend.retrieval.agentic.meter import Meter
 from agentic_rag_backend.retrieval.agentic.plan import MAX_QUERIES, PLAN_SCHEMA, Plan, plan_by_rules, plan_of
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
 
+REQUIRED_PLACEHOLDERS = ("question",)
+PLACEHOLDERS = (*REQUIRED_PLACEHOLDERS, "most")
+"""Placeholders of a planner's prompt, and the required ones among them. ``most`` is the maximum number of queries."""
 NO_MODEL = "no language model plans and reflects: rules do"
 
 
@@ -18,11 +21,13 @@ class Planner:
     Args:
         rewriter: gives other names of the question's entities, for plans by rules.
         calls: calls of the cheap model.
+        prompt: None: the built-in prompt.
     """
 
-    def __init__(self, rewriter: QueryRewriter, calls: StructuredCalls) -> None:
+    def __init__(self, rewriter: QueryRewriter, calls: StructuredCalls, prompt: Prompt | None = None) -> None:
         self._rewriter = rewriter
         self._calls = calls
+        self.prompt = prompt or built_in("agentic_plan")
 
     async def plan(self, query: Query, meter: Meter) -> tuple[Plan, tuple[str, ...]]:
         """Return the plan, and what failed. Without a model, after its failure, or without budget, rules make the plan."""
@@ -30,7 +35,7 @@ class Planner:
         if meter.may_call(self._calls):
             meter.spending.begin()
             values = {"question": fence("question", query.text), "most": str(MAX_QUERIES)}
-            reply = await meter.within_time(self._calls).ask(built_in("agentic_plan"), values, PLAN_SCHEMA)
+            reply = await meter.within_time(self._calls).ask(self.prompt, values, PLAN_SCHEMA)
             meter.spending.ended(reply)
             if reply.parsed is not None:
                 return plan_of(reply.parsed, query.text), ()

@@ -56,6 +56,7 @@ class Loop:
     facts: list[VerifiedFact] = field(default_factory=list)
     carried: Carried = field(default_factory=Carried)
     session: Mapping[str, Any] | None = None
+    planner_prompt: str | None = None
     notes: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
@@ -82,8 +83,9 @@ class Loop:
         return self.known_ids() | {hit.id for hit in kept(self.carried.hits, self.avoided)[0]}
 
     def of_session(self) -> list[NegativeConstraint]:
-        """Return the negative constraints that apply only because the session has them."""
-        return [each.constraint for each in self.avoided if each.constraint.source == "session"]
+        """Return the negative constraints of the session that apply."""
+        applied = [each.constraint for each in self.avoided]
+        return [each for each in self.carried.constraints if each in applied]
 
     def drop_session_constraints(self) -> bool:
         """Drop the negative constraints of the session. Return whether there were any."""
@@ -125,6 +127,7 @@ def loop_details(loop: Loop, stopped: str) -> dict[str, Any]:
         "epsilon": limits.epsilon,
         "max_rounds": limits.rounds,
         "primary_intent": loop.rounds[0].plan.primary_intent if loop.rounds else "",
+        "planner_prompt": loop.planner_prompt,
         "reflected_by": list(loop.reflected_by),
         "verified_facts": [{"fact": fact.text, "chunk_id": fact.chunk_id, "round": fact.round} for fact in loop.facts],
         "negative_constraints": [each.details for each in loop.avoided],

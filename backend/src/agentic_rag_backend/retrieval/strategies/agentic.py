@@ -68,7 +68,7 @@ class Agentic:
 
     def __init__(self, parts: AgenticParts) -> None:
         self._parts = parts
-        self._planner = Planner(parts.rewriter, parts.calls)
+        self._planner = Planner(parts.rewriter, parts.calls, parts.options.planner_prompt)
         self._reflector = Reflector(parts.calls)
         self._recall = Recall(parts.stores, parts.strategies)
 
@@ -141,6 +141,7 @@ class Agentic:
         plan, failures = await self._planner.plan(query, loop.meter)
         loop.failures += failures
         loop.notes += plan.notes
+        loop.planner_prompt = self._planner.prompt.id if plan.by == "model" else None
         return plan
 
     async def _search(self, base: Query, query: Query, loop: Loop, plan: Plan, entities: Sequence[str]) -> tuple[Recalled, Query]:
