@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from planted_statements import plant
-from sqlalchemy import event, text
+from sqlalchemy import Connection, event, text
 
 from agentic_rag_backend.domain.search_session import SessionMemory
 from agentic_rag_backend.domain.tenant import TenantId
@@ -55,16 +55,20 @@ async def test_two_processes_share_a_session(tmp_path: Path, catalogue: SqlCatal
 
 
 class _ReadsFirst(SqlSearchSessions):
-    """Reads in one transaction and writes in another."""
+    """Reads in one transaction and writes in another. All concurrent calls have read before the first one writes."""
+
+    read = asyncio.Barrier(contract.AT_ONCE)
 
     async def remember(self, tenant: TenantId, digest: str, more: SessionMemory, *, kept_s: float) -> SessionMemory:
         held = await self.recall(tenant, digest) or SessionMemory()
         whole = held.extended(more)
-        await asyncio.sleep(0.01)
-        await self._database.write(
-            lambda connection: connection.execute(text("DELETE FROM search_sessions WHERE digest = :d"), {"d": digest})
-        )
-        return await super().remember(tenant, digest, whole, kept_s=kept_s)
+        await self.read.wait()
+
+        def replace(connection: Connection) -> SessionMemory:
+            connection.execute(text("DELETE FROM search_sessions WHERE digest = :d"), {"d": digest})
+            return module.remember(connection, tenant, digest, whole, kept_s=kept_s)
+
+        return await self._database.write(replace)
 
 
 async def test_a_memory_that_is_not_atomic_fails(catalogue: SqlCatalogue) -> None:

@@ -133,3 +133,16 @@ def test_a_session_may_turn_to_what_it_avoided() -> None:
     # The question means the nurse.
     assert applicable(every, "Who is Rowan, the nurse?", bearers, {"singer"}) == [singer, phrase]
     assert applicable(every, "Who led the Night Boats?", [], set()) == [nurse, singer]
+
+
+@given(st.lists(st.text("ab\n\t é", min_size=1), min_size=1).map("".join), st.data())
+def test_a_place_has_the_words_of_its_fact(text: str, data: st.DataObject) -> None:
+    joined = " ".join(text.split())
+    start = data.draw(st.integers(0, len(joined)))
+    quote = " ".join(joined[start : data.draw(st.integers(start, len(joined)))].split())
+    places = memory_of([VerifiedFact(quote, "c", 1)], {"c": text}, [], negative=True).facts
+    if not quote:
+        assert places == ()
+    else:
+        (place,) = places
+        assert " ".join(text[place.start : place.end].split()) == quote

@@ -19,6 +19,8 @@ from agentic_rag_backend.retrieval.agentic.findings import BEFORE, VerifiedFact
 from agentic_rag_backend.retrieval.hydration import visible_chunks
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, SearchSessions
 
+_WORD = re.compile(r"\S+")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
@@ -133,9 +135,21 @@ def memory_of(
 
 
 def _place(fact: VerifiedFact, text: str) -> FactPlace | None:
-    words = fact.text.split()
-    found = re.search(r"\s+".join(re.escape(word) for word in words), text) if words else None
-    return FactPlace(fact.chunk_id, found.start(), found.end()) if found is not None else None
+    quote = " ".join(fact.text.split())
+    words = [found.span() for found in _WORD.finditer(text)]
+    at = " ".join(text[start:end] for start, end in words).find(quote) if quote else -1
+    if at < 0:
+        return None
+    return FactPlace(fact.chunk_id, _offset(words, at), _offset(words, at + len(quote) - 1) + 1)
+
+
+def _offset(words: Sequence[tuple[int, int]], at: int) -> int:
+    """Return the offset in a text of a letter at the position ``at`` in the words of the text, joined by single spaces."""
+    for start, end in words:
+        if at < end - start:
+            return start + at
+        at -= end - start + 1
+    raise ValueError(f"the text ends {at} characters before the position")
 
 
 def session_details(

@@ -10,6 +10,7 @@ from typing import Any
 from agentic_rag_backend.errors import InvalidRequest
 
 Schema = Mapping[str, Any]
+_IDENTIFIER = re.compile(r"[A-Za-z0-9._:-]+")
 
 ENTITIES: Schema = {
     "type": "array",
@@ -102,7 +103,7 @@ SESSION_ID: Schema = {
     "type": "string",
     "minLength": 1,
     "maxLength": 64,
-    "pattern": "[A-Za-z0-9._:-]+",
+    "pattern": f"^{_IDENTIFIER.pattern}$",
     "description": "session of the caller's API key, which keeps verified facts and negative constraints between requests",
 }
 CONTRADICTIONS: Schema = {
@@ -205,7 +206,7 @@ def check_option(option: str, value: Any, schema: Schema, *, of: str = "options"
         InvalidRequest: the value does not match. The message names the option and the allowed values.
     """
     if schema["type"] == "string" and "enum" not in schema:
-        _check_text(f"{of}.{option}", value, schema)
+        _check_identifier(f"{of}.{option}", value, schema)
     elif schema["type"] == "string" and value not in schema["enum"]:
         raise InvalidRequest(f"{of}.{option} must be one of {', '.join(schema['enum'])}; got {shown(value)}")
     if schema["type"] == "integer" and (
@@ -230,13 +231,13 @@ def check_option(option: str, value: Any, schema: Schema, *, of: str = "options"
         _check_names(f"{of}.{option}", value, schema)
 
 
-def _check_text(option: str, value: Any, schema: Schema) -> None:
-    least, most, pattern = schema["minLength"], schema["maxLength"], schema["pattern"]
+def _check_identifier(option: str, value: Any, schema: Schema) -> None:
+    least, most = schema["minLength"], schema["maxLength"]
     if not isinstance(value, str) or not least <= len(value) <= most:
         got = f"{len(value)} characters" if isinstance(value, str) else shown(value)
         raise InvalidRequest(f"{option} must be a text of {least} to {most} characters; got {got}")
-    if re.fullmatch(pattern, value) is None:
-        raise InvalidRequest(f"{option} must match the pattern {pattern}; got {shown(value)}")
+    if _IDENTIFIER.fullmatch(value) is None:
+        raise InvalidRequest(f"{option} must match the pattern {_IDENTIFIER.pattern}; got {shown(value)}")
 
 
 def _check_numbers(option: str, value: Any, schema: Schema) -> None:
