@@ -28,6 +28,7 @@ from agentic_rag_backend.stores.catalogue.documents.adapter import SqlDocuments
 from agentic_rag_backend.stores.catalogue.documents.revisions import _labelled
 from agentic_rag_backend.stores.catalogue.documents.versions import _publish
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.jobs import outbox
 from agentic_rag_backend.stores.catalogue.operations import write_arriving
 from agentic_rag_backend.stores.catalogue.pages import beyond
 from agentic_rag_backend.stores.catalogue.summaries import generations
@@ -295,6 +296,9 @@ FAULTS: dict[str, tuple[str, Fault]] = {
         "one_of_two_writers_wins",
         lambda patch: patch.setattr(revisions, "require_revision", lambda *_: None),
     ),
+    "an uncounted delivery": ("a_delivery_is_a_change", _uncounted(outbox)),
+    "an uncounted end of older versions": ("superseded_versions_are_removed", _uncounted(versions)),
+    "an uncounted end of older generations": ("summaries_are_kept_by_fingerprint", _uncounted(generations)),
     "an uncounted flag": ("flags_are_counted", _uncounted(tenants)),
     "an uncounted generation": ("generations_are_numbered_in_order", _uncounted(generations)),
     "flags that make communities stale": ("generations_are_numbered_in_order", _content),

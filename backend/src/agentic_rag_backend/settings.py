@@ -297,6 +297,14 @@ class Settings(BaseSettings):
         None, description="file with the prompt that plans agentic searches; unset: the built-in prompt"
     )
 
+    # --- caches of searches
+    search_cache_mb: int = Field(
+        64, ge=0, le=65536, description="memory for results of searches in one process, MiB; 0: every search is done"
+    )
+    embedding_cache_mb: int = Field(
+        16, ge=0, le=65536, description="memory for vectors of questions in one process, MiB; 0: every question is embedded again"
+    )
+
     # --- rerankers
     reranker: str | None = Field(
         None, description="reranker of `rerank: true` and of HYBRID_RERANK; unset: the best one without a further model"

@@ -102,10 +102,29 @@ async def test_a_failure_that_nobody_waits_for_is_nobodys(embedder: HeldEmbedder
     encoder = QueryEncoder(embedder)
     embedder.failures = 1
     (gone,) = await started(encoder, (A, "who"))
-    gone.cancel()
     embedder.released.set()
+    gone.cancel()  # the embedding fails in the same turn of the event loop
     await asyncio.sleep(0.01)
     assert (await encoder.encode(A, "who")).tolist() == [3, 1]
     del gone
     await asyncio.sleep(0)
     assert noticed == []
+
+
+async def test_vectors_are_kept_by_tenant(embedder: HeldEmbedder) -> None:
+    encoder = QueryEncoder(embedder, max_bytes=10_000)
+    embedder.released.set()
+    vectors = [await encoder.encode(tenant, text) for tenant, text in ((A, "who"), (A, "who"), (B, "who"), (A, "what"))]
+    assert embedder.asked == ["who", "who", "what"], "no tenant learns by the time what another one asked"
+    assert vectors[0] is vectors[1]
+    with pytest.raises(ValueError, match="read-only"):
+        vectors[0][0] = 5
+
+
+async def test_a_failed_vector_is_not_kept(embedder: HeldEmbedder) -> None:
+    encoder = QueryEncoder(embedder, max_bytes=10_000)
+    embedder.released.set()
+    embedder.failures = 1
+    with pytest.raises(ModelUnavailable):
+        await encoder.encode(A, "who")
+    assert (await encoder.encode(A, "who")).tolist() == [3, 1]

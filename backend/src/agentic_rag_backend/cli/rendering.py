@@ -99,6 +99,8 @@ def show_trace(output: Output, trace: Mapping[str, Any]) -> None:
     """Print strategy, times, fallback and warnings of a retrieval to stderr."""
     times = trace["processing_time_ms"]
     output.note(f"{trace['strategy']} · {', '.join(f'{name} {value:.1f} ms' for name, value in times.items())}")
+    if trace.get("cache") is not None:
+        output.note("results of an equal search; --no-cache searches again")
     if trace["fallback_used"]:
         output.note(f"fallback: {trace['fallback_reason']}")
     for warning in trace["warnings"]:

@@ -78,6 +78,7 @@ from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.building import QueryBuilder
+from agentic_rag_backend.retrieval.caching.results import ResultCache
 from agentic_rag_backend.retrieval.contradictions import ContradictionsOfResults
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.explanation import Explainer
@@ -108,6 +109,7 @@ FIRST_WORKFLOW = {
     JobKind.RAPTOR: RAPTOR,
 }
 """Workflow of each kind of job."""
+MIB = 1024 * 1024
 _FILE_CLOCK = timedelta(milliseconds=100)
 """The clock of file times lags a few milliseconds behind the clock of the process."""
 
@@ -226,6 +228,8 @@ class Container:
     async def _erase(self, tenant: TenantId) -> Mapping[str, int]:
         """Remove a tenant from every store except the catalogue, which is last."""
         self.graphs.forget(tenant)
+        self._results.entries.forget(tenant)
+        self._readable.encoder.entries.forget(tenant)
         return {
             "vectors": await self.vectors.delete_tenant(tenant),
             "graph": await self.graph.delete_tenant(tenant),
@@ -398,7 +402,7 @@ class Container:
     @cached_property
     def graphs(self) -> TenantGraphs:
         """Graphs of tenants in memory."""
-        max_bytes = self.settings.tenant_graph_cache_mb * 1024 * 1024
+        max_bytes = self.settings.tenant_graph_cache_mb * MIB
         return TenantGraphs(self.graph, self.catalogue.documents, max_bytes=max_bytes)
 
     @cached_property
@@ -458,7 +462,7 @@ class Container:
             vectors=self.vectors,
             graph=self.graph,
             embedder=self.embedder,
-            encoder=QueryEncoder(self.embedder),
+            encoder=QueryEncoder(self.embedder, max_bytes=self.settings.embedding_cache_mb * MIB),
             facts=self.facts,
             leg=GraphLeg(self._adapters.graph_search, timeout_s=self.settings.graphiti_search_timeout_s),
         )
@@ -476,7 +480,7 @@ class Container:
                 graphs=self.graphs,
                 calls=self._calls,
                 tokens=self._adapters.evidence_encoder,
-                token_cache=TokenVectorCache(self.settings.late_interaction_cache_mb * 1024 * 1024),
+                token_cache=TokenVectorCache(self.settings.late_interaction_cache_mb * MIB),
                 cross_encoder=self._adapters.cross_encoder,
                 endpoint=self._adapters.rerank_endpoint,
             )
@@ -497,8 +501,13 @@ class Container:
                 rerankers=self.rerankers,
                 agentic_options=agentic_options(self.settings),
                 search_sessions=self.catalogue.search_sessions,
-            )
+            ),
+            self._results,
         )
+
+    @cached_property
+    def _results(self) -> ResultCache:
+        return ResultCache(self.settings.search_cache_mb * MIB)
 
     @cached_property
     def defaults(self) -> RequestDefaults:

@@ -62,6 +62,11 @@ class SeenVersions:
         """Return whether this is the version that was read first. The first call for a document fixes its version."""
         return self._by_document.setdefault(document_id, version) == version
 
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """The versions that were read so far, by document. A copy."""
+        return dict(self._by_document)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rerank:
@@ -141,6 +146,8 @@ class Query:
     """Whether passages about people whom a shared name of the question does not mean stay. Answers tell them apart themselves."""
     session: str | None = None
     """Digest of the caller's API key and session id (`search_session.session_digest`), if the request has a session."""
+    cache: bool = True
+    """Whether results of an earlier or concurrent equal query may be returned."""
     seen: SeenVersions = field(default_factory=SeenVersions, compare=False, repr=False)
     """Shared by all copies made with `dataclasses.replace`. A new request needs a new query."""
 
@@ -271,6 +278,8 @@ class Trace:
         hidden: failures that may have hidden evidence, such as a store that did not answer. A refusal to answer would be wrong.
         processing_time_ms: milliseconds by stage.
         sufficient: whether enough results were graded as relevant. None: the strategy grades no results.
+        cache: ``hit`` for results of an earlier equal query, ``shared`` for results of a concurrent one. None: searched for this
+            query.
     """
 
     strategy: str
@@ -283,6 +292,7 @@ class Trace:
     warnings: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     sufficient: bool | None = None
+    cache: Literal["hit", "shared"] | None = None
 
     @property
     def fallback_used(self) -> bool:

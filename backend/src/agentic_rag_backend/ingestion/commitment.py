@@ -213,6 +213,7 @@ class Commitment:
             await vectors.update_metadata(
                 tenant, document.id, document.metadata, title=document.title, key=document.key, up_to_version=version
             )
+        await self.documents.record_repair(tenant, document.id, knowledge=False)
 
     async def _write(self, run: Run, ready: ReadyVersion, order: Order) -> WrittenVersion:
         document, version, prepared = ready.document, ready.version, ready.prepared

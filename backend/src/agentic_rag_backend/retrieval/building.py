@@ -32,6 +32,7 @@ class SearchRequest:
         rerank: a reranker's name, an object with name and options, whether to rerank at all, or None for the default.
         corrective: whether to correct the search, or an object with the options of the correction.
         timeout_ms: the caller's time limit in milliseconds.
+        cache: whether results of an earlier equal search may be returned.
     """
 
     text: str
@@ -43,6 +44,7 @@ class SearchRequest:
     rerank: RerankValue = None
     corrective: CorrectionValue = None
     timeout_ms: int | None = None
+    cache: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class QueryBuilder:
             dual_level=self._features.enabled(DUAL_LEVEL, caller.flags),
             synthetic_questions=bool(request.options.get("synthetic_questions", self._synthetic_questions)),
             session=session_digest(caller.key_id, session_id) if session_id is not None else None,
+            cache=request.cache,
         )
         return BuiltQuery(query, strategy, (*resolved.warnings, *unknown_values(filters), *self._cut(request.text)))
 

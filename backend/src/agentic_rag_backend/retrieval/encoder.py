@@ -1,38 +1,52 @@
-"""Embeds each question once, even if several legs need the vector at the same time."""
+"""Embeds each question once: several legs need its vector at the same time, and equal questions come again."""
 
 from __future__ import annotations
 
-import asyncio
+import hashlib
 
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.retrieval.caching.entries import TenantCache
+from agentic_rag_backend.retrieval.caching.single_flight import SingleFlight
 from agentic_rag_backend.stores.vector.base import Vector
+from agentic_rag_backend.telemetry.metrics import EMBEDDINGS_CACHE, count_cache_use
 
 
 class QueryEncoder:
-    """Single flight for `Embedder.embed_query`: overlapping calls for the same tenant and text share one embedding."""
+    """Cache and single flight of `Embedder.embed_query`.
 
-    def __init__(self, embedder: Embedder) -> None:
+    The tenant is a part of the key: the time of a search must not show whether another tenant asked the same question.
+
+    Args:
+        embedder: makes the vectors. Its fingerprint is a part of the key.
+        max_bytes: bound of the kept vectors. 0: none are kept, and only overlapping calls share one embedding.
+    """
+
+    def __init__(self, embedder: Embedder, *, max_bytes: int = 0) -> None:
         self._embedder = embedder
-        self._running: dict[tuple[TenantId, str], asyncio.Task[Vector]] = {}
+        self.entries = TenantCache[Vector](EMBEDDINGS_CACHE, max_bytes)
+        self._flights = SingleFlight[Vector]()
 
     async def of(self, query: Query) -> Vector:
         """Return the vector to search for a query: the query's own one if it has one, otherwise the vector of its text."""
         return query.embedding if query.embedding is not None else await self.encode(query.tenant_id, query.text)
 
     async def encode(self, tenant: TenantId, text: str) -> Vector:
-        """Return the unit vector of ``text``, float32, shape (dimensions,)."""
-        key = (tenant, text)
-        task = self._running.get(key)
-        if task is None:
-            task = asyncio.create_task(self._embedder.embed_query(text))
-            self._running[key] = task
-            task.add_done_callback(lambda done: self._ended(key, done))
-        # Shielded: cancelling one leg must not cancel the embedding that the other leg waits for.
-        return await asyncio.shield(task)
+        """Return the unit vector of ``text``, float32, shape (dimensions,). It is read-only if vectors are kept."""
+        if not self.entries.enabled:
+            return (await self._flights.run((tenant, text), lambda: self._embedder.embed_query(text)))[0]
+        key = hashlib.sha256(f"{self._embedder.fingerprint}\n{text}".encode("utf-8", "surrogatepass")).digest()
+        held = self.entries.get(tenant, key)
+        if held is not None:
+            count_cache_use(EMBEDDINGS_CACHE, "hit")
+            return held
+        vector, joined = await self._flights.run((tenant, text), lambda: self._embed(tenant, key, text))
+        count_cache_use(EMBEDDINGS_CACHE, "shared" if joined else "miss")
+        return vector
 
-    def _ended(self, key: tuple[TenantId, str], task: asyncio.Task[Vector]) -> None:
-        self._running.pop(key, None)
-        if not task.cancelled():
-            task.exception()  # Retrieve the error, or asyncio logs it as never retrieved if all callers were cancelled.
+    async def _embed(self, tenant: TenantId, key: bytes, text: str) -> Vector:
+        vector = await self._embedder.embed_query(text)
+        vector.setflags(write=False)  # several searches read it
+        self.entries.put(tenant, key, vector, vector.nbytes)
+        return vector

@@ -19,6 +19,7 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
 from agentic_rag_backend.retrieval.candidates import chunk_candidates
 from agentic_rag_backend.retrieval.hydration import passes, shown_graph
 from agentic_rag_backend.retrieval.scoring.fusion import weighted_min_max
@@ -62,7 +63,7 @@ class EventDates:
                 if (dated := await self._of_facts(query, graph, event)) is not None:
                     return dated
             except StoreUnavailable:
-                pass  # a sentence may give it
+                forbid_reuse()  # a sentence may give it
         return await self._of_passages(query, event)
 
     async def _of_facts(self, query: Query, graph: TenantGraph, event: str) -> EventDate | None:

@@ -87,7 +87,8 @@ class Explainer:
         one = (await self._stores.documents.hydrate(query.tenant_id, shown[:1])).get(shown[0]) if shown else None
         legs = await self._legs(query, document_id) if shown else ()
         # The reranker reads the same candidates as in the request.
-        whole = replace(query, limit=MAX_RESULTS, rerank=query.rerank and replace(query.rerank, top_n=None))
+        reranking = query.rerank and replace(query.rerank, top_n=None)
+        whole = replace(query, limit=MAX_RESULTS, rerank=reranking, cache=False)  # the trace must have the times of all stages
         found = await self._retrievers.get(strategy).retrieve(whole)
         places = [number for number, hit in enumerate(found.hits, 1) if hit.visible.chunk.document_id == document_id]
         rank = places[0] if places else None

@@ -26,6 +26,7 @@ from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import shared_count
 from agentic_rag_backend.knowledge.visible.bearers import BearerReader, NameBearer, namesakes
 from agentic_rag_backend.retrieval.base import Retriever
+from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
 from agentic_rag_backend.retrieval.described_names import SAMPLE, DescribedName, about_described, described_names
 from agentic_rag_backend.retrieval.ranking import RankedRetriever
 from agentic_rag_backend.retrieval.scoring.bearers import meant
@@ -129,6 +130,7 @@ class ToldApart:
             names = await self._names(query, graph)
         except StoreUnavailable as error:
             # The strategy reports the store, or does without it.
+            forbid_reuse()
             _log.warning("namesakes_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             return await self._ranked.retrieve(query)
         # The graph decides about the names that it knows to be shared.
@@ -180,6 +182,7 @@ class ToldApart:
         try:
             read = await self._bearers.read(query.tenant_id, graph, dict(list(shared.items())[:_MAX_NAMES]))
         except StoreUnavailable as error:
+            forbid_reuse()
             _log.warning("descriptions_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             read = {}
         known |= {bearer.entity.id: bearer for bearers in read.values() for bearer in bearers}

@@ -15,6 +15,7 @@ from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver
 from agentic_rag_backend.retrieval.agentic.options import AGENTIC_OPTIONS, AgenticOptions
 from agentic_rag_backend.retrieval.agentic.sessions import SessionReader
 from agentic_rag_backend.retrieval.base import Retriever, Stores
+from agentic_rag_backend.retrieval.caching.results import CachedRetriever, ResultCache
 from agentic_rag_backend.retrieval.correction import Corrector
 from agentic_rag_backend.retrieval.event_dates import EventDates
 from agentic_rag_backend.retrieval.grading.base import Grader
@@ -387,9 +388,13 @@ SHARED_OPTIONS: Mapping[str, Any] = {"contradictions": CONTRADICTIONS}
 
 
 class RetrieverRegistry:
-    """Builds each strategy once. Feature flags are read from each request."""
+    """Builds each strategy once. Feature flags are read from each request.
 
-    def __init__(self, parts: Parts) -> None:
+    Args:
+        cache: keeps results of all strategies. None: every search is done.
+    """
+
+    def __init__(self, parts: Parts, cache: ResultCache | None = None) -> None:
         rerankers = parts.rerankers.get if parts.rerankers is not None else None
         self._retrievers = {
             name: RankedRetriever(retriever, rerankers, parts.stores.documents, parts.corrector)
@@ -397,7 +402,10 @@ class RetrieverRegistry:
         }
         self._embedder = parts.stores.embedder
         bearers = parts.bearers
-        self._told_apart = {name: ToldApart(ranked, parts.graphs, bearers) for name, ranked in self._retrievers.items()}
+        cache = cache or ResultCache(0)
+        self._cached = {
+            name: cache.over(name, ToldApart(ranked, parts.graphs, bearers)) for name, ranked in self._retrievers.items()
+        }
         self._names = {alias: name for name, strategy in STRATEGIES.items() for alias in (name, *strategy.aliases)}
 
     def canonical(self, name: str) -> str:
@@ -410,13 +418,13 @@ class RetrieverRegistry:
             raise InvalidRequest(f"unknown strategy {name[:80]!r}; known are {', '.join(sorted(self._names))}")
         return self._names[name]
 
-    def get(self, name: str) -> ToldApart:
+    def get(self, name: str) -> CachedRetriever:
         """Return the retriever for a name or alias.
 
         Raises:
             InvalidRequest: no strategy has this name.
         """
-        return self._told_apart[self.canonical(name)]
+        return self._cached[self.canonical(name)]
 
     def describe(self, *, dual_level: bool) -> list[dict[str, Any]]:
         """Return the entries of ``GET /strategies``."""

@@ -12,7 +12,7 @@ import threading
 from dataclasses import dataclass
 from typing import Literal
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 OTHER = "other"
 MAX_NAMES = 50
@@ -64,6 +64,18 @@ _first_sentence = Histogram(
     registry=REGISTRY,
 )
 
+_cache_uses = Counter(
+    "agentic_rag_cache_uses",
+    "Uses of the caches of questions' vectors and of search results.",
+    ["cache", "outcome"],
+    registry=REGISTRY,
+)
+_cache_bytes = Gauge("agentic_rag_cache_bytes", "Bytes that a cache holds.", ["cache"], registry=REGISTRY)
+
+RESULTS_CACHE = "results"
+EMBEDDINGS_CACHE = "embeddings"
+
+CacheUse = Literal["hit", "shared", "miss"]
 Outcome = Literal["ok", "rate_limited", "refused", "invalid", "unavailable", "cancelled"]
 
 
@@ -100,6 +112,16 @@ def count_request(method: str, route: str, status: int, duration_s: float) -> No
     named = method if method in _METHODS else OTHER
     _http_requests.labels(named, route, str(status)).inc()
     _http_duration.labels(named, route).observe(duration_s)
+
+
+def count_cache_use(cache: str, outcome: CacheUse) -> None:
+    """Count a use of a cache; ``shared``: an equal concurrent request did the work."""
+    _cache_uses.labels(cache, outcome).inc()
+
+
+def set_cache_bytes(cache: str, size_bytes: int) -> None:
+    """Record the size of a cache."""
+    _cache_bytes.labels(cache).set(size_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,5 +31,6 @@ def trace_meta(found: Retrieval, warnings: tuple[str, ...] = ()) -> dict[str, An
         "fallback_used": trace.fallback_used,
         "fallback_reason": trace.fallback_reason,
         "processing_time_ms": rounded(trace.processing_time_ms),
+        "cache": trace.cache,
         "warnings": [*warnings, *trace.warnings],
     }

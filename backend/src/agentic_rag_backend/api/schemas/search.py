@@ -64,6 +64,9 @@ class Question(Body):
     timeout_ms: Whole | None = Field(
         None, ge=1, description="time limit in milliseconds, at most REQUEST_TIMEOUT_S; then 504 `timeout`"
     )
+    cache: Switch = Field(
+        True, description="false: search again, even if the results of an equal search are in the cache (SEARCH_CACHE_MB)"
+    )
 
     @field_validator("query")
     @classmethod
@@ -126,6 +129,7 @@ class SearchBody(Question):
             rerank=self.rerank,
             corrective=self.corrective,
             timeout_ms=self.timeout_ms,
+            cache=self.cache,
         )
 
 
@@ -191,7 +195,9 @@ class DualLevelBody(Question):
             high=self.high_weight,
             preset=self.preset,
         )
-        return SearchRequest(text=self.query, strategy=DUAL_LEVEL, overrides=overrides, timeout_ms=self.timeout_ms)
+        return SearchRequest(
+            text=self.query, strategy=DUAL_LEVEL, overrides=overrides, timeout_ms=self.timeout_ms, cache=self.cache
+        )
 
 
 class StepView(View):
@@ -356,6 +362,10 @@ class TraceView(View):
     sufficient: bool | None = Field(
         None, description="strategy `corrective`: whether enough results are relevant; null: results are not graded"
     )
+    cache: Literal["hit", "shared"] | None = Field(
+        None,
+        description="`hit`: results of an earlier equal search; `shared`: of a concurrent one; null: searched for this request",
+    )
 
     @classmethod
     def of(cls, trace: Trace) -> TraceView:
@@ -370,6 +380,7 @@ class TraceView(View):
             warnings=list(trace.warnings),
             details=dict(trace.details),
             sufficient=trace.sufficient,
+            cache=trace.cache,
         )
 
 

@@ -13,6 +13,7 @@ import typer
 
 from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.commands.search import (
+    CacheOption,
     CorrectiveOption,
     FilterOption,
     Limit,
@@ -63,6 +64,7 @@ async def ask(
     option: StrategyOptions = None,
     rerank: RerankOption = None,
     corrective: CorrectiveOption = None,
+    cache: CacheOption = True,
 ) -> None:
     """Answer a question from the documents, or report that they do not contain the answer."""
     turns = history_of(history)
@@ -78,6 +80,7 @@ async def ask(
         "options": options_of(synthetic_questions, option),
         "rerank": rerank_of(rerank),
         "corrective": corrective,
+        "cache": cache,
     }
     if stream:
         answer = await _streamed(session, body)

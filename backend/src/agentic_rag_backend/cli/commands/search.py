@@ -127,6 +127,11 @@ CorrectiveOption = Annotated[
     typer.Option("--corrective/--no-corrective", help="Grade the results, and search other wordings if too few are relevant."),
 ]
 
+CacheOption = Annotated[
+    bool,
+    typer.Option("--cache/--no-cache", help="Whether results of an earlier equal search may be shown."),
+]
+
 
 def options_of(synthetic_questions: bool | None, given: Sequence[str] | None = None) -> dict[str, Any]:
     """Return the options of the strategy."""
@@ -149,6 +154,7 @@ async def search(
     option: StrategyOptions = None,
     rerank: RerankOption = None,
     corrective: CorrectiveOption = None,
+    cache: CacheOption = True,
     explain: Annotated[
         str | None,
         typer.Option("--explain", metavar="DOCUMENT_ID", help="Explain why the search returns or omits this document."),
@@ -163,6 +169,7 @@ async def search(
         "options": options_of(synthetic_questions, option),
         "rerank": rerank_of(rerank),
         "corrective": corrective,
+        "cache": cache,
     }
     if explain is not None:
         explained = await session.client.post("/search/explain", {**body, "document_id": explain})

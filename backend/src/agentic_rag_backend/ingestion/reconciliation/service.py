@@ -86,6 +86,7 @@ class Reconciler:
         await OriginalsRound(round).run()
         if round.changed:
             await self._stores.vectors.flush()
+            await self._stores.catalogue.documents.record_repair(tenant, None, knowledge=False)
         if report.tallies:
             counts = {kind.value: asdict(tally) for kind, tally in report.tallies.items()}
             _log.info("stores_differed", tenant=tenant.value, repair=repair, confirmed=confirmed, kinds=counts)

@@ -12,6 +12,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.bearers import BearerReader, namesakes
 from agentic_rag_backend.retrieval.agentic.constraints import Avoided, NegativeConstraint
 from agentic_rag_backend.retrieval.agentic.plan import narrowed
+from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
 from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
 
 
@@ -47,6 +48,7 @@ class ConstraintResolver:
             except StoreUnavailable as error:
                 if constraint.source == "request":
                     raise
+                forbid_reuse()
                 notes.append(f"a negative constraint was dropped: {error.code}")
                 continue
             if isinstance(chunks, ChunkSet) and chunks.ids:

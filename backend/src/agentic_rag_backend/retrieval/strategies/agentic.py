@@ -30,6 +30,7 @@ from agentic_rag_backend.retrieval.agentic.rounds import Loop, Round, loop_detai
 from agentic_rag_backend.retrieval.agentic.sessions import SessionReader, applicable, memory_of, session_details
 from agentic_rag_backend.retrieval.agentic.stopping import novelty, stop_reason
 from agentic_rag_backend.retrieval.base import Stores, Strategies
+from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
 from agentic_rag_backend.retrieval.hydration import shown_graph, time_detail
 from agentic_rag_backend.retrieval.measuring import measured_relevance
 from agentic_rag_backend.retrieval.rerank.base import Reranker
@@ -168,6 +169,7 @@ class Agentic:
         try:
             return replace(query, filters=await self._parts.resolver.filter(query, constraints))
         except StoreUnavailable as error:
+            forbid_reuse()
             loop.notes.append(f"the filter constraints of the plan were dropped: {error.code}")
             return query
 
@@ -230,6 +232,8 @@ class Agentic:
 
     async def _ended(self, query: Query, loop: Loop, ranked: Retrieval, stopped: str) -> Retrieval:
         await self._remember(query, loop)
+        if stopped.startswith("budget"):
+            forbid_reuse()  # the budget has a limit of seconds: another run may have time for more rounds
         usage = ranked.usage + loop.meter.spending.usage
         for each in loop.found.values():
             usage += each.usage

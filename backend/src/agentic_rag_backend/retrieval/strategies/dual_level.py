@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from agentic_rag_backend.domain.query import Backing, LevelWeights, Query, Retrieval, Trace
 from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, StoreUnavailable
 from agentic_rag_backend.retrieval.base import Retriever
+from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
 from agentic_rag_backend.retrieval.strategies.low_level import BY_FORM, LowStrategy
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -100,6 +101,7 @@ class DualLevel:
             return await self._behind.find(query, wide.themes)
         except AgenticRagError as error:
             # The low level may have failed for the same reason. The themes are an answer without passages.
+            forbid_reuse()
             _log.warning("dual_level_without_passages", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             return None
 

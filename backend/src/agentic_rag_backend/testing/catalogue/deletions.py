@@ -97,7 +97,9 @@ async def superseded_versions_are_removed(catalogue: Catalogue) -> None:
     equal(list(await catalogue.documents.drop_versions(owner, document.id, below=5)), [], "the visible version stays")
     await ingest(catalogue, owner, "report", LINES[0])
     third = await catalogue.documents.submit(owner, submission("report", LINES[1]), nothing)
+    before = await state_version(catalogue, owner)
     equal(list(await catalogue.documents.drop_versions(owner, document.id, below=3)), [submission("report").blob_key])
+    equal(await state_version(catalogue, owner), before + 1, "their data is gone from the other stores")
     equal(list(await catalogue.documents.drop_versions(owner, document.id, below=3)), [])
     await raises(NotFound, catalogue.documents.version(owner, document.id, 1), "a dropped version")
     kept = prepared(document.id, 2, LINES[0])[0].chunk

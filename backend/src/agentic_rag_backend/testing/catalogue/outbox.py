@@ -7,7 +7,7 @@ from dataclasses import replace
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Change
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
-from agentic_rag_backend.testing.catalogue.samples import Check, equal, ingest, nothing, submission, tenant, true
+from agentic_rag_backend.testing.catalogue.samples import Check, equal, ingest, nothing, state_version, submission, tenant, true
 
 
 async def a_change_without_a_job_is_recorded(catalogue: Catalogue) -> None:
@@ -41,6 +41,17 @@ async def entries_recorded_again_meanwhile_stay(catalogue: Catalogue) -> None:
     equal(await _subjects(catalogue, owner), [(Topic.LABELS, "one")], "after an old delivery ended late")
 
 
+async def a_delivery_is_a_change(catalogue: Catalogue) -> None:
+    """A result found between a change and its delivery is of an older state afterwards. Originals are not searched."""
+    owner, other = await tenant(catalogue, "one"), await tenant(catalogue, "other")
+    for topic, raised in ((Topic.LABELS, 1), (Topic.LEFTOVERS, 1), (Topic.KNOWLEDGE, 1), (Topic.ORIGINAL, 0)):
+        await catalogue.outbox.add(owner, topic, "x")
+        entries, before = await catalogue.outbox.pending(owner, limit=10), await state_version(catalogue, owner)
+        await catalogue.outbox.delivered(owner, entries)
+        equal(await state_version(catalogue, owner), before + raised, topic)
+    equal(await state_version(catalogue, other), 0)
+
+
 async def entries_keep_their_order(catalogue: Catalogue) -> None:
     """Oldest first, up to a limit. An entry that is recorded again keeps its position."""
     owner = await tenant(catalogue)
@@ -67,6 +78,7 @@ async def tenants_with_entries_are_found(catalogue: Catalogue) -> None:
 CHECKS: tuple[Check, ...] = (
     a_change_without_a_job_is_recorded,
     entries_recorded_again_meanwhile_stay,
+    a_delivery_is_a_change,
     entries_keep_their_order,
     tenants_with_entries_are_found,
 )

@@ -118,11 +118,11 @@ def take_up(connection: Connection, tenant: TenantId, document_id: str, enqueue:
     return job
 
 
-def record_repair(connection: Connection, tenant: TenantId, document_id: str, *, knowledge: bool) -> None:
+def record_repair(connection: Connection, tenant: TenantId, document_id: str | None, *, knowledge: bool) -> None:
     """See `DocumentCatalogue.record_repair`."""
     lock_tenant(connection, tenant)
     raise_state_version(connection, tenant, content=knowledge)
-    if knowledge:
+    if knowledge and document_id is not None:
         held = lock_document(connection, tenant, document_id)
         shown = held is not None and held["deleted_at"] is None
         record_change(connection, tenant, document_id, held["current_version"] if held is not None and shown else 0)

@@ -310,6 +310,7 @@ def remains(connection: Connection, tenant: TenantId, document_id: str) -> Mappi
 
 def drop_versions(connection: Connection, tenant: TenantId, document_id: str, *, below: int) -> Sequence[str]:
     """See `DocumentCatalogue.drop_versions`."""
+    lock_tenant(connection, tenant)
     held = lock_document(connection, tenant, document_id)
     if held is None or held["deleted_at"] is not None:
         return ()
@@ -322,6 +323,7 @@ def drop_versions(connection: Connection, tenant: TenantId, document_id: str, *,
     before = blob_keys(connection, tenant, document_id, up_to_version=last)
     _remove_versions(connection, tenant, document_id, last)
     kept = set(blob_keys(connection, tenant, document_id, up_to_version=held["latest_version"]))
+    raise_state_version(connection, tenant)
     return [key for key in before if key not in kept]
 
 

@@ -12,8 +12,11 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
 from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Topic
-from agentic_rag_backend.stores.catalogue.rows import upsert
+from agentic_rag_backend.stores.catalogue.rows import raise_state_version, upsert
 from agentic_rag_backend.stores.catalogue.tables import outbox, tenants
+
+SEARCHED = frozenset({Topic.LABELS, Topic.LEFTOVERS, Topic.KNOWLEDGE})
+"""Topics whose handlers write to stores that searches read."""
 
 
 def record(connection: Connection, tenant: TenantId, topic: Topic, subject: str) -> None:
@@ -68,6 +71,8 @@ def holds(connection: Connection, tenant: TenantId, topics: Sequence[Topic]) -> 
 def delivered(connection: Connection, tenant: TenantId, entries: Sequence[Entry]) -> None:
     """See `Outbox.delivered`."""
     if entries:
+        if any(entry.topic in SEARCHED for entry in entries):
+            raise_state_version(connection, tenant)
         tokens = [entry.token for entry in entries]
         connection.execute(delete(outbox).where(outbox.c.tenant_id == tenant.value, outbox.c.token.in_(tokens)))
 

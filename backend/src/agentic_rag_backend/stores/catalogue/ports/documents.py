@@ -359,7 +359,10 @@ class DocumentCatalogue(Protocol):
         """Count the rows of a document by table, tombstoned or not. All counts are 0 after its last `purge`."""
 
     async def drop_versions(self, tenant: TenantId, document_id: str, *, below: int) -> Sequence[str]:
-        """Remove versions < ``below`` that a visible version superseded. Return the blob keys that are no longer needed."""
+        """Remove versions < ``below`` that a visible version superseded. Return the blob keys that are no longer needed.
+
+        Raises ``state_version`` if there were any: the caller has removed their data from the other stores before.
+        """
 
     async def visible_versions(self, tenant: TenantId) -> dict[str, int]:
         """Return the visible version of every visible document."""
@@ -387,9 +390,10 @@ class DocumentCatalogue(Protocol):
         unfinished job, needs none, or does not exist.
         """
 
-    async def record_repair(self, tenant: TenantId, document_id: str, *, knowledge: bool) -> None:
+    async def record_repair(self, tenant: TenantId, document_id: str | None, *, knowledge: bool) -> None:
         """Raise ``state_version`` after a repair: another store changed its data of a document, which may be deleted.
 
+        None stands for data of no document in particular, such as communities.
         With ``knowledge``, the graph changed, and communities that depend on it become stale, as after `publish`.
         """
 

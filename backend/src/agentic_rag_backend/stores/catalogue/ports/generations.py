@@ -57,4 +57,7 @@ class GenerationCatalogue(Protocol):
         """Record summaries. An existing summary of the same fingerprint, prompt and model is replaced."""
 
     async def drop_summaries(self, tenant: TenantId, *, keep: Sequence[str]) -> int:
-        """Remove summaries whose fingerprint is not in ``keep``. Return their number."""
+        """Remove summaries whose fingerprint is not in ``keep``, and raise ``state_version``. Return their number.
+
+        It is the last step of a rebuild, after the removal of what other stores held of older generations.
+        """

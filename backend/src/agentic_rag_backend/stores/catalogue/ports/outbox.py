@@ -60,7 +60,11 @@ class Outbox(Protocol):
         """Return whether the tenant has entries of some topics."""
 
     async def delivered(self, tenant: TenantId, entries: Sequence[Entry]) -> None:
-        """Remove entries, except entries that were recorded again since they were read."""
+        """Remove entries, except entries that were recorded again since they were read.
+
+        Raises ``state_version`` if a handler of an entry wrote to stores that searches read. The change itself raised it before
+        the handler ran, and a result of the time between must not be used any longer.
+        """
 
     async def tenants(self, *, limit: int) -> list[TenantId]:
         """Return tenants that have entries."""

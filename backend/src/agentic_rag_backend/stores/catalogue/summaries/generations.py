@@ -211,6 +211,7 @@ class GenerationStore:
         lock_tenant(connection, tenant)
         own = self.summaries.c.tenant_id == tenant.value
         held = connection.execute(select(self.summaries.c.fingerprint).where(own).distinct()).scalars()
+        raise_state_version(connection, tenant)
         return self.delete_summaries(connection, tenant, sorted(set(held) - set(keep)))
 
     def delete_summaries(self, connection: Connection, tenant: TenantId, fingerprints: Sequence[str]) -> int:

@@ -1,0 +1,1 @@
+"""Caches of one process: vectors of questions, and results of searches."""
