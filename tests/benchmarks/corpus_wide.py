@@ -215,7 +215,15 @@ def opened(folder: Path, server: ModelServer | None = None) -> AbstractAsyncCont
             "llm_fast_model": FAST,
             "dual_level_synthesis_model": FINAL,
         }
-    settings = Settings(data_dir=folder, dual_level_retrieval_enabled=True, community_auto_rebuild=False, _env_file=None, **model)
+    settings = Settings(
+        data_dir=folder,
+        dual_level_retrieval_enabled=True,
+        community_auto_rebuild=False,
+        _env_file=None,
+        search_cache_mb=0,
+        embedding_cache_mb=0,
+        **model,
+    )
     return open_container(settings)
 
 

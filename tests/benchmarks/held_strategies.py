@@ -91,7 +91,9 @@ async def measure(folder: Path, name: str) -> dict[str, Any]:
     """Measure one set in a new data folder."""
     uploads, asked = articles(folder, 12, 25) if name == "squad2" else passages(folder, name)
     with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as data_dir:
-        settings = Settings(data_dir=Path(data_dir), community_auto_rebuild=False, _env_file=None)
+        settings = Settings(
+            data_dir=Path(data_dir), community_auto_rebuild=False, _env_file=None, search_cache_mb=0, embedding_cache_mb=0
+        )
         async with open_container(settings) as services:
             tenant = (await services.tenants.create(name)).id
             with_questions = [replace(upload, questions=QuestionOptions("patterns")) for upload in uploads]

@@ -106,7 +106,9 @@ async def measure(folder: Path, names: Sequence[str], count: int, questions: int
     for name in names:
         uploads, asked = articles(folder, count, questions) if name == "squad2" else passages(folder, name)
         with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as data_dir:
-            settings = Settings(data_dir=Path(data_dir), community_auto_rebuild=False, _env_file=None)
+            settings = Settings(
+                data_dir=Path(data_dir), community_auto_rebuild=False, _env_file=None, search_cache_mb=0, embedding_cache_mb=0
+            )
             async with open_container(settings) as services:
                 results[name] = await measure_one(services, name, uploads, asked)
     return results

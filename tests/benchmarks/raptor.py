@@ -90,7 +90,9 @@ async def ask_all(services: Container, tenant: TenantId, questions: QuestionSet)
 async def measure(questions: QuestionSet) -> dict[str, Any]:
     """Measure a set of questions in a new data folder."""
     with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as data_dir:
-        settings = Settings(data_dir=Path(data_dir), community_auto_rebuild=False, _env_file=None)
+        settings = Settings(
+            data_dir=Path(data_dir), community_auto_rebuild=False, _env_file=None, search_cache_mb=0, embedding_cache_mb=0
+        )
         async with open_container(settings) as services:
             tenant = (await services.tenants.create("asked")).id
             results: dict[str, Any] = {"ingestion": await ingest(services, tenant, questions.passages[:-1])}
@@ -117,6 +119,8 @@ async def scale(count: int, endpoint: str) -> dict[str, Any]:
             openai_base_url=endpoint,
             openai_api_key="any",
             _env_file=None,
+            search_cache_mb=0,
+            embedding_cache_mb=0,
         )
         async with open_container(settings) as services:
             tenant = (await services.tenants.create("planted")).id

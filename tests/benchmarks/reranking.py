@@ -169,7 +169,7 @@ def markdown(results: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
 
 async def run(folder: Path, sets: Sequence[str], data_dir: Path, without: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
     """Measure the sets, each in its own tenant."""
-    settings = Settings(data_dir=data_dir, community_auto_rebuild=False, _env_file=None)
+    settings = Settings(data_dir=data_dir, community_auto_rebuild=False, _env_file=None, search_cache_mb=0, embedding_cache_mb=0)
     results = {}
     async with open_container(settings) as services:
         for name in sets:

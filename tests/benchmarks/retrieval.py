@@ -73,7 +73,9 @@ async def measure(folder: Path, name: str) -> dict[str, Any]:
     """Measure one set in a new data folder."""
     questions = load_question_set(folder / name)
     with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as data_dir:
-        settings = Settings(data_dir=Path(data_dir), community_auto_rebuild=False, _env_file=None)
+        settings = Settings(
+            data_dir=Path(data_dir), community_auto_rebuild=False, _env_file=None, search_cache_mb=0, embedding_cache_mb=0
+        )
         async with open_container(settings) as services:
             tenant = (await services.tenants.create(name)).id
             ingestion = await ingest(services, tenant, questions.passages)

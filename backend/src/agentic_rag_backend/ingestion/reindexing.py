@@ -74,6 +74,7 @@ class Reindexer:
             for tenant in page.items:
                 if tenant.state in (TenantState.ACTIVE, TenantState.SUSPENDED):
                     await self._tenant(tenant.id, progress)
+                    await self.catalogue.documents.record_repair(tenant.id, None, knowledge=False)
                     self.done.tenants += 1
             cursor = page.next_cursor
             if cursor is None:
