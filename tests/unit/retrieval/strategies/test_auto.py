@@ -11,6 +11,7 @@ import pytest
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.retrieval.caching import reuse
 from agentic_rag_backend.retrieval.latencies import KEPT, RECENT_S, Latencies
 from agentic_rag_backend.retrieval.strategies.auto import CHEAPER, WITH_TREE, Auto, WithSummaries
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
@@ -97,7 +98,9 @@ async def test_the_best_strategy_within_the_time(
     for name, milliseconds in taken.items():
         for _ in range(3):
             latencies.record(asked.tenant_id, name, milliseconds)
+    permission = reuse.begin()
     found = await auto(latencies).retrieve(asked)
+    assert permission.allows(found) == (chosen == "dual_level"), "a choice for lack of time is not kept"
     assert found.trace.details["auto"]["strategy"] == chosen
     assert because in found.trace.details["auto"]["because"]
 

@@ -15,6 +15,7 @@ from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.retrieval.base import Retriever
+from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
 from agentic_rag_backend.retrieval.hydration import shown_graph
 from agentic_rag_backend.retrieval.latencies import Latencies
 from agentic_rag_backend.retrieval.parallel import search_all
@@ -117,6 +118,7 @@ class Auto:
         expected = self._expected(query, suited.strategy)
         if expected is None or expected <= allowed:
             return replace(suited, expected_ms=expected)
+        forbid_reuse()  # the next search may have the time
         slow = f"{suited.strategy} is expected to take {expected:.0f} ms, longer than max_latency_ms"
         cheaper = [name for name in CHEAPER if name not in (DUAL, suited.strategy)]
         for name in cheaper:
