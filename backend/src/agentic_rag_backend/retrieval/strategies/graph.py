@@ -1,7 +1,8 @@
 """Graph retrieval: hybrid search seeds a walk over the chunk–entity graph, then a second hop starts from its best passages.
 
 Steps: embed once → dense and BM25 legs → link entities that the question names → personalised PageRank → product of walk and
-hybrid score → second hop over shared entities → chunks, each with the path to it. No language model is called.
+hybrid score → second hop over shared entities → maximal marginal relevance → chunks, each with the path to it. No language model
+is called.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from agentic_rag_backend.retrieval.scoring.hops import (
     score_hops,
     to_other_subjects,
 )
+from agentic_rag_backend.retrieval.scoring.marginal_relevance import marginal_relevances, similarities
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.retrieval.scoring.subjects import share, subjects_of
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
@@ -51,6 +53,11 @@ SCORE_BASE = 0.05
 """Added to the hybrid score before the product with the walk's score, so that the walk alone can find a passage."""
 EXAMINED = 40
 """Direct passages whose texts are read, in addition to the beam and the hop's candidates (MuSiQue R@5: .743; .733 with 24)."""
+DIVERSE = 30
+"""Results in the order of maximal marginal relevance. A fixed number, so that a smaller limit returns the head of the list."""
+RELEVANCE_SHARE = 0.8
+"""Share of the relevance; the rest is the share of novelty. It matters for long documents, of which several chunks say the same
+(docs/reference/benchmarks/retrieval.md)."""
 WALKED = 300
 """Passages with the most walk mass that are scored, in addition to those of the hybrid legs."""
 
@@ -175,7 +182,7 @@ class GraphRetriever:
         direct = direct_scores(graph, evidence)
         reading = await self._second_hop(query, graph, evidence, direct)
         order = [item for item in ranked(reading.scores) if item.id in reading.visible]
-        shown = order[: query.candidates]
+        shown = (await self._diverse(query, order))[: query.candidates]
         near = {item.id for item in order[:NEAR]}
         facts, left_out = await self._facts.find_or_failure(query, graph, near, reading.visible, answer)
         chunks = Found([item.id for item in shown], evidence.linked, reading.hops, reading.visible, facts)
@@ -190,6 +197,21 @@ class GraphRetriever:
             relevance=relevance(reading.nearest, reading.coverage) if hits else 0.0,
             trace=_trace(query, evidence, answer, left_out, paths.failure),
         )
+
+    async def _diverse(self, query: Query, order: Sequence[ScoredId]) -> list[ScoredId]:
+        """Return the results with new scores: the best `DIVERSE` ones by maximal marginal relevance, then the others."""
+        first, rest = order[:DIVERSE], order[DIVERSE:]
+        if not first:
+            return []
+        ids = [item.id for item in first]
+        vectors = await self._stores.vectors.vectors(query.tenant_id, Collection.CHUNKS, ids)
+        best = first[0].score or 1.0
+        similar = similarities([vectors.get(id) for id in ids])
+        scores = marginal_relevances(ids, [item.score / best for item in first], similar, RELEVANCE_SHARE)
+        least = min(scores.values())
+        return [ScoredId(id, score) for id, score in scores.items()] + [
+            replace(item, score=min(item.score, least)) for item in rest
+        ]
 
     async def _second_hop(
         self, query: Query, graph: TenantGraph, evidence: GraphEvidence, direct: Mapping[str, float]
