@@ -303,6 +303,8 @@ _VOLATILE: tuple[tuple[str, str], ...] = (
     (r'"requestId":"[^"]*"', '"requestId":""'),
     (r'"timestamp":"[^"]*"', '"timestamp":""'),
     (r'"processing_time_ms":\{[^}]*\}', '"processing_time_ms":{}'),
+    # Whether the same tenant asked before.
+    (r'"cache":(?:null|"\w+")', '"cache":null'),
 )
 
 

@@ -186,6 +186,9 @@ def opens(tmp_path: Path) -> Opens:
             "job_polling_interval_s": 0.05,
             "request_timeout_s": 20.0,
             "dual_level_retrieval_enabled": True,
+            # Equal searches before and during an outage: the cache would answer the second.
+            "search_cache_mb": 0,
+            "embedding_cache_mb": 0,
             **other,
         }
         async with open_container(Settings(_env_file=None, **chosen)) as container:
