@@ -8,7 +8,8 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
-from agentic_rag_backend.retrieval.registry import STRATEGIES, Parts, RetrieverRegistry, check_options
+from agentic_rag_backend.retrieval.parts import Parts
+from agentic_rag_backend.retrieval.registry import STRATEGIES, RetrieverRegistry, check_options
 from agentic_rag_backend.retrieval.strategies.agentic import Agentic
 from agentic_rag_backend.retrieval.strategies.auto import Auto
 from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
@@ -42,7 +43,14 @@ def registry() -> RetrieverRegistry:
         nothing, nothing, nothing, nothing, English(4), QueryEncoder(nothing), trees=nothing, questions=nothing, facts=nothing
     )
     return RetrieverRegistry(
-        Parts(stores, TenantGraphs(nothing, nothing, max_bytes=1), DualLevelOptions(), StructuredCalls(nothing), nothing)
+        Parts(
+            stores,
+            TenantGraphs(nothing, nothing, max_bytes=1),
+            DualLevelOptions(),
+            StructuredCalls(nothing),
+            nothing,
+            strategies=STRATEGIES,
+        )
     )
 
 

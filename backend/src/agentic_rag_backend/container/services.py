@@ -84,9 +84,10 @@ from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.explanation import Explainer
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
 from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
+from agentic_rag_backend.retrieval.parts import Parts
 from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
 from agentic_rag_backend.retrieval.queries.reranking import RerankRequests
-from agentic_rag_backend.retrieval.registry import Parts, RetrieverRegistry
+from agentic_rag_backend.retrieval.registry import STRATEGIES, RetrieverRegistry
 from agentic_rag_backend.retrieval.rerank.late_interaction import TokenVectorCache
 from agentic_rag_backend.retrieval.rerank.registry import RerankerParts, RerankerRegistry
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
@@ -496,6 +497,7 @@ class Container:
                 dual_level_options(self.settings),
                 self._calls,
                 AnswerabilityGrader(self._judge),
+                strategies=STRATEGIES,
                 themes=theme_options(self.settings),
                 leg_weights=leg_weights(self.settings),
                 rerankers=self.rerankers,
