@@ -1,0 +1,191 @@
+"""What strategies are made of: an entry of the registry, and the parts that several strategies use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from agentic_rag_backend.domain.query import LegWeights, Query, Retrieval
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.knowledge.visible.bearers import BearerReader
+from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver
+from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
+from agentic_rag_backend.retrieval.agentic.sessions import SessionReader
+from agentic_rag_backend.retrieval.base import Retriever, Stores
+from agentic_rag_backend.retrieval.correction import Corrector
+from agentic_rag_backend.retrieval.grading.base import Grader
+from agentic_rag_backend.retrieval.grading.model import ModelGrader
+from agentic_rag_backend.retrieval.latencies import Latencies
+from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
+from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
+from agentic_rag_backend.retrieval.rerank.registry import RerankerRegistry
+from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
+from agentic_rag_backend.retrieval.strategies.agentic import RERANK, Agentic, AgenticParts
+from agentic_rag_backend.retrieval.strategies.auto import DUAL, LOW, WITH_TREE, Auto, WithSummaries
+from agentic_rag_backend.retrieval.strategies.community import CommunityOptions, CommunityRetriever
+from agentic_rag_backend.retrieval.strategies.drift import DriftOptions
+from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
+from agentic_rag_backend.retrieval.strategies.global_search import GlobalOptions
+from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
+from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
+from agentic_rag_backend.retrieval.strategies.low_level import HybridWithFacts, LowLevel
+from agentic_rag_backend.retrieval.strategies.raptor import RaptorRetriever
+from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
+from agentic_rag_backend.retrieval.themes.finder import ThemeFinder
+from agentic_rag_backend.retrieval.themes.rating import ThemeRater
+from agentic_rag_backend.stores.catalogue.base import SearchSessions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThemeOptions:
+    """Deployment options of the strategies that read themes."""
+
+    community: CommunityOptions = field(default_factory=CommunityOptions)
+    corpus_wide: GlobalOptions = field(default_factory=GlobalOptions)
+    drift: DriftOptions = field(default_factory=DriftOptions)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Builds strategies from the stores. Parts that several strategies use are built once.
+
+    ``calls`` are the calls of the cheap model that some strategies use for retrieval. ``grader`` grades results without a model.
+    """
+
+    stores: Stores
+    graphs: TenantGraphs
+    dual_level_options: DualLevelOptions
+    calls: StructuredCalls
+    grader: Grader
+    themes: ThemeOptions = field(default_factory=ThemeOptions)
+    leg_weights: LegWeights = LEG_WEIGHTS
+    rerankers: RerankerRegistry | None = None
+    agentic_options: AgenticOptions = field(default_factory=AgenticOptions)
+    search_sessions: SearchSessions | None = None
+    strategies: Mapping[str, Strategy] = field(kw_only=True)
+    """All strategies by canonical name: `registry.STRATEGIES`."""
+
+    @cached_property
+    def retrievers(self) -> Mapping[str, Retriever]:
+        """Each strategy by its canonical name."""
+        return {name: strategy.build(self) for name, strategy in self.strategies.items()}
+
+    def inside(self, holder: str) -> Inside:
+        """Return the strategies as the strategy of the name ``holder`` uses them."""
+        return Inside(self, holder)
+
+    @cached_property
+    def rewriter(self) -> QueryRewriter:
+        """Writes other wordings of a question."""
+        return QueryRewriter(self.graphs, self.calls)
+
+    @cached_property
+    def corrector(self) -> Corrector:
+        """Grades results, and searches other wordings."""
+        return Corrector(self.stores, self.rewriter, ModelGrader(self.calls, self.grader))
+
+    @cached_property
+    def hybrid(self) -> Hybrid:
+        """Dense and BM25 legs, fused. It is a strategy and the search inside five others."""
+        return Hybrid(self.stores, self.graphs, self.leg_weights)
+
+    @cached_property
+    def graph(self) -> GraphRetriever:
+        """Walk over chunks and entities."""
+        return GraphRetriever(self.stores, self.graphs, self.hybrid)
+
+    @cached_property
+    def low_level(self) -> LowLevel:
+        """The low level of dual-level retrieval: `graph`, or `hybrid` with facts."""
+        with_facts = HybridWithFacts(self.stores, self.graphs, self.hybrid)
+        return LowLevel(self.graph, with_facts, default=self.dual_level_options.low_strategy)
+
+    @cached_property
+    def finder(self) -> ThemeFinder:
+        """Finds themes."""
+        return ThemeFinder(self.stores, ThemeRater(self.calls))
+
+    @cached_property
+    def dual_level(self) -> DualLevel:
+        """Both levels in parallel."""
+        high = CommunityRetriever(self.finder, self.themes.community)
+        return DualLevel(self.low_level, high, self.dual_level_options, behind=PassagesBehind(self.stores))
+
+    @cached_property
+    def auto(self) -> Auto:
+        """The default strategy."""
+        dense, sparse = (SingleLeg(self.stores, self.graphs, dense=dense) for dense in (True, False))
+        strategies: dict[str, Retriever] = {
+            DUAL: self.dual_level,
+            LOW: self.low_level,
+            WITH_TREE: WithSummaries(self.low_level, RaptorRetriever(self.stores, self.graphs)),
+        }
+        strategies |= {"hybrid": self.hybrid, "dense": dense, "sparse": sparse}
+        return Auto(strategies, graphs=self.graphs, trees=self.stores.trees, latencies=Latencies())
+
+    @cached_property
+    def bearers(self) -> BearerReader:
+        """Reads the entities that share a name."""
+        return BearerReader(self.stores.graph, self.stores.documents)
+
+    @cached_property
+    def sessions(self) -> SessionReader | None:
+        """What agentic retrieval remembers between requests. None: nothing."""
+        if self.search_sessions is None:
+            return None
+        return SessionReader(self.search_sessions, self.stores.documents, kept_s=self.agentic_options.session_s)
+
+    @cached_property
+    def agentic(self) -> Agentic:
+        """Rounds of planned searches."""
+        links = LinkedChunks(self.graphs, self.stores.communities, self.stores.graph)
+        return Agentic(
+            AgenticParts(
+                stores=self.stores,
+                graphs=self.graphs,
+                strategies=self.inside("agentic"),
+                resolver=ConstraintResolver(links, self.graphs, self.bearers),
+                rewriter=self.rewriter,
+                calls=self.calls,
+                options=self.agentic_options,
+                reranker=self.rerankers.get(RERANK.name) if self.rerankers is not None else None,
+                sessions=self.sessions,
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The strategies that another one holds. See `Strategies`."""
+
+    parts: Parts
+    holder: str
+
+    async def retrieve(self, name: str, query: Query) -> Retrieval:
+        """See `Strategies`. The options of the holder itself are not passed on, even if the inner strategy has the same."""
+        strategies = self.parts.strategies
+        known = strategies[name].options.keys() - strategies[self.holder].options.keys()
+        options = {option: value for option, value in query.options.items() if option in known}
+        return await self.parts.retrievers[name].retrieve(replace(query, options=options))
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """One entry of ``GET /strategies``. ``options`` is the JSON Schema of the request's ``options``.
+
+    ``passages`` is false for a strategy that returns only themes. ``holds`` returns the strategies that a request's valid options
+    name, for a strategy that holds others: their options are options of the request, too.
+    """
+
+    description: str
+    build: Callable[[Parts], Retriever]
+    aliases: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    embeds: bool = True
+    """Whether it compares embeddings, so that the languages of the embedder matter."""
+    passages: bool = True
+    holds: Callable[[Mapping[str, Any]], Sequence[str]] | None = None
