@@ -21,8 +21,9 @@ QUESTIONS = (
     "Why do public projects around Brannoc Sound so often finish late?",
     "zzyzx",
 )
-AT_MOST = {"dense": 4, "sparse": 4, "hybrid": 4, "graph": 9, "auto": 9, "dual_level": 14}
-"""Store calls of a search. Two of them describe the people who share a name, if the question or the results have such a name."""
+AT_MOST = {"dense": 4, "sparse": 4, "hybrid": 4, "graph": 14, "auto": 11, "dual_level": 16}
+"""Store calls of a search. Two describe the people who share a name, if the question or the results have such a name. Two to
+five of `graph` find the relationships on the way to its results."""
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, calls: Counter[str], name: str, store: object) -> None:
