@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.usage import UsageAccount
+from agentic_rag_backend.retrieval.marginal_relevance import marginal_relevances, similarities
 from agentic_rag_backend.retrieval.rerank.base import Reranking
-from agentic_rag_backend.retrieval.scoring.marginal_relevance import marginal_relevances, similarities
 from agentic_rag_backend.stores.vector.base import Collection, VectorStore
 
 DEFAULT_LAMBDA = 0.7

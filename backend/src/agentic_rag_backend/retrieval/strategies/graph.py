@@ -26,6 +26,7 @@ from agentic_rag_backend.retrieval.candidates import Candidates, chunk_candidate
 from agentic_rag_backend.retrieval.facts import NEAR, Facts
 from agentic_rag_backend.retrieval.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, time_detail, visible_chunks, visible_in_order
+from agentic_rag_backend.retrieval.marginal_relevance import marginal_relevances, similarities
 from agentic_rag_backend.retrieval.passage_paths import Found, PassagePaths
 from agentic_rag_backend.retrieval.question_leg import QUESTION, QuestionLeg, methods_with_questions
 from agentic_rag_backend.retrieval.scoring.coverage import cover
@@ -40,7 +41,6 @@ from agentic_rag_backend.retrieval.scoring.hops import (
     score_hops,
     to_other_subjects,
 )
-from agentic_rag_backend.retrieval.scoring.marginal_relevance import marginal_relevances, similarities
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.retrieval.scoring.subjects import share, subjects_of
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
@@ -199,10 +199,13 @@ class GraphRetriever:
         )
 
     async def _diverse(self, query: Query, order: Sequence[ScoredId]) -> list[ScoredId]:
-        """Return the results with new scores: the best `DIVERSE` ones by maximal marginal relevance, then the others."""
+        """Return the results with new scores: the best `DIVERSE` ones by maximal marginal relevance, then the others.
+
+        A query that is not ``diverse`` keeps its results.
+        """
         first, rest = order[:DIVERSE], order[DIVERSE:]
-        if not first:
-            return []
+        if not first or not query.diverse:
+            return list(order)
         ids = [item.id for item in first]
         vectors = await self._stores.vectors.vectors(query.tenant_id, Collection.CHUNKS, ids)
         best = first[0].score or 1.0

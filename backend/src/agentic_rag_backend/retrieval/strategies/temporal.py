@@ -44,7 +44,9 @@ class Temporal:
             found = await self._inner.retrieve(query)
         else:
             at = query if query.as_of is not None else replace(query, as_of=time.window.as_of)
-            found = preferring(await self._inner.retrieve(at.with_candidates(DEPTH)), time.window)
+            # Passages about several times are similar, and only their times differ.
+            alike = replace(at.with_candidates(DEPTH), diverse=False)
+            found = preferring(await self._inner.retrieve(alike), time.window)
         trace = found.trace
         return replace(
             found,
