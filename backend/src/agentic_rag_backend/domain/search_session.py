@@ -1,4 +1,4 @@
-"""What a search session remembers between requests: places of verified facts, and negative constraints.
+"""The memory of a search session between requests: places of verified facts, and negative constraints.
 
 The words of documents are not part of it. A fact is the place of a sentence in a chunk, so nothing is left of a deleted document.
 """
@@ -47,7 +47,7 @@ class SessionMemory:
     constraints: tuple[RememberedConstraint, ...] = ()
 
     def extended(self, more: SessionMemory) -> SessionMemory:
-        """Return this memory with ``more``, within the limits of a session. What is repeated counts as new."""
+        """Return this memory with ``more``, within the limits of a session. A repeated entry counts as new."""
         facts = _newest(self.facts, more.facts, MAX_SESSION_FACTS)
         constraints = _newest(self.constraints, more.constraints, MAX_SESSION_CONSTRAINTS)
         while sum(len(f"{each.kind}{each.name}{each.value}".encode()) for each in constraints) > MAX_SESSION_BYTES:

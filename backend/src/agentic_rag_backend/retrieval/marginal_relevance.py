@@ -25,7 +25,7 @@ def marginal_relevances(
 ) -> dict[str, float]:
     """Return ``share`` × relevance + (1 − ``share``) × (1 − similarity to the nearest chosen one) at the choice of each id.
 
-    The greatest value is chosen first, among equal values the one that is first in ``ids``. Values fall from choice to choice,
+    The greatest value is chosen first, and the first of equal values in ``ids``. Values fall from choice to choice,
     because each choice can only lower the others.
 
     Args:
