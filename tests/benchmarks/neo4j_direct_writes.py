@@ -95,7 +95,12 @@ class _Seen:
         for uuid_, row in self.relationships.items():
             said = sorted(self.stated[uuid_])
             episodes = list(dict.fromkeys(chunk for _, _, chunk, _ in said))
-            found.append({**row, "fact": said[0][1], "episodes": episodes, "weight": max(each[3] for each in said)})
+            weights: dict[str, float] = {}
+            for position, _, _, weight in said:
+                document = nodes.split_position(position, 2)[0]
+                weights[document] = max(weights.get(document, 0.0), weight)
+            weight = round(sum(weights.values()), 3)
+            found.append({**row, "fact": said[0][1], "episodes": episodes, "weight": weight})
         return found
 
 

@@ -120,12 +120,16 @@ FAULTS = [
     ("the_heaviest_edges_of_an_entity_are_returned", "edges_from", "weight DESC", "weight ASC"),
     ("the_heaviest_edges_of_an_entity_are_returned", "edges_to", ":relations IS NULL", "1"),
     ("equal_weights_are_ordered_by_id", "edges_from", "id DESC", "id ASC"),
-    ("the_weight_of_an_edge_follows_its_supports", "weigh_relationships", "AND weight <>", "AND weight <"),
+    ("the_weight_of_an_edge_follows_its_supports", "weigh_relationships", "SUM(r.weight)", "MAX(r.weight)"),
+    ("the_weight_of_an_edge_follows_its_supports", "weigh_relationships", ", document_id\n", ", document_id, version\n"),
+    ("the_weight_of_an_edge_follows_its_supports", "weigh_relationships", "relationships.weight <>", "relationships.weight <"),
     ("a_tenant_is_removed_completely", "delete_tenant_communities", "WHERE tenant", "WHERE 0 AND tenant"),
 ]
 
 
-@pytest.mark.parametrize(("check", "statement", "old", "new"), FAULTS, ids=[f"{fault[1]}-{fault[0]}" for fault in FAULTS])
+@pytest.mark.parametrize(
+    ("check", "statement", "old", "new"), FAULTS, ids=[f"{number}-{fault[1]}" for number, fault in enumerate(FAULTS)]
+)
 async def test_faulty_statements_fail(
     store: SqliteGraphStore, monkeypatch: pytest.MonkeyPatch, check: str, statement: str, old: str, new: str
 ) -> None:

@@ -21,7 +21,8 @@ def stated(chunk: str, *, begin: datetime | None = None, end: datetime | None = 
 
 def shown(*passages: StatedFact, near: frozenset[str] = frozenset()) -> str:
     ends = EntityRef("a", "Ann", "person"), EntityRef("b", "Acme", "organisation")
-    return _fact(VisibleFact(id="r", source=ends[0], target=ends[1], relation="works_at", passages=passages), 0.5, near).chunk_id
+    fact = VisibleFact(id="r", source=ends[0], target=ends[1], relation="works_at", weight=1.0, passages=passages)
+    return _fact(fact, 0.5, near).chunk_id
 
 
 def test_a_passage_near_the_question_comes_first_but_one_that_only_ends_the_fact_last() -> None:

@@ -219,7 +219,10 @@ Direction = Literal["any", "out", "in"]
 
 @dataclass(frozen=True, slots=True)
 class GraphEdge:
-    """A relationship without the passages that state it. ``weight`` is the largest weight in any version of a document."""
+    """A relationship without the passages that state it.
+
+    ``weight`` is the sum over all documents of the largest weight in any version. That of visible passages is at most as large.
+    """
 
     id: str
     source_id: str

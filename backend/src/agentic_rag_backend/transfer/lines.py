@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import content_hash
-from agentic_rag_backend.domain.graph import Naming, Relationship, RelationshipSupport, Support
+from agentic_rag_backend.domain.graph import Naming, Relationship, StatedFact, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.catalogue.base import ChunkQuestions
@@ -135,14 +135,15 @@ async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: Docum
         for id, called in names.items()
     ]
     async for relationships in graph.all_relationships(tenant, [record.id]):
-        sentences: dict[str, list[RelationshipSupport]] = {}
+        sentences: dict[str, list[StatedFact]] = {}
         for sentence in await graph.fact_sentences(tenant, [each.id for each in relationships]):
             sentences.setdefault(sentence.relationship_id, []).append(sentence)
         for relationship in relationships:
-            stated = list(_sentences(relationship, sentences.get(relationship.id, ()), own, position))
+            stated = sentences.get(relationship.id, ())
+            records = list(_sentences(relationship, stated, own, position))
             # The document must name both entities, otherwise the record would be incomplete.
-            if stated and relationship.source_id in names and relationship.target_id in names:
-                lines.append(_relationship(relationship, stated))
+            if records and relationship.source_id in names and relationship.target_id in names:
+                lines.append(_relationship(relationship, stated, own, records))
     return lines
 
 
@@ -154,20 +155,28 @@ async def _namings(graph: KnowledgeStore, tenant: TenantId, own: tuple[str, int]
                 yield naming
 
 
-def _relationship(relationship: Relationship, sentences: Sequence[SentenceRecord]) -> RelationshipLine:
+def _relationship(
+    relationship: Relationship, stated: Sequence[StatedFact], own: tuple[str, int], records: Sequence[SentenceRecord]
+) -> RelationshipLine:
+    """Return the record of a relationship, with the weight and validity that its version gives it.
+
+    A version without sentences of its own gets its share of the whole weight, and the whole validity.
+    """
+    said = next((each for each in stated if (each.support.document_id, each.support.version) == own), None)
+    share = relationship.weight / len({each.document_id for each in relationship.supports})
     return RelationshipLine(
         source=relationship.source_id,
         target=relationship.target_id,
         relation=relationship.relation,
-        weight=relationship.weight,
-        valid_at=relationship.valid_at,
-        invalid_at=relationship.invalid_at,
-        sentences=tuple(sentences),
+        weight=share if said is None else said.weight,
+        valid_at=relationship.valid_at if said is None else said.valid_at,
+        invalid_at=relationship.invalid_at if said is None else said.invalid_at,
+        sentences=tuple(records),
     )
 
 
 def _sentences(
-    relationship: Relationship, sentences: Sequence[RelationshipSupport], own: tuple[str, int], position: Mapping[str, int]
+    relationship: Relationship, sentences: Sequence[StatedFact], own: tuple[str, int], position: Mapping[str, int]
 ) -> Iterator[SentenceRecord]:
     seen: set[Support] = set()
     for each in sentences:

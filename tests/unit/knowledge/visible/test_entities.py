@@ -46,7 +46,7 @@ async def test_an_entity_has_visible_chunks_and_facts_only(world: RelatedWorld, 
     assert (found.entity.name, found.names, found.mention_count) == ("Engine", ("Engine",), 2)
     assert {each.chunk.id for each in found.chunks} == {"d1.c", "d2.c"}
     assert [(fact.relation, fact.weight, fact.fact) for fact in found.relationships] == [
-        ("made", 2.0, "ada made engine, says d2.1"),
+        ("made", 3.0, "ada made engine, says d2.1"),
         ("drives", 0.5, "engine drives mill, says d2.1"),
     ]
     assert [each.support.document_id for each in found.relationships[0].passages] == ["d2", "d1"]
@@ -70,7 +70,7 @@ async def test_a_fact_that_only_another_version_states_is_not_shown(world: Relat
     world.states("d1", "ada", "sold", "engine", version=2)
     world.states("d1", "ada", "made", "engine", version=2, weight=9.0)
     made = (await read("entity", "ada")).relationships
-    assert [(fact.relation, fact.weight) for fact in made] == [("made", 2.0)], "version 2 is not visible yet"
+    assert [(fact.relation, fact.weight) for fact in made] == [("made", 3.0)], "version 2 is not visible yet"
     world.hide("d2")
     world.publish("d1", 2)
     found = (await read("entity", "ada")).relationships

@@ -64,6 +64,7 @@ def fact(
         source=EntityRef(source, source, types[0]),
         target=EntityRef(target, target, types[1]),
         relation=relation,
+        weight=stated.weight,
         passages=(stated,),
         dates=(None if dated is None else period(dated),),
         created_at=day(2030),

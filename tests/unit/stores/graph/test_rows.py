@@ -39,7 +39,7 @@ def test_a_community_of_another_generation_is_refused() -> None:
         rows.community_rows(A, 2, [community("x", 1, ["Ada"])])
 
 
-def test_relationships_take_the_first_fact_the_largest_weight_and_the_widest_validity() -> None:
+def test_relationships_take_the_first_fact_the_weight_of_each_document_and_the_widest_validity() -> None:
     early, late = datetime(2019, 1, 1, tzinfo=UTC), datetime(2020, 6, 1, 12, tzinfo=timezone(timedelta(hours=2)))
     key = ("r", "s", "t", "is")
     found = [
@@ -49,7 +49,7 @@ def test_relationships_take_the_first_fact_the_largest_weight_and_the_widest_val
         ("r2", "s", "t", "was", "d2", 1, "c2", "alone", 1.0, None, rows._text(late)),
     ]
     first, second = rows.to_relationships(found)
-    assert (first.fact, first.weight, first.valid_at, first.invalid_at) == ("first", 0.9, early, late)
+    assert (first.fact, first.weight, first.valid_at, first.invalid_at) == ("first", 1.0, early, late)
     assert [support.chunk_id for support in first.supports] == ["c1", "c2"]
     assert (second.fact, second.valid_at, second.invalid_at) == ("alone", None, late)
 

@@ -70,7 +70,7 @@ class RelationshipView(View):
     fact: str = Field(description="the sentence of the first passage")
     chunk_id: str = Field(description="the first passage")
     document_id: str
-    weight: float = Field(description="confidence, added up over the sentences of a document; the largest of its documents")
+    weight: float = Field(description="confidence of its sentences, added up over documents; older documents count less")
     valid_at: datetime | None = Field(description=VALID_AT)
     invalid_at: datetime | None = Field(description=INVALID_AT)
     created_at: datetime | None = Field(description=CREATED_AT)

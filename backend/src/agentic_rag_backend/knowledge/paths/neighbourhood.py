@@ -26,7 +26,6 @@ MAX_EDGES = 400
 READ_PER_NODE = 60
 """Connections that are read of each entity beyond the first; of the first, as many as there may be nodes."""
 _BEAM = 60
-_PASSAGES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +149,7 @@ class NeighbourhoodReader:
                     edges |= {edge.id: edge for edge in link.edges}
         heaviest = sorted(edges.values(), key=lambda edge: (-edge.weight, edge.id))[:MAX_EDGES]
         moment = options.as_of or datetime.now(UTC)
-        facts = await self._facts.read(tenant.id, links.graph, heaviest, moment=moment, most=_PASSAGES)
+        facts = await self._facts.read(tenant.id, links.graph, heaviest, moment=moment)
         found = [
             Connection(
                 source=fact.source,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,11 +19,12 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 from agentic_rag_backend.knowledge.visible.succession import in_succession, shared_end
 from agentic_rag_backend.knowledge.visible.support import states_now
+from agentic_rag_backend.knowledge.visible.weights import fact_weight
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 MAX_PASSAGES = 20
-"""Passages of a relationship that are read: those that give it most weight."""
+"""Passages of a relationship that are read: the heaviest of each document first."""
 MAX_RIVALS = 20
 """Relationships of exclusive types that are read of each entity: the heaviest ones."""
 _DIRECTIONS: Mapping[End, Direction] = {"source": "out", "target": "in"}
@@ -47,7 +49,6 @@ class FactReader:
         edges: Sequence[GraphEdge],
         *,
         moment: datetime | None,
-        most: int = MAX_PASSAGES,
         known: Mapping[str, VisibleChunk] | None = None,
         passes: Callable[[VisibleChunk], bool] | None = None,
     ) -> dict[str, VisibleFact]:
@@ -55,16 +56,14 @@ class FactReader:
 
         Args:
             shown: the tenant's visible graph. A fact without both ends in it is absent.
-            moment: None returns facts of all times.
-            most: passages to read of each fact, at most `MAX_PASSAGES`.
+            moment: time of the facts and of their weights. None returns facts of all times.
             known: chunks that were read before.
             passes: a passage that does not pass counts as hidden. All passages are then read, because the heaviest may not pass.
 
         Raises:
             StoreUnavailable: the graph store or the catalogue did not answer.
         """
-        limit = min(most, MAX_PASSAGES) if passes is None else None
-        reading = _Reading(tenant, shown, limit, dict(known or {}), passes)
+        reading = _Reading(tenant, shown, moment, dict(known or {}), passes)
         facts = await self._stated(reading, edges)
         if facts:
             facts = await self._succession(reading, facts)
@@ -102,7 +101,7 @@ class FactReader:
         for edge in edges:
             visible = _one_each(each for each in chosen.get(edge.id, ()) if states_now(passages, each.support))
             if visible:
-                facts[edge.id] = _fact(edge, ends[edge.id], visible, [passages[each.support.chunk_id] for each in visible])
+                facts[edge.id] = reading.fact(edge, ends[edge.id], visible)
         return facts
 
 
@@ -112,23 +111,31 @@ class _Reading:
 
     tenant: TenantId
     shown: TenantGraph
-    most: int | None
+    moment: datetime | None
     passages: dict[str, VisibleChunk]
     passes: Callable[[VisibleChunk], bool] | None
 
+    @property
+    def most(self) -> int | None:
+        """The passages of a fact that are read; None: all."""
+        return MAX_PASSAGES if self.passes is None else None
 
-def _fact(
-    edge: GraphEdge, ends: tuple[EntityRef, EntityRef], stated: tuple[StatedFact, ...], passages: Sequence[VisibleChunk]
-) -> VisibleFact:
-    return VisibleFact(
-        id=edge.id,
-        source=ends[0],
-        target=ends[1],
-        relation=edge.relation,
-        passages=stated,
-        dates=tuple(map(_date, passages)),
-        created_at=min((each.published_at for each in passages if each.published_at is not None), default=None),
-    )
+    def fact(self, edge: GraphEdge, ends: tuple[EntityRef, EntityRef], stated: tuple[StatedFact, ...]) -> VisibleFact:
+        """Return the fact that these visible sentences state."""
+        passages = [self.passages[each.support.chunk_id] for each in stated]
+        dates = tuple(map(_date, passages))
+        times = [date[1] if date is not None else each.published_at for date, each in zip(dates, passages, strict=True)]
+        counted = ((each.support.document_id, each.weight, time) for each, time in zip(stated, times, strict=True))
+        return VisibleFact(
+            id=edge.id,
+            source=ends[0],
+            target=ends[1],
+            relation=edge.relation,
+            weight=fact_weight(counted, self.moment),
+            passages=stated,
+            dates=dates,
+            created_at=min((each.published_at for each in passages if each.published_at is not None), default=None),
+        )
 
 
 def _date(passage: VisibleChunk) -> tuple[datetime, datetime] | None:
@@ -143,14 +150,23 @@ def _ends(shown: TenantGraph, edge: GraphEdge) -> tuple[EntityRef, EntityRef] | 
 
 
 def _heaviest(shown: TenantGraph, stated: Iterable[StatedFact], most: int | None) -> list[StatedFact]:
-    """Return the sentences of the ``most`` chunks (None: all) with the largest weights, without hidden chunks.
+    """Return the sentences of ``most`` chunks (None: all), by descending weight, without hidden chunks.
 
-    All versions of a chunk are included: the catalogue decides which one is visible.
+    The heaviest chunk of each document comes before a second one of any, because the weight counts documents. All versions of a
+    chunk are included: the catalogue decides which one is visible.
     """
     known = [each for each in stated if each.support.chunk_id in shown.chunk_index]
     known.sort(key=lambda each: (-each.weight, each.support.document_id, each.support.chunk_id, each.start_char))
-    chunks = list(dict.fromkeys(each.support.chunk_id for each in known))[:most]
-    return [each for each in known if each.support.chunk_id in chunks]
+    chunks = list(dict.fromkeys((each.support.document_id, each.support.chunk_id) for each in known))
+    if most is None or len(chunks) <= most:
+        return known
+    turns: Counter[str] = Counter()
+    ranked = []
+    for place, (document, chunk) in enumerate(chunks):
+        ranked.append((turns[document], place, chunk))
+        turns[document] += 1
+    kept = {chunk for *_, chunk in sorted(ranked)[:most]}
+    return [each for each in known if each.support.chunk_id in kept]
 
 
 def _one_each(passages: Iterable[StatedFact]) -> tuple[StatedFact, ...]:

@@ -26,7 +26,7 @@ class Retirement:
 class VisibleFact:
     """A relationship with the visible sentences that state it, best first. There is at least one.
 
-    ``weight`` is the largest of its visible passages. It holds from the earliest of their times to their common end (`end_of`),
+    ``weight`` is that of `fact_weight`. The fact holds from the earliest of the passages' times to their common end (`end_of`),
     or to its ``retirement``. ``dates`` are the periods that the passages' documents are dated by. ``created_at`` is the time at
     which the first of their versions was added. ``succeeds_at`` is the beginning of a fact without one that takes the place of
     another.
@@ -36,6 +36,7 @@ class VisibleFact:
     source: EntityRef
     target: EntityRef
     relation: str
+    weight: float
     passages: tuple[StatedFact, ...]
     dates: tuple[tuple[datetime, datetime] | None, ...] = ()
     created_at: datetime | None = None
@@ -46,11 +47,6 @@ class VisibleFact:
     def fact(self) -> str:
         """The sentence of the best passage."""
         return self.passages[0].fact
-
-    @property
-    def weight(self) -> float:
-        """The largest weight."""
-        return max(passage.weight for passage in self.passages)
 
     @property
     def valid_at(self) -> datetime | None:

@@ -7,7 +7,13 @@ from importlib.resources import files
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.stores.graph.bolt import Neo4jConnections, Transaction
 
-STEPS = ("0001_graph.cypher", "0002_deployments.cypher", "0003_weights.cypher", "0004_types.cypher")
+STEPS = (
+    "0001_graph.cypher",
+    "0002_deployments.cypher",
+    "0003_weights.cypher",
+    "0004_types.cypher",
+    "0005_document_weights.cypher",
+)
 """Applied in this order. The schema's version is the number of applied steps."""
 
 _NAME = "agentic-rag graph"

@@ -254,12 +254,18 @@ def use_order(use: NameUse) -> tuple[str, int, str, str]:
 
 
 def to_relationships(found: Iterable[Sequence[Any]]) -> Iterator[Relationship]:
-    """Yield relationships from grouped rows: the first sentence, the largest weight, the widest validity."""
+    """Yield relationships from grouped rows: the first sentence, the widest validity, and the weight.
+
+    The weight is the sum over the documents of the largest weight in any version.
+    """
     for _, group in groupby(found, key=itemgetter(0)):
         passages = list(group)
         identifier, source, target, relation, *_, fact, weight, valid_at, invalid_at = passages[0]
         if len(passages) > 1:
-            weight = max(row[8] for row in passages)
+            weights: dict[str, float] = {}
+            for row in passages:
+                weights[row[4]] = max(weights.get(row[4], 0.0), row[8])
+            weight = round(sum(weights.values()), 3)
             valid_at = min((row[9] for row in passages if row[9] is not None), default=None)
             invalid_at = max((row[10] for row in passages if row[10] is not None), default=None)
         yield Relationship(

@@ -15,7 +15,14 @@ _NAMES = {
     ".cypher": re.compile(r"^// name: (\w+)$", re.MULTILINE),
 }
 
-MIGRATIONS = ("0001_knowledge.sql", "0002_revisions.sql", "0003_weights.sql", "0004_types.sql", "0005_edits.sql")
+MIGRATIONS = (
+    "0001_knowledge.sql",
+    "0002_revisions.sql",
+    "0003_weights.sql",
+    "0004_types.sql",
+    "0005_edits.sql",
+    "0006_document_weights.sql",
+)
 """Applied in this order. The schema's version is the number of applied scripts."""
 
 

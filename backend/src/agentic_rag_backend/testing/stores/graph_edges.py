@@ -57,7 +57,7 @@ async def equal_weights_are_ordered_by_id(store: GraphStore) -> None:
 
 
 async def the_weight_of_an_edge_follows_its_supports(store: GraphStore) -> None:
-    """An edge's weight is the largest that a version gives it, after every write and deletion. Sentences have their own."""
+    """An edge's weight is the sum over its documents of the largest that a version gives it. Sentences have their document's."""
     hub = entity_id("Hub")
 
     async def weights() -> Mapping[str, float]:
@@ -67,12 +67,17 @@ async def the_weight_of_an_edge_follows_its_supports(store: GraphStore) -> None:
     first, second = weighed("one").relationships[:2]
     await store.write_document(A, weighed("one", (1.0, 1.0)))
     await store.write_document(A, weighed("two", (4.0,)))
-    equal(await weights(), {first.id: 4.0, second.id: 1.0})
+    equal(await weights(), {first.id: 5.0, second.id: 1.0})
     sentences = await store.fact_sentences(A, [first.id])
     equal([(each.support.document_id, each.weight) for each in sentences], [("one", 1.0), ("two", 4.0)])
-    await store.write_document(A, weighed("one", (5.0, 0.5)))
-    equal(await weights(), {first.id: 5.0, second.id: 0.5})
+    equal({id: each.weight for id, each in (await store.relationships(A, [first.id])).items()}, {first.id: 5.0})
+    await store.write_document(A, weighed("one", (5.1, 0.5)))
+    equal(await weights(), {first.id: 9.1, second.id: 0.5})
+    await store.write_document(A, weighed("one", (0.25,), version=2))
+    equal(await weights(), {first.id: 9.1, second.id: 0.5})
     await store.delete_document(A, "one", up_to_version=1)
+    equal(await weights(), {first.id: 4.25})
+    await store.delete_document(A, "one", up_to_version=2)
     equal(await weights(), {first.id: 4.0})
     await store.delete_document(A, "two", up_to_version=1)
     equal(await weights(), {})

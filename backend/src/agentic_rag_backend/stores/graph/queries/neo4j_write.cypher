@@ -81,11 +81,17 @@ MATCH ()-[r:RELATES_TO {uuid: edge}]->() USING INDEX SEEK r:RELATES_TO(uuid) WHE
 CALL (r) {
     MATCH (c:Episodic)-[s:STATES]->() USING INDEX SEEK s:STATES(group_id, edge) WHERE s.group_id = $tenant AND s.edge = r.uuid
     WITH c, s ORDER BY s.position
-    WITH collect(s.fact)[0] AS fact, max(s.weight) AS weight, min(s.valid_at) AS valid_at, max(s.invalid_at) AS end,
+    WITH collect(s.fact)[0] AS fact, min(s.valid_at) AS valid_at, max(s.invalid_at) AS end,
         collect({begin: s.valid_at, end: s.invalid_at}) AS periods, collect(DISTINCT c.uuid) AS episodes
     // As `end_of`: it ends unless something without an end states it from then on, or at a time that is not known.
-    RETURN fact, weight, valid_at, episodes,
+    RETURN fact, valid_at, episodes,
         CASE WHEN none(period IN periods WHERE period.end IS NULL AND (period.begin IS NULL OR period.begin >= end)) THEN end END AS invalid_at
+}
+CALL (r) {
+    // The position begins with the document and a tab.
+    MATCH ()-[s:STATES]->() USING INDEX SEEK s:STATES(group_id, edge) WHERE s.group_id = $tenant AND s.edge = r.uuid
+    WITH split(s.position, '\t')[0] AS document, max(s.weight) AS weight
+    RETURN round(sum(weight), 3) AS weight
 }
 SET r.fact = coalesce(fact, ''), r.valid_at = datetime(valid_at), r.invalid_at = datetime(invalid_at), r.episodes = episodes,
     r.weight = weight;

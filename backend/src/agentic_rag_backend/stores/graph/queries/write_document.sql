@@ -64,13 +64,17 @@ WHERE end_char <> excluded.end_char OR fact <> excluded.fact OR weight <> exclud
     OR valid_at IS NOT excluded.valid_at OR invalid_at IS NOT excluded.invalid_at;
 
 -- name: weigh_relationships
--- The largest weight is stored, so that an index orders an entity's relationships by it.
-UPDATE relationships SET weight = (
-    SELECT MAX(s.weight) FROM relationship_supports AS s WHERE s.tenant = relationships.tenant AND s.relationship_id = relationships.id
-)
-WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids)) AND weight <> (
-    SELECT MAX(s.weight) FROM relationship_supports AS s WHERE s.tenant = relationships.tenant AND s.relationship_id = relationships.id
-);
+-- The weight is stored, so that an index orders an entity's relationships by it. Versions of a document count once.
+UPDATE relationships SET weight = s.weight
+FROM (
+    SELECT r.relationship_id, ROUND(SUM(r.weight), 3) AS weight
+    FROM (
+        SELECT relationship_id, MAX(weight) AS weight FROM relationship_supports
+        WHERE tenant = :tenant AND relationship_id IN (SELECT value FROM json_each(:ids))
+        GROUP BY relationship_id, document_id
+    ) AS r GROUP BY r.relationship_id
+) AS s
+WHERE relationships.tenant = :tenant AND relationships.id = s.relationship_id AND relationships.weight <> s.weight;
 
 -- name: record_version
 INSERT INTO written_versions (tenant, document_id, version, names, mentions, sentences)
