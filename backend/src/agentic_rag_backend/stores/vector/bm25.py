@@ -154,7 +154,8 @@ class Bm25Encoder:
     def terms(self, text: str) -> frozenset[int]:
         """Return the terms of ``text`` in the deployment's language, and its bigrams."""
         text = _valid(text)
-        return frozenset((*_terms(self._model.embed_query(text)), *self._ngrams(text)))
+        words = frozenset(self._model.embed_query(text).indices)
+        return words if self._segments else words.union(ngrams(text))
 
     def _ngrams(self, text: str) -> dict[int, float]:
         """Return the saturated frequencies of bigrams. None if the deployment's analyser segments such text itself."""
