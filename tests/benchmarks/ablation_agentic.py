@@ -123,7 +123,9 @@ async def measure(folder: Path, sets: Sequence[str], most: int) -> dict[str, Any
     """Measure the sets in a new data folder."""
     results = {}
     with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as data_dir:
-        settings = Settings(data_dir=Path(data_dir), community_auto_rebuild=False, _env_file=None)
+        settings = Settings(
+            data_dir=Path(data_dir), community_auto_rebuild=False, _env_file=None, search_cache_mb=0, embedding_cache_mb=0
+        )
         async with open_container(settings) as services:
             for name in sets:
                 tenant, asked = await SETS[name](services, folder, most)
