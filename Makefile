@@ -123,7 +123,7 @@ bench: $(VENV)/.dev ## measure retrieval, chunking, formats, ingestion, fairness
 LOCK := ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra build
 lock: $(VENV)/.dev ## resolve the requirements again and write the lock files
 	cd backend && $(LOCK) -o requirements.lock pyproject.toml
-	cd backend && $(LOCK) --extra dev --extra server -c requirements.lock -o requirements-dev.lock pyproject.toml
+	cd backend && $(LOCK) --extra dev --extra dspy --extra server -c requirements.lock -o requirements-dev.lock pyproject.toml
 	cd backend && $(LOCK) --extra server -c requirements-dev.lock -o requirements-server.lock pyproject.toml
 
 clean: ## remove .venv, caches and the demo's data

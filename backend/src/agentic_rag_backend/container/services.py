@@ -488,24 +488,26 @@ class Container:
         )
 
     @cached_property
+    def retrieval_parts(self) -> Parts:
+        """The parts of which strategies are made."""
+        return Parts(
+            self._readable,
+            self.graphs,
+            dual_level_options(self.settings),
+            self._calls,
+            AnswerabilityGrader(self._judge),
+            strategies=STRATEGIES,
+            themes=theme_options(self.settings),
+            leg_weights=leg_weights(self.settings),
+            rerankers=self.rerankers,
+            agentic_options=agentic_options(self.settings),
+            search_sessions=self.catalogue.search_sessions,
+        )
+
+    @cached_property
     def retrievers(self) -> RetrieverRegistry:
         """The strategies by name."""
-        return RetrieverRegistry(
-            Parts(
-                self._readable,
-                self.graphs,
-                dual_level_options(self.settings),
-                self._calls,
-                AnswerabilityGrader(self._judge),
-                strategies=STRATEGIES,
-                themes=theme_options(self.settings),
-                leg_weights=leg_weights(self.settings),
-                rerankers=self.rerankers,
-                agentic_options=agentic_options(self.settings),
-                search_sessions=self.catalogue.search_sessions,
-            ),
-            self._results,
-        )
+        return RetrieverRegistry(self.retrieval_parts, self._results)
 
     @cached_property
     def _results(self) -> ResultCache:

@@ -142,19 +142,22 @@ class Parts:
     @cached_property
     def agentic(self) -> Agentic:
         """Rounds of planned searches."""
+        return Agentic(self.agentic_parts)
+
+    @cached_property
+    def agentic_parts(self) -> AgenticParts:
+        """The parts of `agentic`, from which the optimization of its planner builds searches with other plans."""
         links = LinkedChunks(self.graphs, self.stores.communities, self.stores.graph)
-        return Agentic(
-            AgenticParts(
-                stores=self.stores,
-                graphs=self.graphs,
-                strategies=self.inside("agentic"),
-                resolver=ConstraintResolver(links, self.graphs, self.bearers),
-                rewriter=self.rewriter,
-                calls=self.calls,
-                options=self.agentic_options,
-                reranker=self.rerankers.get(RERANK.name) if self.rerankers is not None else None,
-                sessions=self.sessions,
-            )
+        return AgenticParts(
+            stores=self.stores,
+            graphs=self.graphs,
+            strategies=self.inside("agentic"),
+            resolver=ConstraintResolver(links, self.graphs, self.bearers),
+            rewriter=self.rewriter,
+            calls=self.calls,
+            options=self.agentic_options,
+            reranker=self.rerankers.get(RERANK.name) if self.rerankers is not None else None,
+            sessions=self.sessions,
         )
 
 

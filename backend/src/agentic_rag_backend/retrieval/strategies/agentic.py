@@ -23,7 +23,7 @@ from agentic_rag_backend.retrieval.agentic.findings import BEFORE, READ, Reflect
 from agentic_rag_backend.retrieval.agentic.meter import Meter
 from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.plan import Plan
-from agentic_rag_backend.retrieval.agentic.planner import NO_MODEL, Planner
+from agentic_rag_backend.retrieval.agentic.planner import NO_MODEL, FirstPlans, Planner
 from agentic_rag_backend.retrieval.agentic.recall import Recall, Recalled
 from agentic_rag_backend.retrieval.agentic.reflector import Reading, Reflector
 from agentic_rag_backend.retrieval.agentic.rounds import Loop, Round, loop_details, methods
@@ -51,7 +51,9 @@ RELAXED = "the filter constraints of the plan were dropped: no passage passes th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgenticParts:
-    """What the loop is made of. ``reranker`` None: the fused order decides. ``sessions`` None: nothing is remembered."""
+    """What the loop is made of. ``reranker`` None: the fused order decides. ``sessions`` None: nothing is remembered.
+    ``planner`` None: the model plans, or rules do.
+    """
 
     stores: Stores
     graphs: TenantGraphs
@@ -62,6 +64,7 @@ class AgenticParts:
     options: AgenticOptions
     reranker: Reranker | None = None
     sessions: SessionReader | None = None
+    planner: FirstPlans | None = None
 
 
 class Agentic:
@@ -69,7 +72,7 @@ class Agentic:
 
     def __init__(self, parts: AgenticParts) -> None:
         self._parts = parts
-        self._planner = Planner(parts.rewriter, parts.calls, parts.options.planner_prompt)
+        self._planner: FirstPlans = parts.planner or Planner(parts.rewriter, parts.calls, parts.options.planner_prompt)
         self._reflector = Reflector(parts.calls)
         self._recall = Recall(parts.stores, parts.strategies)
 
