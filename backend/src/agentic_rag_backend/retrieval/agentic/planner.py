@@ -19,11 +19,14 @@ NO_MODEL = "no language model plans and reflects: rules do"
 
 
 class FirstPlans(Protocol):
-    """Makes the plan of the first round, and says why a model's plan failed. ``prompt`` is the prompt of the model."""
+    """Makes the plan of the first round, and says why a model's plan failed."""
 
-    prompt: Prompt
+    @property
+    def prompt(self) -> Prompt:
+        """The prompt of the model."""
 
-    async def plan(self, query: Query, meter: Meter) -> tuple[Plan, tuple[str, ...]]: ...
+    async def plan(self, query: Query, meter: Meter) -> tuple[Plan, tuple[str, ...]]:
+        """Return the plan, and what failed."""
 
 
 @dataclass(frozen=True, slots=True)
