@@ -98,7 +98,8 @@ def plan_budget(present: Prompt, training: Sequence[str], validation: Sequence[s
     if max_calls < least:
         raise InvalidRequest(
             f"--max-calls is {max_calls}; {count} questions for validation need at least {least}: {count} to measure the present "
-            f"prompt, {count} to measure another, and {_PROPOSAL_CALLS + 1} to propose it. Allow more calls, or give fewer questions"
+            f"prompt, {count} to measure another, and {_PROPOSAL_CALLS + 1} to propose it; "
+            "allow more calls or give fewer questions"
         )
     # At most a quarter of what is left is for questions from which proposals learn.
     used = min(len(training), max(1, (max_calls - least) // 4))
