@@ -51,7 +51,7 @@ def test_locks_name_no_host_and_no_folder(root: Path, name: str) -> None:
     [
         ("requirements.lock", ("",)),
         ("requirements-server.lock", ("", "build", "server")),
-        ("requirements-dev.lock", ("", "dev", "server")),
+        ("requirements-dev.lock", ("", "dev", "dspy", "server")),
     ],
 )
 def test_locks_pin_every_dependency_with_hashes(root: Path, name: str, groups: tuple[str, ...]) -> None:

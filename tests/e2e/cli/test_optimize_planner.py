@@ -17,7 +17,7 @@ from agentic_rag_backend.cli.app import run
 from agentic_rag_backend.testing.models.server import ModelServer
 
 NOTES = {
-    "harbour.md": "# Harbour of Lowmere\n\nDelphine Aster leads the Lowmere Harbour Authority. The authority dredged the basin.\n",
+    "harbour.md": "# Harbour of Lowmere\n\nDelphine Aster leads the Lowmere Harbour Authority. It dredged the basin.\n",
     "bank.md": "# Kettle Bank\n\nThe Kettle Bank was founded by Agnes Thorley in 1987. Agnes Thorley grew up in Scarrow.\n",
     "mill.md": "# Mill\n\nThe mill grinds wheat. The miller is Ivo Brandt.\n",
 }

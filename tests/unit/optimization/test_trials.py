@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scripted_models import ScriptedModel
 from tests.unit.optimization.conftest import PLAN
 
-from agentic_rag_backend.errors import InvalidRequest, ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.errors import InvalidRequest, ModelRefused, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.optimization.budget import BudgetedModel, BudgetSpent
 from agentic_rag_backend.optimization.instructions import Instructions
@@ -61,6 +61,13 @@ async def test_a_model_that_does_not_answer_ends_the_trial(
     assert made.scored([question, other]) == []
     await made.run(prompt, other)
     assert [score.recall for _, score in made.scored([question, other])] == [1]
+
+
+async def test_a_refused_key_is_tried_once(trials: MakeTrials, questions: Questions, instructions: Instructions) -> None:
+    made, model, _ = trials(lambda prompt: ModelRefused("key"))
+    with pytest.raises(ModelRefused, match="its key, its name"):
+        await made.run(instructions.prompt("Plan."), questions(1)[0])
+    assert len(model.prompts) == 1
 
 
 def recall_by_intent(plan: Plan) -> float:

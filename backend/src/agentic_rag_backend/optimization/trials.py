@@ -8,13 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.errors import ModelRefused, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.optimization.planned_search import PlannedSearch, Question
 from agentic_rag_backend.prompts import Prompt
 from agentic_rag_backend.retrieval.agentic.plan import plan_of
 from agentic_rag_backend.retrieval.agentic.planner import Planner, prompt_values
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+from agentic_rag_backend.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
 
 ATTEMPTS = 3
 """Calls for a plan before a model that does not answer ends the run."""
@@ -65,6 +68,7 @@ class Trials:
 
         Raises:
             BudgetSpent: no call is left.
+            ModelRefused: the model refuses every request.
             ModelUnavailable: the model does not answer.
             AgenticRagError: the search failed.
         """
@@ -115,13 +119,16 @@ class Trials:
     async def _plan(self, planner: Planner, question: str) -> Mapping[str, Any]:
         """Return the model's reply, or an empty one if it does not match the schema. That is a fault of the prompt."""
         failure: str | None = None
-        for _ in range(ATTEMPTS):
+        for attempt in range(1, ATTEMPTS + 1):
             reply = await planner.ask(question, self.calls)
             if reply.parsed is not None:
                 return reply.parsed
             if reply.failure == ModelReplyInvalid.code:
                 return {}
             failure = reply.failure
+            if failure == ModelRefused.code:
+                raise ModelRefused("the model refuses to plan: its key, its name or the account's rights are wrong")
+            _log.warning("plan_failed", attempt=attempt, code=failure)
         raise ModelUnavailable(f"the model did not plan after {ATTEMPTS} calls: {failure}")
 
 

@@ -18,7 +18,7 @@ import typer
 
 from agentic_rag_backend.cli.command import AsJson, DataDir, TenantOption, quiet_logging
 from agentic_rag_backend.cli.configuration import load_settings
-from agentic_rag_backend.cli.interruption import run_async
+from agentic_rag_backend.cli.interruption import leaving, run_async
 from agentic_rag_backend.cli.output import Output, console, fields
 from agentic_rag_backend.domain.usage import calls_and_tokens
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
@@ -223,8 +223,9 @@ async def _optimize(
         max_calls=options.max_calls,
         seed=options.seed,
     )
-    async with _progress(model, options.max_calls):
-        return model, await optimize(work, model, optimizer(options.optimizer.value))
+    with leaving("interrupted; no prompt was written"):
+        async with _progress(model, options.max_calls):
+            return model, await optimize(work, model, optimizer(options.optimizer.value))
 
 
 @asynccontextmanager
