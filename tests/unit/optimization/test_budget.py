@@ -17,12 +17,19 @@ def request(account: UsageAccount | None = None) -> ModelRequest:
     return ModelRequest(prompt="p@1", messages=(Message("user", "Hello"),), account=account or UsageAccount())
 
 
+class Slow(ScriptedModel):
+    """Other calls begin before a call ends."""
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        await asyncio.sleep(0)
+        return await super().complete(request)
+
+
 class Retrying(ScriptedModel):
     """Every call takes three requests."""
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         request.account.add(Usage(calls=2, failed_calls=2))
-        await asyncio.sleep(0)
         return await super().complete(request)
 
 
@@ -31,7 +38,7 @@ def nothing(prompt: str) -> Reply:
 
 
 async def test_concurrent_calls_do_not_exceed_the_limit() -> None:
-    model = ScriptedModel(nothing)
+    model = Slow(nothing)
     budgeted = BudgetedModel(model, 5)
     replies = await asyncio.gather(*(budgeted.complete(request()) for _ in range(9)), return_exceptions=True)
     assert sum(isinstance(reply, BudgetSpent) for reply in replies) == 4
