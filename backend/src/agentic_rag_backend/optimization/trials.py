@@ -92,7 +92,8 @@ class Trials:
 
     def complete(self, prompt: Prompt, questions: Sequence[Question]) -> bool:
         """Return whether a prompt was tried with all of these questions and found everything."""
-        trials = (self._trials.get((_digest(prompt), question.example.row)) for question in questions)
+        digest = _digest(prompt)
+        trials = (self._trials.get((digest, question.example.row)) for question in questions)
         return all(task is not None and _succeeded(task) and task.result().recall >= 1 for task in trials)
 
     def scored(self, questions: Sequence[Question]) -> list[tuple[Prompt, Score]]:
