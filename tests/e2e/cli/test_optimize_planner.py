@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import logging
 import re
 import sys
 from collections.abc import Iterator
@@ -82,7 +83,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory, model: Model) -> Iterator[P
         for name, value in {**environment, **endpoint, "DATA_DIR": str(folder / "data"), "HOME": str(folder)}.items():
             patch.setenv(name, value)
         patch.chdir(folder)
+        # A command sets the level of the process's log. After each test, that is undone, but not after the fixture of a module.
+        level = logging.getLogger().level
         assert run(["ingest", "notes"]) == 0
+        logging.getLogger().setLevel(level)
         yield folder
 
 

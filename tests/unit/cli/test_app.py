@@ -39,6 +39,7 @@ ALONE = {
     "ask",
     "export",
     "import",
+    "optimize-planner",
     "reindex",
     "migrate",
     "build-graph",
