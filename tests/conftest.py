@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 import structlog
 from graph_database import empty_neo4j, neo4j_address
 from hypothesis import HealthCheck, settings
 from programs import fork_servers_of_workers, keep_priority
+from remembered_vectors import remember_vectors, run_of_tests
 from sampling import DEEP
 from services import NAMES, neo4j_server, postgres_server, qdrant_server
 from sql_database import _migrated_postgres, empty_postgres, postgres_url
 
 from agentic_rag_backend import priority
 from agentic_rag_backend.memory import collection_paused, settle
-from agentic_rag_backend.models.embedding import bundled
-from agentic_rag_backend.models.embedding.base import Vectors
 
 __all__ = [
     "_migrated_postgres",
@@ -50,7 +48,6 @@ structlog.configure(
 settings.register_profile("without a deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("without a deadline")
 
-_MAX_BATCHES = 4_000
 _LOWER_PROCESS = priority.lower_process
 _FIRST_S = 600
 """The first test that needs a server waits until it has started."""
@@ -65,34 +62,10 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_encoder() -> Iterator[None]:
-    """Load the bundled encoder once per process, and encode each batch of texts once: many tests ingest the same examples."""
-
-    def of_file(path: Path) -> tuple[Path, int, int]:
-        return path, path.stat().st_mtime_ns, path.stat().st_size
-
-    load_sessions, load_tokenizer = bundled._sessions, bundled.load_tokenizer  # type: ignore[attr-defined]
-    sessions = functools.cache(lambda file, cores: load_sessions(file[0], cores))
-    tokenizers = functools.cache(lambda file: load_tokenizer(file[0]))
+    """Load the bundled encoder once per process, and encode each batch of texts once per test run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bundled, "_sessions", lambda path, cores: sessions(of_file(path), cores))
-        patch.setattr(bundled, "load_tokenizer", lambda path: tokenizers(of_file(path)))
-        patch.setattr(bundled.BundledEmbedder, "_sums", _remembering(bundled.BundledEmbedder._sums))
+        remember_vectors(patch.setattr)
         yield
-
-
-def _remembering(sums: Callable[..., Vectors]) -> Callable[..., Vectors]:
-    """Cache the result of each batch. The same batch gives the same sums, to the last bit."""
-    held: dict[Any, Vectors] = {}
-
-    def remembered(self: bundled.BundledEmbedder, batch: Sequence[bundled.TokenWindow], session: Any = None) -> Vectors:
-        key = id(session or self._session), tuple(tuple(window.ids) for window in batch)
-        if key not in held:
-            if len(held) >= _MAX_BATCHES:
-                held.clear()
-            held[key] = sums(self, batch, session)
-        return held[key].copy()
-
-    return remembered
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -121,6 +94,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """With `-m deep`, run all examples of sampled properties. Must run before they are imported."""
     if "deep" in config.getoption("markexpr"):
         os.environ[DEEP] = "1"
+    run = ExitStack()
+    run.enter_context(run_of_tests())
+    config.add_cleanup(run.close)
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False  # xdist would begin with the files of the most tests; see `_longest_first`
 

@@ -48,6 +48,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[2] / "fixtures"))
 from inspection import inspected
 from programs import fork_servers_of_workers, keep_priority
+from remembered_vectors import remember_vectors
 
 TENANT = TenantId("t_" + "d0" * 16)
 STORES: Mapping[str, type] = {
@@ -224,6 +225,7 @@ async def everything_ended(container: Container) -> None:
 def main() -> None:
     keep_priority()
     fork_servers_of_workers()
+    remember_vectors()
     gc.freeze()  # collections of a child would read, and so copy, all that was imported
     for line in sys.stdin:
         scenario = json.loads(line)
