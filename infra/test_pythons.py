@@ -1,11 +1,11 @@
 """Run the demo and the unit tests on every supported Python of this machine, each in a virtual environment of its own.
 
-    python infra/test_pythons.py [--keep FOLDER] [--only 3.12] [--others | --newest] [--processes N]
+    python infra/test_pythons.py [--keep FOLDER] [--only 3.12] [--others | --newest] [--sensitive] [--processes N]
 
 It finds one interpreter for each minor version from 3.11 on: on PATH, and among pyenv's versions. It installs the universal
-lock file (``backend/requirements-dev.lock``) with hashes, runs ``agentic-rag demo`` on a part of the examples, and then the unit
-tests, except property tests and those marked ``slow`` or ``alone``. It prints a table and ends with 0 only if everything passed
-everywhere.
+lock file (``backend/requirements-dev.lock``) with hashes, imports every module with the package's warnings as errors, runs
+``agentic-rag demo`` on a part of the examples, and then the unit tests, except property tests and those marked ``slow`` or
+``alone``. It prints a table and ends with 0 only if everything passed everywhere.
 """
 
 from __future__ import annotations
@@ -29,6 +29,16 @@ OLDEST = (3, 11)
 LIMIT_S = 3600
 _QUESTION = "Who has to pay for lost gear under the Narrows Accord?"
 _DOCUMENTS = ("narrows-accord-2012.md", "courier-2011-hearing-at-scarrow.md", "fishers-association-2019-letter.txt")
+SENSITIVE = ("api", "cli", "container", "domain", "jobs")
+"""Layers whose code depends most on the version: asyncio, typing, dataclasses, argument parsing, threads and processes."""
+_IMPORTS = """
+import importlib, pkgutil, warnings
+warnings.filterwarnings("error", module="agentic_rag_backend")
+import agentic_rag_backend
+for each in pkgutil.walk_packages(agentic_rag_backend.__path__, "agentic_rag_backend."):
+    if ".migrations." not in each.name and not each.name.endswith("__main__"):
+        importlib.import_module(each.name)
+"""
 _NAME = re.compile(r"python3\.(\d+)$")
 _ASK = "import json, sqlite3, sys; print(json.dumps([sys.version_info[:3], sqlite3.sqlite_version]))"
 
@@ -117,30 +127,34 @@ def run(step: str, command: Sequence[str | Path], *, cwd: Path, environment: dic
     return Outcome(step, problem, time.monotonic() - begun)
 
 
-def steps(interpreter: Interpreter, folder: Path, processes: str) -> Iterator[tuple[str, list[str | Path], Path]]:
-    """Yield name, command and working folder of each step, in order."""
+def steps(
+    interpreter: Interpreter, folder: Path, processes: str, layers: Sequence[str] = ("",)
+) -> Iterator[tuple[str, list[str | Path], Path]]:
+    """Yield name, command and working folder of each step, in order. ``layers`` are folders of `tests/unit`; default: all."""
     python = folder / "venv" / "bin" / "python"
     backend = ROOT / "backend"
     install = [sys.executable, ROOT / "infra" / "install.py", backend / "requirements-dev.lock", "--editable", backend]
     yield "venv", [UV, "venv", "--quiet", "--python", interpreter.path, folder / "venv"], folder
     yield "install", [*install, "--python", python], folder
+    yield "imports", [python, "-c", _IMPORTS], folder
     corpus = folder / "corpus"
     corpus.mkdir()
     for name in _DOCUMENTS:
         shutil.copy(ROOT / "examples" / "corpus" / name, corpus)
     demo = [folder / "venv" / "bin" / "agentic-rag", "demo", "--data-dir", "data", "--corpus", corpus, "--question", _QUESTION]
     yield "demo", demo, folder
-    tests = ["-m", "pytest", "tests/unit", "-q", "-m", "not slow and not alone and not hypothesis", "-p", "no:cacheprovider"]
+    tests = ["-m", "pytest", *(f"tests/unit/{layer}" for layer in layers), "-q", "-p", "no:cacheprovider"]
+    tests += ["-m", "not slow and not alone and not hypothesis"]
     tests += ["-n", processes, "--dist", "loadfile"]
     yield "unit tests", [python, *tests], ROOT
 
 
-def tried(interpreter: Interpreter, folder: Path, processes: str) -> list[Outcome]:
+def tried(interpreter: Interpreter, folder: Path, processes: str, layers: Sequence[str]) -> list[Outcome]:
     """Run the steps until one fails, and return their results."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")}
     outcomes = []
-    for step, command, cwd in steps(interpreter, folder, processes):
+    for step, command, cwd in steps(interpreter, folder, processes, layers):
         print(f"Python {interpreter.name}: {step}", flush=True)
         outcomes.append(run(step, command, cwd=cwd, environment={**kept, "HYPOTHESIS_STORAGE_DIRECTORY": str(folder)}))
         if outcomes[-1].problem:
@@ -164,6 +178,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", action="append", metavar="3.N", help="only these minor versions")
     parser.add_argument("--others", action="store_true", help="skip this interpreter's minor version, which `make test` has tested")
     parser.add_argument("--newest", action="store_true", help="of the others, only the newest")
+    parser.add_argument("--sensitive", action="store_true", help=f"only the unit tests of {', '.join(SENSITIVE)}")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="an empty folder for the environments, which is not removed")
     parser.add_argument("--processes", default="auto", metavar="N", help="that run the unit tests (default: one more than cores)")
     given = parser.parse_args(arguments)
@@ -181,7 +196,8 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     with tempfile.TemporaryDirectory(prefix="pythons-") as temporary:
         folder = (given.keep or Path(temporary)).absolute()
-        results = [(each, tried(each, folder / each.name, given.processes)) for each in found]
+        layers = SENSITIVE if given.sensitive else ("",)
+        results = [(each, tried(each, folder / each.name, given.processes, layers)) for each in found]
     print(summary(results), flush=True)
     return 1 if any(outcome.problem for _, outcomes in results for outcome in outcomes) else 0
 

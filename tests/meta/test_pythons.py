@@ -59,7 +59,7 @@ def test_a_step_that_fails_ends_that_python_and_the_whole_run(
     interpreter = program.Interpreter(Path(sys.executable), (3, 12, 1), "3.40.1")
     ways = {"install": ["true"], "demo": ["sh", "-c", "echo it broke; exit 3"], "unit tests": ["touch", "ran"]}
     monkeypatch.setattr(program, "interpreters", lambda paths: [interpreter])
-    monkeypatch.setattr(program, "steps", lambda each, folder, processes: ((name, way, tmp_path) for name, way in ways.items()))
+    monkeypatch.setattr(program, "steps", lambda each, *_: ((name, way, tmp_path) for name, way in ways.items()))
 
     assert program.main(["--keep", str(tmp_path)]) == 1
 
@@ -74,6 +74,28 @@ def test_the_unit_tests_run_in_the_given_number_of_processes(program: ModuleType
     *_, (step, command, _) = program.steps(interpreter, tmp_path, "1")
     assert step == "unit tests"
     assert command[command.index("-n") + 1] == "1"
+
+
+def test_the_gate_runs_the_unit_tests_of_the_sensitive_layers(
+    program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpreter = program.Interpreter(Path(sys.executable), (3, 12, 1), "3.40.1")
+    given: list[list[str]] = []
+
+    def run(step: str, command: list[str], **_: object) -> object:
+        given.append(command)
+        return program.Outcome(step, "", 0.0)
+
+    monkeypatch.setattr(program, "interpreters", lambda paths: [interpreter])
+    monkeypatch.setattr(program, "run", run)
+    for name, arguments in (("part", ["--sensitive"]), ("all", [])):
+        assert program.main([*arguments, "--keep", str(tmp_path / name)]) == 0
+    part, whole = (command for command in given if "pytest" in command)
+    folders = [ROOT / each for each in part if each.startswith("tests/unit/")]
+    assert {folder.name for folder in folders} == set(program.SENSITIVE)
+    assert all(any(folder.glob("**/test_*.py")) for folder in folders)
+    assert [each for each in whole if each.startswith("tests/unit")] == ["tests/unit/"]
+    assert "--sensitive" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
 def test_supported_versions_are_said_alike_in_packaging_readme_and_makefile() -> None:

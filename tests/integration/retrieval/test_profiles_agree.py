@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import pytest_asyncio
-from sampling import DEEP
+from sampling import DEEP, budget
 from services import ROOT
 
 from agentic_rag_backend.container import Container, adapters, open_container
@@ -52,6 +52,8 @@ EXAMPLES = ROOT / "examples"
 QUESTIONS = [json.loads(line)["question"] for line in (EXAMPLES / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
 ASKED = QUESTIONS if DEEP in os.environ else QUESTIONS[::4]
 """The gate asks every fourth question, `make test-deep` all of them."""
+DOCUMENTS = sorted((EXAMPLES / "corpus").iterdir())[:: budget(gate=2, deep=1)]
+"""The gate ingests every second document, `make test-deep` all of them."""
 
 
 class RememberingEmbedder:
@@ -81,12 +83,11 @@ class RememberingEmbedder:
 async def ingest(container: Container) -> None:
     """Ingest all documents at once: the graph does not depend on the order in which they are committed."""
     await container.catalogue.tenants.create("examples", tenant_id=TENANT)
-    paths = sorted((EXAMPLES / "corpus").iterdir())
     async with asyncio.timeout(900):
-        for path in paths:
+        for path in DOCUMENTS:
             upload = Upload(content=path.read_bytes(), file_name=path.name, key=path.stem)
             await container.ingestion.submit(TENANT, upload)
-        while (counts := await container.catalogue.documents.counts(TENANT))["documents_ready"] < len(paths):
+        while (counts := await container.catalogue.documents.counts(TENANT))["documents_ready"] < len(DOCUMENTS):
             assert counts["documents_failed"] == 0
             await asyncio.sleep(0.02)
         while not (await container.ingestion.relay.deliver(TENANT, within_s=60)).done:
@@ -167,9 +168,10 @@ async def test_the_examples_questions_get_the_same_passages(profiles: dict[str, 
     assert len(QUESTIONS) == 40
 
 
+@pytest.mark.sampled
 async def test_graphitis_leg_changes_the_facts_and_no_passage(profiles: dict[str, Container]) -> None:
     facts_differ = 0
-    for question in QUESTIONS:
+    for question in ASKED:
         embedded = await ask(profiles["sqlite"], question, "graph")
         direct = await ask(profiles["neo4j"], question, "graph", leg=GraphLeg())
         found = await ask(profiles["neo4j"], question, "graph")
@@ -235,6 +237,7 @@ def step(connection: Connection) -> tuple[Any, ...]:
     return (*ends, connection.weight, "" if connection.fact is None else connection.fact.relation)
 
 
+@pytest.mark.sampled
 async def test_both_graph_stores_give_the_same_entities_and_paths(profiles: dict[str, Container]) -> None:
     async def read(container: Container) -> dict[str, Any]:
         tenant = (await container.authenticator.local(TENANT)).tenant

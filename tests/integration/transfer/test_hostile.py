@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import threading
 import uuid
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from hostile_archives import Members, changed, members_of, packed
 from moved_tenants import Application, Opens
+from sampling import budget
 
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.job import JobState
@@ -208,6 +210,7 @@ async def _asked(target: Application, tenant: TenantId) -> bool:
     return bool(retrieval.hits)
 
 
+@pytest.mark.sampled
 async def test_a_changed_archive_is_imported_under_its_own_and_under_other_ids_or_not_at_all(
     exported: tuple[TenantId, Members], opens: Opens, tmp_path: Path
 ) -> None:
@@ -225,10 +228,12 @@ async def test_a_changed_archive_is_imported_under_its_own_and_under_other_ids_o
         ("manifest.json", 0, ("generation", "details"), {}),
         ("manifest.json", 0, ("tree", "details"), {}),
     )
+    # The gate makes half of the changes in each of two archives, `make test-deep` each change in an archive of its own.
+    archives = [harmless[start :: budget(gate=2, deep=len(harmless))] for start in range(budget(gate=2, deep=len(harmless)))]
     async with opens("to") as target:
-        for number, change in enumerate(harmless):
+        for number, change in enumerate(archives):
             path = tmp_path / f"changed-{number}"
-            path.write_bytes(packed(changed(members, *change)))
+            path.write_bytes(packed(functools.reduce(lambda held, each: changed(held, *each), change, members)))
             empty = (await target.container.catalogue.tenants.create(f"empty {number}")).id
             arrived, job = await target.imported(path, empty)
 

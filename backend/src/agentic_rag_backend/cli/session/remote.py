@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -31,8 +32,9 @@ async def open_remote(url: str, key: str | None, tenant: str | None) -> AsyncIte
         NotFound: the tenant does not exist.
     """
     headers = {"X-API-Key": key} if key else {}
-    async with httpx.AsyncClient(base_url=_origin(url), headers=headers, timeout=_TIMEOUT) as http:
-        client = Client(http, where=_origin(url), in_process=False)
+    origin = _origin(url)
+    async with httpx.AsyncClient(base_url=origin, headers=headers, timeout=_TIMEOUT, verify=_verifying(origin)) as http:
+        client = Client(http, where=origin, in_process=False)
         if tenant is not None:
             http.headers["X-Tenant-Id"] = await client.tenant_id(tenant)
         yield client
@@ -44,7 +46,7 @@ async def running_server(settings: Settings) -> str | None:
     if address is None:
         return None
     try:
-        async with httpx.AsyncClient(timeout=_PROBE_S) as http:
+        async with httpx.AsyncClient(timeout=_PROBE_S, verify=_verifying(address.url)) as http:
             answer = await http.get(f"{address.url}/health/live")
     except httpx.HTTPError:
         return None
@@ -79,6 +81,11 @@ def tenants_key(settings: Settings) -> str | None:
     """Return the default tenant's key stored in DATA_DIR."""
     kept = read_credentials(settings.data_dir)
     return kept.key if kept is not None else None
+
+
+def _verifying(url: str) -> ssl.SSLContext:
+    """Return the TLS settings for ``url``. For http, they trust no certificate: to load them takes longer than most commands."""
+    return httpx.create_ssl_context() if httpx.URL(url).scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _origin(url: str) -> str:
