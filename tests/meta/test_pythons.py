@@ -83,7 +83,7 @@ def test_the_gate_runs_the_unit_tests_of_the_sensitive_layers(
     given: list[list[str]] = []
 
     def run(step: str, command: list[str], **_: object) -> object:
-        given.append(command)
+        given.append([str(each) for each in command])
         return program.Outcome(step, "", 0.0)
 
     monkeypatch.setattr(program, "interpreters", lambda paths: [interpreter])
