@@ -74,4 +74,6 @@ async def test_store_calls_of_a_search(
         embedded.clear()
         await container.retrievers.get(strategy).retrieve(query(question))
         assert calls.total() <= AT_MOST[strategy], (question, calls)
-        assert embedded["embedder.embed_query"] == (strategy != "sparse"), (question, embedded)
+        # The levels share an embedding that overlaps or is kept. Nothing is kept here, and under load they may not overlap.
+        most = 2 if strategy == "dual_level" else 1
+        assert (strategy != "sparse") <= embedded["embedder.embed_query"] <= most * (strategy != "sparse"), (question, embedded)

@@ -126,7 +126,8 @@ def test_an_outlier_is_cut_at_one_and_leaves_the_others_apart_from_zero() -> Non
     assert min(scaled.values()) > 0.4
 
 
-@given(dense=LEG, sparse=LEG)
+# Only of eleven scores or more can one be beyond three deviations. We cut it to 1, and the client does not.
+@given(dense=LEG.map(lambda leg: leg[:10]), sparse=LEG.map(lambda leg: leg[:10]))
 def test_dbsf_with_equal_weights_ranks_as_the_client_of_qdrant(dense: list[ScoredId], sparse: list[ScoredId]) -> None:
     ours = weighted_dbsf({"dense": dense, "sparse": sparse}, {"dense": 0.5, "sparse": 0.5})
     legs = [[models.ScoredPoint(id=item.id, version=0, score=item.score) for item in found] for found in (dense, sparse)]
