@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
+from agentic_rag_backend.testing.stores import graph_replacement
 from agentic_rag_backend.testing.stores import graph_samples as samples
 from agentic_rag_backend.testing.stores import graph_store as contract
 
@@ -160,6 +161,16 @@ class _HalfWrites(SqliteGraphStore):
         await super().write_document(tenant, knowledge)
 
 
+class _ReplacesInTwoSteps(SqliteGraphStore):
+    """Deletes the old knowledge in a separate transaction."""
+
+    async def replace_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> set[str]:
+        gone = await self.delete_document(tenant, knowledge.document_id, up_to_version=knowledge.version)
+        await asyncio.sleep(0.02)
+        await self.write_document(tenant, knowledge)
+        return set(gone.relationship_ids) - {each.id for each in knowledge.relationships}
+
+
 class _EmptyMeansAll(SqliteGraphStore):
     """Treats an empty list of documents as no selection."""
 
@@ -172,6 +183,9 @@ class _EmptyMeansAll(SqliteGraphStore):
     [
         (_AnyScope, contract.every_method_requires_a_tenant),
         (_HalfWrites, contract.writes_are_atomic),
+        (_ReplacesInTwoSteps, graph_replacement.readers_find_a_version_while_it_is_replaced),
+        (_ReplacesInTwoSteps, graph_replacement.a_refused_replacement_changes_nothing),
+        (_ReplacesInTwoSteps, graph_replacement.replacing_writes_a_version_that_is_missing),
         (_EmptyMeansAll, contract.empty_selections_return_nothing),
     ],
 )
@@ -237,9 +251,10 @@ async def _follow(steps: list[tuple[TenantId, DocumentKnowledge | tuple[str, int
                 models[tenant].written = {
                     key: value for key, value in written.items() if not (key[0] == step[0] and key[1] <= step[1])
                 }
-            elif (step.document_id, step.version) not in written:
-                written[step.document_id, step.version] = step
-                await store.write_document(tenant, step)
+            else:
+                key = (step.document_id, step.version)
+                await (store.replace_document if key in written else store.write_document)(tenant, step)
+                written[key] = step
         for tenant, model in models.items():
             found = await samples.snapshot(store, tenant)
             expected = model.expected()

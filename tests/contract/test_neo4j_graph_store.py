@@ -102,7 +102,7 @@ async def test_a_store_that_leaves_out_what_does_not_fit_fails(
     async def careless(transaction: Transaction, name: str, values: Mapping[str, Any]) -> None:
         await transaction.run(neo4j_writes.CYPHER[name], values)
 
-    monkeypatch.setattr(neo4j, "add_rows", careless)
+    monkeypatch.setattr(neo4j_writes, "add_rows", careless)
     with pytest.raises(AssertionError):
         await check(store)
 

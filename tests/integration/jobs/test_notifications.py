@@ -11,8 +11,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from captured_logs import captured_logs
 from sqlalchemy import make_url, text
+from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from agentic_rag_backend.domain.tenant import TenantId
@@ -58,7 +58,7 @@ async def enqueue_elsewhere(url: str, *job_ids: str) -> None:
 @pytest.fixture
 def logged() -> Iterator[list[EventDict]]:
     """Return the log entries about notifications."""
-    with captured_logs(notifications) as events:
+    with capture_logs() as events:
         yield events
 
 

@@ -191,6 +191,8 @@ async def _build(folder: Path, corpus: Path) -> None:
         jobs = [await _submitted(container, path) for path in sorted(corpus.iterdir()) if path.is_file()]
         for job in jobs:
             await ended(container, EXAMPLES, job)
+        # Names that several documents use settle after the jobs.
+        assert (await container.relay.deliver(EXAMPLES, within_s=60)).done
         await ended(container, EXAMPLES, await container.communities.request_rebuild(EXAMPLES))
         await ended(container, EXAMPLES, await container.raptor.request_build(EXAMPLES))
 

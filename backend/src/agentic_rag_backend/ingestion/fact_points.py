@@ -63,14 +63,31 @@ class FactPoints:
         if self.names is not None:
             await self.names.before_removal(tenant, document_id)
         doomed, shared = await self._touched(tenant, document_id, range(above + 1, up_to_version + 1))
-        nodes = await self.vectors.delete(tenant, Collection.NODES, sorted(doomed)) if doomed else 0
+        nodes = await self._forget(tenant, doomed)
         gone = await self.graph.delete_document(tenant, document_id, up_to_version=up_to_version, above=above)
         late = set(gone.relationship_ids) - doomed
-        nodes += await self.vectors.delete(tenant, Collection.NODES, sorted(late)) if late else 0
+        nodes += await self._forget(tenant, late)
         # The point of a fact that other documents also state may have the removed document's words. Rewrite it with theirs.
         kept = await self.graph.relationships(tenant, sorted(shared - late)) if shared else {}
         await self._upsert(tenant, kept.values())
         return Removed(gone.entities, gone.relationships, gone.mentions, gone.supports, nodes)
+
+    async def replace(self, tenant: TenantId, knowledge: DocumentKnowledge) -> None:
+        """Replace the knowledge of a version in the graph, and the points of its facts. Idempotent.
+
+        Searches find the old knowledge or the new. The points of facts that the version no longer states are removed first, for
+        the same reason as in `remove`.
+        """
+        if self.names is not None:
+            await self.names.before_removal(tenant, knowledge.document_id)
+        stated = {each.id for each in knowledge.relationships}
+        only, shared = await self._touched(tenant, knowledge.document_id, range(knowledge.version, knowledge.version + 1))
+        doomed = only - stated
+        await self._forget(tenant, doomed)
+        late = await self.graph.replace_document(tenant, knowledge) - doomed
+        await self._forget(tenant, late)
+        shown = await self.graph.relationships(tenant, sorted((shared | stated) - late))
+        await self._upsert(tenant, shown.values())
 
     async def inventory(self, tenant: TenantId, document_id: str, *, up_to_version: int) -> Removed:
         """Count the items that `remove` would remove. No one else may write to the tenant's graph between the two."""
@@ -89,6 +106,9 @@ class FactPoints:
         counts = await self.graph.mention_counts(tenant, sorted(chunks))
         entities = sum(counts.get(entity, 0) == len(own) for entity, own in chunks.items())
         return Removed(entities, len(doomed), mentions, supports, len(doomed))
+
+    async def _forget(self, tenant: TenantId, facts: set[str]) -> int:
+        return await self.vectors.delete(tenant, Collection.NODES, sorted(facts)) if facts else 0
 
     async def _touched(self, tenant: TenantId, document_id: str, versions: range) -> tuple[set[str], set[str]]:
         """Return the relationships that only those versions support, and those that others support as well."""

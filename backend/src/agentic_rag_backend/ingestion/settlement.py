@@ -72,8 +72,5 @@ class Settlement:
             return
         ontology = await self.tenants.ontology(tenant) if document.metadata else None
         extractions = with_fields([prepared[chunk] for chunk in order], document.metadata, ontology)
-        await self.facts.remove(tenant, document_id, up_to_version=version, above=version - 1)
-        knowledge = await self.resolver.resolve(tenant, document_id, version, document.title, extractions)
-        await self.facts.graph.write_document(tenant, knowledge)
-        await self.facts.write(tenant, knowledge)
+        await self.facts.replace(tenant, await self.resolver.resolve(tenant, document_id, version, document.title, extractions))
         await self.documents.record_repair(tenant, document_id, knowledge=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from captured_logs import captured_logs
+from structlog.testing import capture_logs
 
 from agentic_rag_backend.jobs.coordination import running_journal as module
 from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
@@ -50,7 +50,7 @@ def test_it_does_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_work_continues_without_a_journal_entry(tmp_path: Path) -> None:
-    with captured_logs(module) as events:
+    with capture_logs() as events:
         journal = RunningJournal(tmp_path / "missing" / "note")
         journal.begin({})
         journal.began("a")

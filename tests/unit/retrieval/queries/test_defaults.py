@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from captured_logs import captured_logs
+from structlog.testing import capture_logs
 
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.queries import weights
 from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults, RequestOverrides, Resolved
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL, LOW_WEIGHT, Features, FlagDefault
 
@@ -82,7 +81,7 @@ def test_hybrid_takes_the_weights_of_its_legs(defaults: RequestDefaults) -> None
     assert resolve(defaults, "hybrid").leg_weights is None
     assert resolve(defaults, "hybrid", dense=0.25).leg_weights == LegWeights(0.25, 0.75)
     assert resolve(defaults, "hybrid", sparse=1.0).leg_weights == LegWeights(0.0, 1.0)
-    with captured_logs(weights) as logged:
+    with capture_logs() as logged:
         resolved = resolve(defaults, "hybrid", dense=0.9, sparse=0.9)
     assert resolved.leg_weights == LegWeights(0.5, 0.5)
     assert resolved.warnings == ("weights 0.9 and 0.9 sum to 1.8, not 1: normalised",)

@@ -232,11 +232,9 @@ class _Results:
         version = document.current_version
         ontology = await stores.catalogue.tenants.ontology(tenant)
         extractions = with_fields([self._held[id].extraction for id in self._order], document.metadata, ontology)
-        # Remove the old knowledge first: names may now resolve to other entities, which would leave parts of both states.
-        await stores.facts.remove(tenant, document.id, up_to_version=version, above=version - 1)
-        knowledge = await stores.resolver.resolve(tenant, document.id, version, document.title, extractions)
-        await stores.graph.write_document(tenant, knowledge)
-        await stores.facts.write(tenant, knowledge)
+        await stores.facts.replace(
+            tenant, await stores.resolver.resolve(tenant, document.id, version, document.title, extractions)
+        )
         return True
 
     async def write_points(self, ids: Sequence[str]) -> int:

@@ -22,6 +22,8 @@ MAX_BEARERS = 100
 """Documents that describe the bearer of a name and decide how many bearers it has: the first by id. It bounds the cost."""
 MAX_OUTDATED = 2_000
 """Uses of one spelling that are compared when a name gets another meaning."""
+_OWN_VERSIONS = 2
+"""Versions of a document whose names the graph may hold: the visible one, and one that is not visible yet."""
 SPELLED = frozenset({"date", "code"})
 """Types of names that mean the same wherever they are: they have no aliases and no bearers."""
 
@@ -118,13 +120,13 @@ class Identities:
         """Return the names by which other documents mean another entity, given the aliases of a document.
 
         These are its aliases, and the names that reach them by other aliases. Documents agree on the meaning of a name while it
-        is settled, so it is enough to look at one or two.
+        is settled, so it is enough to look at one of another document.
         """
         if not given:
             return set()
         names = given | await self._names_with(tenant, given)
         full = await self._aliases.full_names(tenant, names, document_id, own, edits)
-        uses = await self._store.name_uses(tenant, sorted(names), "main", limit=2)
+        uses = await self._store.name_uses(tenant, sorted(names), "main", limit=_OWN_VERSIONS + 1)
         expected = {name: entity_id(tenant, full.get(name, name)) for name in names}
         return {
             name
@@ -143,7 +145,7 @@ class Identities:
 
     async def _in_use(self, tenant: TenantId, names: Iterable[str], document_id: str) -> list[str]:
         """Return the names that other documents use as the main name of an entity."""
-        uses = await self._store.name_uses(tenant, sorted(names), "main", limit=2)
+        uses = await self._store.name_uses(tenant, sorted(names), "main", limit=_OWN_VERSIONS + 1)
         return [name for name, found in uses.items() if any(use.document_id != document_id for use in found)]
 
     async def _divide(self, tenant: TenantId, name: str, bearers: Sequence[Bearer]) -> Division:

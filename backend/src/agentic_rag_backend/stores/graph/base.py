@@ -61,6 +61,12 @@ class KnowledgeStore(Protocol):
     async def write_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> None:
         """Add one version's entities, relationships, mentions and supports, all or nothing."""
 
+    async def replace_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> set[str]:
+        """Write one version's knowledge in place of what the graph holds of that version, in one transaction.
+
+        Readers see either the old or the new knowledge. Returns the ids of the relationships that the graph no longer has.
+        """
+
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> GraphDeletion:
         """Remove supports and mentions of versions > ``above`` and ≤ ``up_to_version``, and items that have none left.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from agentic_rag_backend.domain.graph import (
@@ -28,7 +29,7 @@ from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections
 from agentic_rag_backend.stores.graph.knowledge_batches import group_knowledge
 from agentic_rag_backend.stores.graph.neo4j_ownership import claim
 from agentic_rag_backend.stores.graph.neo4j_schema import migrate, require_migrated
-from agentic_rag_backend.stores.graph.neo4j_writes import CYPHER, add_rows, delete_knowledge, label_entities, refresh, run_delete
+from agentic_rag_backend.stores.graph.neo4j_writes import CYPHER, Addition, delete_knowledge, run_delete
 from agentic_rag_backend.stores.ownership import Owner
 
 T = TypeVar("T")
@@ -105,54 +106,25 @@ class Neo4jGraphStore:
             InvalidRequest: the knowledge names an entity or relationship that neither it nor the tenant's graph has, a passage of
                 another document or version, or a name that is too long.
         """
-        require_tenant(tenant)
-        rows.check_scope(knowledge)
-        version = nodes.version_row(tenant, knowledge)
-        names = nodes.name_rows(tenant, knowledge)
-        supports = rows.support_rows(tenant, knowledge)
-        additions = {
-            "add_entities": nodes.entity_rows(tenant, knowledge),
-            "add_names": names,
-            "add_mentions": nodes.mention_rows(tenant, knowledge),
-            "add_relationships": nodes.relationship_rows(tenant, knowledge, supports),
-            "add_statements": nodes.statement_rows(tenant, supports),
-        }
-        follow = {
-            "refresh_relationships": sorted({row["edge"] for row in additions["add_statements"]}),
-            "refresh_chunks": [row["uuid"] for row in version["chunks"]],
-            "refresh_entities": sorted({row["entity"] for row in names}),
-        }
-        versioned = {name: version[name] for name in ("version_uuid", "prefix")}
-        key = {"tenant": tenant.value, "deployment": self._deployment, **versioned}
+        addition = Addition.of(tenant, knowledge, self._deployment)
+        await self._connections.write(addition.write)
 
-        async def work(transaction: Transaction) -> None:
-            await transaction.run(CYPHER["lock_knowledge"], key)
-            await transaction.run(CYPHER["add_version"], {**key, **version})
-            for name, found in additions.items():
-                await add_rows(transaction, name, {**key, "rows": found})
-            await label_entities(transaction, key, follow["refresh_entities"])
-            for name, uuids in follow.items():
-                await refresh(transaction, name, {**key, "uuids": uuids})
-            await transaction.run(CYPHER["record_version"], key)
+    async def replace_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> set[str]:
+        """Write one version's knowledge in place of what the graph holds of that version, in one transaction."""
+        addition = Addition.of(tenant, knowledge, self._deployment)
+        key = _range(tenant, knowledge.document_id, up_to=knowledge.version, above=knowledge.version - 1)
 
-        await self._connections.write(work)
+        async def work(transaction: Transaction) -> set[str]:
+            gone = await delete_knowledge(transaction, key)
+            await addition.write(transaction)
+            return set(gone.relationship_ids) - {each.id for each in knowledge.relationships}
+
+        return await self._connections.write(work)
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> GraphDeletion:
         """Remove the knowledge of versions > ``above`` and ≤ ``up_to_version`` in one transaction of fixed length."""
-        key = {
-            "tenant": require_tenant(tenant).value,
-            "document": document_id,
-            "document_uuid": nodes.graph_uuid(tenant, document_id),
-            "version": up_to_version,
-            "above": above,
-            **nodes.version_range(document_id, up_to_version=up_to_version, above=above),
-        }
-
-        async def work(transaction: Transaction) -> GraphDeletion:
-            found = await transaction.rows(CYPHER["knowledge_of_versions"], key)
-            return await delete_knowledge(transaction, key, found[0]) if found else GraphDeletion()
-
-        return await self._connections.write(work)
+        key = _range(tenant, document_id, up_to=up_to_version, above=above)
+        return await self._connections.write(partial(delete_knowledge, key=key))
 
     async def find_entities(self, tenant: TenantId, names: Sequence[str]) -> dict[str, list[Entity]]:
         """Return the entities by normalised name. A name matches an entity's name or an alias. Unknown names are absent."""
@@ -417,6 +389,18 @@ async def _mapped(pages: AsyncIterator[list[Row]], read: Callable[[Sequence[Row]
 
 def _batches(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
     return (items[first : first + size] for first in range(0, len(items), size))
+
+
+def _range(tenant: TenantId, document_id: str, *, up_to: int, above: int) -> dict[str, Any]:
+    """Return the parameters of statements about the versions > ``above`` and ≤ ``up_to`` of a document."""
+    return {
+        "tenant": require_tenant(tenant).value,
+        "document": document_id,
+        "document_uuid": nodes.graph_uuid(tenant, document_id),
+        "version": up_to,
+        "above": above,
+        **nodes.version_range(document_id, up_to_version=up_to, above=above),
+    }
 
 
 def _uuids(tenant: TenantId, ids: Iterable[str]) -> list[str]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from agentic_rag_backend.domain.graph import UNDECIDED_TYPES, GraphDeletion
+from agentic_rag_backend.domain.graph import UNDECIDED_TYPES, DocumentKnowledge, GraphDeletion
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.stores.graph.bolt import Record, Transaction
+from agentic_rag_backend.stores.graph import nodes, rows
+from agentic_rag_backend.stores.graph.bolt import Transaction
 from agentic_rag_backend.stores.graph.nodes import ENTITY, type_labels
 from agentic_rag_backend.stores.graph.statements import load_statements
 
@@ -82,12 +85,72 @@ async def run_delete(transaction: Transaction, name: str, values: Mapping[str, A
     return int(row["gone"])
 
 
-async def delete_knowledge(transaction: Transaction, key: Mapping[str, Any], found: Record) -> GraphDeletion:
-    """Remove the knowledge of versions, and everything that only they state.
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """The rows of one version's knowledge.
 
-    Args:
-        found: the row of ``knowledge_of_versions``.
+    Attributes:
+        added: the rows by the statement that writes them, in the order of the statements.
+        derived: the nodes of which a statement derives values afterwards, by statement.
     """
+
+    key: Mapping[str, Any]
+    version: Mapping[str, Any]
+    added: Mapping[str, list[dict[str, Any]]]
+    derived: Mapping[str, list[str]]
+
+    @classmethod
+    def of(cls, tenant: TenantId, knowledge: DocumentKnowledge, deployment: str | None) -> Addition:
+        """Return the rows of ``knowledge``.
+
+        Raises:
+            InvalidRequest: it names a passage of another document or version, or a name that is too long.
+        """
+        require_tenant(tenant)
+        rows.check_scope(knowledge)
+        version = nodes.version_row(tenant, knowledge)
+        names = nodes.name_rows(tenant, knowledge)
+        supports = rows.support_rows(tenant, knowledge)
+        statements = nodes.statement_rows(tenant, supports)
+        return cls(
+            key={
+                "tenant": tenant.value,
+                "deployment": deployment,
+                **{name: version[name] for name in ("version_uuid", "prefix")},
+            },
+            version=version,
+            added={
+                "add_entities": nodes.entity_rows(tenant, knowledge),
+                "add_names": names,
+                "add_mentions": nodes.mention_rows(tenant, knowledge),
+                "add_relationships": nodes.relationship_rows(tenant, knowledge, supports),
+                "add_statements": statements,
+            },
+            derived={
+                "refresh_relationships": sorted({row["edge"] for row in statements}),
+                "refresh_chunks": [row["uuid"] for row in version["chunks"]],
+                "refresh_entities": sorted({row["entity"] for row in names}),
+            },
+        )
+
+    async def write(self, transaction: Transaction) -> None:
+        """Write the rows. The number of statements does not depend on them."""
+        await transaction.run(CYPHER["lock_knowledge"], self.key)
+        await transaction.run(CYPHER["add_version"], {**self.key, **self.version})
+        for name, found in self.added.items():
+            await add_rows(transaction, name, {**self.key, "rows": found})
+        await label_entities(transaction, self.key, self.derived["refresh_entities"])
+        for name, uuids in self.derived.items():
+            await refresh(transaction, name, {**self.key, "uuids": uuids})
+        await transaction.run(CYPHER["record_version"], self.key)
+
+
+async def delete_knowledge(transaction: Transaction, key: Mapping[str, Any]) -> GraphDeletion:
+    """Remove the knowledge of versions, and everything that only they state."""
+    held = await transaction.rows(CYPHER["knowledge_of_versions"], key)
+    if not held:
+        return GraphDeletion()
+    found = held[0]
     mentions = await run_delete(transaction, "delete_mentions", key)
     supports = await run_delete(transaction, "delete_statements", key)
     await transaction.run(CYPHER["delete_versions"], key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,48 @@ _OWNING_TABLES = ("entities", "communities", "written_versions")
 """Tables that have a row of every tenant with any data."""
 
 
+def _add(connection: sqlite3.Connection, tenant: TenantId, knowledge: DocumentKnowledge) -> None:
+    names = rows.name_rows(tenant, knowledge)
+    supports = rows.support_rows(tenant, knowledge)
+    connection.executemany(_SQL["add_entity"], rows.entity_rows(tenant, knowledge))
+    connection.executemany(_SQL["add_entity_name"], names)
+    connection.executemany(_SQL["add_entity_support"], names)
+    connection.executemany(_SQL["add_mention"], rows.mention_rows(tenant, knowledge))
+    connection.executemany(_SQL["add_relationship"], rows.relationship_rows(tenant, knowledge, supports))
+    connection.executemany(_SQL["add_relationship_support"], supports)
+    connection.execute(_SQL["label_entities"], _among(tenant.value, {row["entity"] for row in names}))
+    connection.execute(_SQL["weigh_relationships"], _among(tenant.value, {row["relationship"] for row in supports}))
+    written = {"tenant": tenant.value, "document": knowledge.document_id, "version": knowledge.version}
+    connection.execute(_SQL["record_version"], written)
+    connection.execute(_SQL["renew_revision"], written)
+
+
+def _delete(connection: sqlite3.Connection, tenant: TenantId, document_id: str, up_to: int, above: int) -> GraphDeletion:
+    values = {"tenant": tenant.value, "document": document_id, "version": up_to, "above": above}
+    connection.execute(_SQL["change_revision"], values)
+    entities = {row[0] for row in connection.execute(_SQL["touched_entities"], values)}
+    touched = [row[0] for row in connection.execute(_SQL["touched_relationships"], values)]
+    mentions = connection.execute(_SQL["delete_mentions"], values).rowcount
+    supports = connection.execute(_SQL["delete_relationship_supports"], values).rowcount
+    connection.execute(_SQL["delete_entity_supports"], values)
+    connection.execute(_SQL["delete_written_versions"], values)
+    edges = connection.execute(_SQL["delete_unsupported_relationships"], _among(tenant.value, touched)).fetchall()
+    connection.execute(_SQL["weigh_relationships"], _among(tenant.value, touched))
+    entities.update(end for _, *ends in edges for end in ends)
+    among = _among(tenant.value, sorted(entities))
+    gone = connection.execute(_SQL["delete_unsupported_entities"], among).fetchall()
+    connection.execute(_SQL["label_entities"], among)
+    connection.execute(_SQL["delete_unsupported_names"], among)
+    return GraphDeletion(
+        entities=len(gone),
+        relationships=len(edges),
+        mentions=mentions,
+        supports=supports,
+        entity_ids=tuple(sorted(row[0] for row in gone)),
+        relationship_ids=tuple(sorted(row[0] for row in edges)),
+    )
+
+
 class SqliteGraphStore:
     """`GraphStore` on SQLite; see `stores.graph.base` for the contract.
 
@@ -96,54 +139,26 @@ class SqliteGraphStore:
         """
         require_tenant(tenant)
         rows.check_scope(knowledge)
+        await self._connections.write(partial(_add, tenant=tenant, knowledge=knowledge))
 
-        def work(connection: sqlite3.Connection) -> None:
-            names = rows.name_rows(tenant, knowledge)
-            supports = rows.support_rows(tenant, knowledge)
-            connection.executemany(_SQL["add_entity"], rows.entity_rows(tenant, knowledge))
-            connection.executemany(_SQL["add_entity_name"], names)
-            connection.executemany(_SQL["add_entity_support"], names)
-            connection.executemany(_SQL["add_mention"], rows.mention_rows(tenant, knowledge))
-            connection.executemany(_SQL["add_relationship"], rows.relationship_rows(tenant, knowledge, supports))
-            connection.executemany(_SQL["add_relationship_support"], supports)
-            connection.execute(_SQL["label_entities"], _among(tenant.value, {row["entity"] for row in names}))
-            connection.execute(_SQL["weigh_relationships"], _among(tenant.value, {row["relationship"] for row in supports}))
-            written = {"tenant": tenant.value, "document": knowledge.document_id, "version": knowledge.version}
-            connection.execute(_SQL["record_version"], written)
-            connection.execute(_SQL["renew_revision"], written)
+    async def replace_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> set[str]:
+        """Write one version's knowledge in place of what the graph holds of that version, in one transaction."""
+        require_tenant(tenant)
+        rows.check_scope(knowledge)
 
-        await self._connections.write(work)
+        def work(connection: sqlite3.Connection) -> set[str]:
+            gone = _delete(connection, tenant, knowledge.document_id, knowledge.version, knowledge.version - 1)
+            _add(connection, tenant, knowledge)
+            return set(gone.relationship_ids) - {each.id for each in knowledge.relationships}
+
+        return await self._connections.write(work)
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> GraphDeletion:
         """Remove the knowledge of versions > ``above`` and ≤ ``up_to_version``. The cost depends on what they touch only."""
-        scope = require_tenant(tenant).value
-        values = {"tenant": scope, "document": document_id, "version": up_to_version, "above": above}
-
-        def work(connection: sqlite3.Connection) -> GraphDeletion:
-            connection.execute(_SQL["change_revision"], values)
-            entities = {row[0] for row in connection.execute(_SQL["touched_entities"], values)}
-            touched = [row[0] for row in connection.execute(_SQL["touched_relationships"], values)]
-            mentions = connection.execute(_SQL["delete_mentions"], values).rowcount
-            supports = connection.execute(_SQL["delete_relationship_supports"], values).rowcount
-            connection.execute(_SQL["delete_entity_supports"], values)
-            connection.execute(_SQL["delete_written_versions"], values)
-            edges = connection.execute(_SQL["delete_unsupported_relationships"], _among(scope, touched)).fetchall()
-            connection.execute(_SQL["weigh_relationships"], _among(scope, touched))
-            entities.update(end for _, *ends in edges for end in ends)
-            among = _among(scope, sorted(entities))
-            gone = connection.execute(_SQL["delete_unsupported_entities"], among).fetchall()
-            connection.execute(_SQL["label_entities"], among)
-            connection.execute(_SQL["delete_unsupported_names"], among)
-            return GraphDeletion(
-                entities=len(gone),
-                relationships=len(edges),
-                mentions=mentions,
-                supports=supports,
-                entity_ids=tuple(sorted(row[0] for row in gone)),
-                relationship_ids=tuple(sorted(row[0] for row in edges)),
-            )
-
-        return await self._connections.write(work)
+        require_tenant(tenant)
+        return await self._connections.write(
+            partial(_delete, tenant=tenant, document_id=document_id, up_to=up_to_version, above=above)
+        )
 
     async def find_entities(self, tenant: TenantId, names: Sequence[str]) -> dict[str, list[Entity]]:
         """Return the entities by normalised name. A name matches an entity's name or an alias. Unknown names are absent."""

@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.graph import (
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, InvalidScope, StoreUnavailable
 from agentic_rag_backend.stores.graph.base import CommunityStore, GraphCounts, GraphStore, KnowledgeStore
-from agentic_rag_backend.testing.stores import graph_edges, graph_names, graph_streams
+from agentic_rag_backend.testing.stores import graph_edges, graph_names, graph_replacement, graph_streams
 from agentic_rag_backend.testing.stores.graph_samples import (
     COMMUNITY,
     ENTITIES,
@@ -44,6 +44,7 @@ from agentic_rag_backend.testing.stores.graph_samples import (
 
 OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "write_document": lambda store, tenant: store.write_document(tenant, knowledge("three", [("Ada", "knows", "Eve")])),
+    "replace_document": lambda store, tenant: store.replace_document(tenant, knowledge("one", [("Ada", "knows", "Eve")])),
     "delete_document": lambda store, tenant: store.delete_document(tenant, "one", up_to_version=9),
     "find_entities": lambda store, tenant: store.find_entities(tenant, ["ada", "acme", "acme corporation"]),
     "documents_naming": lambda store, tenant: store.documents_naming(tenant, ["ada", "acme"]),
@@ -71,7 +72,7 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
 """A call of every method that takes a tenant, with ids of the sample documents."""
 
 
-_WRITES = ("write_document", "delete_document", "write_communities", "delete_generations", "delete_tenant")
+_WRITES = ("write_document", "replace_document", "delete_document", "write_communities", "delete_generations", "delete_tenant")
 
 
 async def every_method_requires_a_tenant(store: GraphStore) -> None:
@@ -342,6 +343,7 @@ CHECKS: tuple[Check, ...] = (
     *graph_streams.CHECKS,
     *graph_edges.CHECKS,
     *graph_names.CHECKS,
+    *graph_replacement.CHECKS,
     deletes_remove_everything,
     deletes_keep_facts_of_other_documents,
     aliases_are_deleted_with_their_document,

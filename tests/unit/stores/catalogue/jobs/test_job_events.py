@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from captured_logs import captured_logs
+from structlog.testing import capture_logs
 
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.stores.catalogue.jobs import job_events
 from agentic_rag_backend.testing.catalogue.samples import nothing
 
 
@@ -25,7 +24,7 @@ async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
 async def test_start_and_end_are_logged_once_with_counts(catalogue: SqlCatalogue) -> None:
     tenant = (await catalogue.tenants.create("acme")).id
     result = {"chunks": 3, "title": "not a count", "unchanged": True, "stages_ms": {"read": 1.5}, "levels": {}, "ids": ["x"]}
-    with captured_logs(job_events) as logs:
+    with capture_logs() as logs:
         job = await catalogue.jobs.create(tenant, JobKind.REBUILD, {}, nothing)
         await catalogue.jobs.start(tenant, job.id)
         await catalogue.jobs.finish(tenant, job.id, JobState.SUCCEEDED, result=result)
@@ -40,7 +39,7 @@ async def test_start_and_end_are_logged_once_with_counts(catalogue: SqlCatalogue
 async def test_a_failure_is_logged_with_its_reason(catalogue: SqlCatalogue) -> None:
     tenant = (await catalogue.tenants.create("acme")).id
     job = await catalogue.jobs.create(tenant, JobKind.REBUILD, {}, nothing)
-    with captured_logs(job_events) as logs:
+    with capture_logs() as logs:
         await catalogue.jobs.finish(tenant, job.id, JobState.FAILED, error={"code": "store_unavailable", "message": "away"})
     (ended,) = logs
     assert (ended["state"], ended["code"], ended["reason"], "seconds" in ended) == ("failed", "store_unavailable", "away", False)
