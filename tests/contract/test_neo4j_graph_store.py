@@ -18,7 +18,7 @@ from sampling import sampled
 
 from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.graph import neo4j, neo4j_writes
+from agentic_rag_backend.stores.graph import neo4j_writes
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Transaction
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
