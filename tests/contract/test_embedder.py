@@ -78,6 +78,9 @@ class Faulty:
     def query_characters(self, text: str) -> int:
         return self.sound.query_characters(text)
 
+    def query_tokens(self, text: str) -> int:
+        return self.sound.query_tokens(text)
+
     async def close(self) -> None:
         await self.sound.close()
 

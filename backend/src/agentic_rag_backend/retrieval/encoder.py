@@ -45,6 +45,10 @@ class QueryEncoder:
         count_cache_use(EMBEDDINGS_CACHE, "shared" if joined else "miss")
         return vector
 
+    def tokens(self, query: Query) -> int:
+        """Return the tokens that the vector of a query is expected to cost, if it is not kept."""
+        return self._embedder.query_tokens(query.text) if query.embedding is None else 0
+
     async def _embed(self, tenant: TenantId, key: bytes, text: str) -> Vector:
         vector = await self._embedder.embed_query(text)
         vector.setflags(write=False)  # several searches read it

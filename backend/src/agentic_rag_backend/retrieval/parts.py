@@ -125,7 +125,7 @@ class Parts:
             WITH_TREE: WithSummaries(self.low_level, RaptorRetriever(self.stores, self.graphs)),
         }
         strategies |= {"hybrid": self.hybrid, "dense": dense, "sparse": sparse}
-        return Auto(strategies, graphs=self.graphs, trees=self.stores.trees, latencies=Latencies())
+        return Auto(strategies, graphs=self.graphs, trees=self.stores.trees, encoder=self.stores.encoder, latencies=Latencies())
 
     @cached_property
     def bearers(self) -> BearerReader:

@@ -24,6 +24,7 @@ from agentic_rag_backend.retrieval.queries.options import (
     LOW_STRATEGY,
     MAX_CALLS,
     MAX_CHUNKS,
+    MAX_COST,
     MAX_HOPS,
     MAX_LATENCY_MS,
     MAX_REFINEMENT_ATTEMPTS,
@@ -67,7 +68,7 @@ PLAIN: Mapping[str, Strategy] = {
     "auto": Strategy(
         "dual_level if it is switched on, otherwise its low level, with the summaries of raptor for accounts without names",
         lambda p: p.auto,
-        options={"low_strategy": LOW_STRATEGY, "max_latency_ms": MAX_LATENCY_MS, **_QUESTIONS},
+        options={"low_strategy": LOW_STRATEGY, "max_latency_ms": MAX_LATENCY_MS, "max_cost": MAX_COST, **_QUESTIONS},
     ),
     "dense": Strategy(
         "nearest chunks by embedding", lambda p: SingleLeg(p.stores, p.graphs, dense=True), ("basic", "semantic", "vector")

@@ -176,3 +176,11 @@ async def test_long_texts_are_pooled(server: ModelServer) -> None:
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
     assert embedder.stats.windows == 9
     await embedder.close()
+
+
+async def test_the_tokens_of_a_question_are_bounded_by_the_part_that_is_embedded(server: ModelServer) -> None:
+    embedder = connect(server, "words")
+    assert 4 <= embedder.query_tokens("Who discovered radium?") <= 8
+    long = "radium " * 50_000
+    assert embedder.query_tokens(long) == embedder.query_tokens(long[: embedder.query_characters(long)])
+    await embedder.close()

@@ -1,17 +1,20 @@
-"""The choice of `auto`: by flag, form of the question, tree and time."""
+"""The choice of `auto`: by flag, form of the question, tree, time and cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.caching import reuse
+from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.latencies import KEPT, RECENT_S, Latencies
 from agentic_rag_backend.retrieval.strategies.auto import CHEAPER, WITH_TREE, Auto, WithSummaries
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
@@ -49,10 +52,11 @@ class Held:
 
 @pytest.fixture
 def auto(graph_of: Callable[..., TenantGraph], hit: Callable[..., Hit]) -> Callable[..., Auto]:
-    def make(latencies: Latencies | None = None, generation: int = 0) -> Auto:
+    def make(latencies: Latencies | None = None, generation: int = 0, tokens: int = 0) -> Auto:
         held = cast("Any", Held(graph_of({"one": ["World Trade Club"]}), generation))
         strategies: Mapping[str, Any] = {name: Named(name, (hit("c1"),)) for name in (*CHEAPER, WITH_TREE)}
-        return Auto(strategies, graphs=held, trees=held, latencies=latencies or Latencies())
+        encoder = QueryEncoder(cast("Any", SimpleNamespace(query_tokens=lambda text: tokens)))
+        return Auto(strategies, graphs=held, trees=held, encoder=encoder, latencies=latencies or Latencies())
 
     return make
 
@@ -103,6 +107,30 @@ async def test_the_best_strategy_within_the_time(
     assert permission.allows(found) == (chosen == "dual_level"), "a choice for lack of time is not kept"
     assert found.trace.details["auto"]["strategy"] == chosen
     assert because in found.trace.details["auto"]["because"]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "options", "chosen"),
+    [
+        (5, {}, "dual_level"),
+        (5, {"max_cost": 5}, "dual_level"),
+        (5, {"max_cost": 4}, "sparse"),
+        (5, {"max_cost": 0, "max_latency_ms": 1}, "sparse"),
+        (0, {"max_cost": 0}, "dual_level"),
+    ],
+)
+async def test_nothing_is_embedded_if_it_costs_too_much(
+    auto: Callable[..., Auto], query: Ask, tokens: int, options: dict[str, int], chosen: str
+) -> None:
+    found = await auto(tokens=tokens).retrieve(query(FACT, dual_level=True, options=options))
+    about = found.trace.details["auto"]
+    assert about["strategy"] == chosen
+    assert ("expected to cost 5 tokens, more than max_cost" in about["because"]) == (chosen == "sparse")
+
+
+async def test_a_given_vector_costs_nothing(auto: Callable[..., Auto], query: Ask) -> None:
+    asked = query(FACT, options={"max_cost": 0}, embedding=np.ones(3, dtype=np.float32))
+    assert (await auto(tokens=5).retrieve(asked)).trace.details["auto"]["strategy"] == "low_level"
 
 
 async def test_its_own_choices_are_timed(auto: Callable[..., Auto], query: Ask) -> None:

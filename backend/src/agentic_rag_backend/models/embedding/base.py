@@ -67,6 +67,9 @@ class Embedder(TextEncoder, Protocol):
         only.
         """
 
+    def query_tokens(self, text: str) -> int:
+        """Return the tokens that a remote model is expected to bill for a question. 0 for a model in this process."""
+
     async def close(self) -> None:
         """Release threads and connections."""
 

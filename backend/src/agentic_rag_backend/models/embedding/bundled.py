@@ -207,6 +207,10 @@ class BundledEmbedder:
         offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
         return len(text) if len(offsets) <= most else int(offsets[most - 1][1])
 
+    def query_tokens(self, text: str) -> int:
+        """Return 0: the model is in this process."""
+        return 0
+
     async def close(self) -> None:
         """Finish running work and release the threads."""
         for pool in (self._passages, self._questions):

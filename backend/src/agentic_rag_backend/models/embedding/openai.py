@@ -16,6 +16,7 @@ import openai
 import orjson
 from numpy.typing import NDArray
 
+from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.errors import ConfigurationError, ModelReplyInvalid
 from agentic_rag_backend.fairness import FairSlots, actor
 from agentic_rag_backend.models.embedding.base import EmbedderStats, Vectors
@@ -160,6 +161,10 @@ class OpenAIEmbedder:
     def query_characters(self, text: str) -> int:
         """Return how many characters of ``text`` one window holds."""
         return len(text.encode()[:WINDOW_BYTES].decode(errors="ignore"))
+
+    def query_tokens(self, text: str) -> int:
+        """Return the estimated tokens of the part of a question that is embedded."""
+        return estimate_tokens(text[: self.query_characters(text)])
 
     async def close(self) -> None:
         """Release connections."""

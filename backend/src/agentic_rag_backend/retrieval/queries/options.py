@@ -56,6 +56,12 @@ MAX_LATENCY_MS: Schema = {
     "maximum": 600_000,
     "description": "milliseconds that retrieval should take: a cheaper strategy is chosen if recent searches took longer",
 }
+MAX_COST: Schema = {
+    "type": "integer",
+    "minimum": 0,
+    "maximum": 1_000_000,
+    "description": "tokens of remote models that retrieval should take: if an embedding is expected to take more, none is made",
+}
 LEVEL: Schema = {
     "type": "integer",
     "minimum": 0,

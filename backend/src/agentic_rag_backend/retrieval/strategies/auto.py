@@ -1,4 +1,4 @@
-"""The default strategy: chooses a strategy by the tenant, the form of the question, and the time that the request allows.
+"""The default strategy: chooses a strategy by the tenant, the form of the question, and the time and cost that the request allows.
 
 No choice calls a language model. The measurement of the choices is in docs/reference/strategies.md.
 """
@@ -16,14 +16,17 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
+from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.hydration import shown_graph
 from agentic_rag_backend.retrieval.latencies import Latencies
 from agentic_rag_backend.retrieval.parallel import search_all
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 
 DUAL, LOW, WITH_TREE = "dual_level", "low_level", "low_level_with_raptor"
-CHEAPER = (DUAL, LOW, "hybrid", "dense", "sparse")
-"""Strategies by falling duration. `sparse` embeds nothing."""
+FREE = "sparse"
+"""The strategy that embeds nothing. All others embed the question once, so they cost the same."""
+CHEAPER = (DUAL, LOW, "hybrid", "dense", FREE)
+"""Strategies by falling duration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +73,28 @@ class Auto:
         strategies: those of `CHEAPER` and `WITH_TREE`, by name. The low level chooses between `graph` and `hybrid` itself.
         graphs: tells whether a question names an entity.
         trees: tells whether the tenant has a RAPTOR tree.
+        encoder: tells what the vector of a question costs.
         latencies: recent durations. This class records those of its own choices.
     """
 
     def __init__(
-        self, strategies: Mapping[str, Retriever], *, graphs: TenantGraphs, trees: TreeCatalogue, latencies: Latencies
+        self,
+        strategies: Mapping[str, Retriever],
+        *,
+        graphs: TenantGraphs,
+        trees: TreeCatalogue,
+        encoder: QueryEncoder,
+        latencies: Latencies,
     ) -> None:
         self._strategies = strategies
         self._graphs = graphs
         self._trees = trees
+        self._encoder = encoder
         self._latencies = latencies
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Retrieve with the chosen strategy. ``trace.details.auto`` has the choice; the methods begin with the strategy."""
-        choice = self._within(query, await self._suited(query))
+        choice = self._affordable(query) or self._within(query, await self._suited(query))
         started = time.perf_counter()
         found = await self._strategies[choice.strategy].retrieve(query)
         self._latencies.record(query.tenant_id, choice.strategy, (time.perf_counter() - started) * 1000)
@@ -94,6 +105,13 @@ class Auto:
         methods = tuple(dict.fromkeys((name, *found.trace.methods_used)))
         details = {**found.trace.details, "auto": about}
         return replace(found, trace=replace(found.trace, strategy="auto", methods_used=methods, details=details))
+
+    def _affordable(self, query: Query) -> Choice | None:
+        """Return the strategy without cost if the others cost more than ``options.max_cost``."""
+        allowed, cost = query.options.get("max_cost"), self._encoder.tokens(query)
+        if allowed is None or cost <= allowed:
+            return None
+        return Choice(FREE, f"an embedding of the question is expected to cost {cost} tokens, more than max_cost ({allowed})")
 
     async def _suited(self, query: Query) -> Choice:
         """Return the choice without regard to time."""

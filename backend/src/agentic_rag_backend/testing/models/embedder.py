@@ -66,6 +66,7 @@ async def check_query(embedder: Embedder) -> None:
     assert query.dtype == np.float32
     assert abs(float(np.linalg.norm(query)) - 1.0) < 1e-5
     assert np.isfinite(await embedder.embed_query("")).all()
+    assert embedder.query_tokens("Who discovered radium?") >= 0
 
 
 async def check_long_query(embedder: Embedder) -> None:
