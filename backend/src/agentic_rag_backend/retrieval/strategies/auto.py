@@ -1,4 +1,4 @@
-"""The default strategy: chooses a strategy by the tenant, the form of the question, and the time and cost that the request allows.
+"""The default strategy: chooses a strategy by the tenant, the form of the question, and the time and cost that a request allows.
 
 No choice calls a language model. The measurement of the choices is in docs/reference/strategies.md.
 """
