@@ -171,12 +171,12 @@ async def test_a_workflow_of_another_release_is_given_up_and_told(engine: Engine
 
 
 async def test_a_claim_whose_answer_was_lost_is_queued_again(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(membership, "POLL_INTERVAL_S", 0.3)  # less than what runs takes, more than it takes to begin
+    monkeypatch.setattr(membership, "POLL_INTERVAL_S", 1.0)  # less than what runs takes, more than it takes to begin
     ran: list[str] = []
 
     async def work(tenant: TenantId, job_id: str, attempt: int) -> None:
         ran.append(job_id)
-        await asyncio.sleep(1)  # running workflows are not claimed again, however long they take
+        await asyncio.sleep(2.5)  # running workflows are not claimed again, however long they take
 
     queue = _queue(engine, work)
     await queue.launch()
