@@ -5,11 +5,12 @@ A relationship is shown only with a visible chunk that states it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from functools import partial
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.graph import StatedFact
+from agentic_rag_backend.domain.graph import GraphEdge, StatedFact
 from agentic_rag_backend.domain.query import FactHit, Query
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
@@ -31,6 +32,22 @@ NEAR_BONUS = 0.25
 """Added to the score of a fact that one of them states."""
 
 
+@dataclass(frozen=True, slots=True)
+class FactCandidates:
+    """Relationships found for a question, before a visible passage is known for each.
+
+    Attributes:
+        answer: what the graph leg said.
+        scores: scores in [0, 1] by id.
+        failure: a warning if the search failed. Then there are no relationships.
+    """
+
+    answer: LegAnswer
+    scores: Mapping[str, float] = field(default_factory=dict)
+    edges: Sequence[GraphEdge] = ()
+    failure: str | None = None
+
+
 class Facts:
     """The relationship leg of the low level."""
 
@@ -38,42 +55,43 @@ class Facts:
         self._stores = stores
         self._reader = stores.facts
 
-    async def ask_leg(self, query: Query) -> LegAnswer:
-        """Ask the graph leg. Without an engine, the question is not embedded."""
-        if self._stores.leg.engine is None:
-            return LegAnswer()
-        return await self._stores.leg.ask(query, await self._stores.encoder.of(query))
+    async def candidates(self, query: Query) -> FactCandidates:
+        """Return the relationships that may answer a question. Without an engine, the question is not embedded.
 
-    async def find_or_failure(
-        self, query: Query, graph: TenantGraph, near: Set[str], known: Mapping[str, VisibleChunk], answer: LegAnswer
-    ) -> tuple[tuple[FactHit, ...], str | None]:
-        """Return the facts of `find` and None, or no facts and a warning: results contain passages even without facts."""
+        They do not depend on the passages, so both are searched at the same time. A failure is a part of the result.
+        """
+        answer = LegAnswer()
+        if self._stores.leg.engine is not None:
+            answer = await self._stores.leg.ask(query, await self._stores.encoder.of(query))
         try:
-            return await self.find(query, graph, near, known, answer), None
+            scores = await self._scores(query, answer)
+            found = await self._stores.graph.relationships(query.tenant_id, list(scores)) if scores else {}
         except StoreUnavailable as error:
-            _log.warning("facts_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
-            return (), f"facts are left out: {error.code}"
+            return FactCandidates(answer, failure=_left_out(query, error))
+        return FactCandidates(answer, scores, [edge_of(each) for each in found.values()])
 
-    async def find(
-        self, query: Query, graph: TenantGraph, near: Set[str], known: Mapping[str, VisibleChunk], answer: LegAnswer
-    ) -> tuple[FactHit, ...]:
-        """Return at most `FACT_LIMIT` facts that hold at the query's moment, best first.
+    async def choose(
+        self, query: Query, graph: TenantGraph, near: Set[str], known: Mapping[str, VisibleChunk], candidates: FactCandidates
+    ) -> tuple[tuple[FactHit, ...], str | None]:
+        """Return at most `FACT_LIMIT` facts that hold at the query's moment, best first, and None.
+
+        If a store does not answer, return no facts and a warning: results contain passages even without facts.
 
         Args:
             near: ids of the best chunks, at most `NEAR`.
             known: chunks that were hydrated for this query already.
         """
-        scores = await self._scores(query, answer)
-        if not scores:
-            return ()
-        relationships = await self._stores.graph.relationships(query.tenant_id, list(scores))
-        edges = [edge_of(each) for each in relationships.values()]
-        facts = await self._reader.read(
-            query.tenant_id, graph, edges, moment=query.moment, known=known, passes=partial(passes, query)
-        )
-        found = [_fact(each, scores[id], near) for id, each in facts.items()]
+        if candidates.failure is not None or not candidates.edges:
+            return (), candidates.failure
+        try:
+            facts = await self._reader.read(
+                query.tenant_id, graph, candidates.edges, moment=query.moment, known=known, passes=partial(passes, query)
+            )
+        except StoreUnavailable as error:
+            return (), _left_out(query, error)
+        found = [_fact(each, candidates.scores[id], near) for id, each in facts.items()]
         found.sort(key=lambda fact: (-fact.score, fact.id))
-        return tuple(found[:FACT_LIMIT])
+        return tuple(found[:FACT_LIMIT]), None
 
     async def _scores(self, query: Query, answer: LegAnswer) -> Mapping[str, float]:
         """Return candidates by id with scores in [0, 1]."""
@@ -83,6 +101,11 @@ class Facts:
         search = VectorSearch(kind=NodeKind.FACT, text=query.text, limit=FACT_CANDIDATES)
         legs = (await self._stores.vectors.search(query.tenant_id, Collection.NODES, [search]))[0]
         return min_max(legs.sparse)
+
+
+def _left_out(query: Query, error: StoreUnavailable) -> str:
+    _log.warning("facts_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
+    return f"facts are left out: {error.code}"
 
 
 def _fact(visible: VisibleFact, score: float, near: Set[str]) -> FactHit:

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.retrieval.themes.selection import ThemeCandidate, ancestors, select_themes
+from agentic_rag_backend.retrieval.themes.selection import Selection, ancestors, select_themes
 
-Tree = tuple[list[ThemeCandidate], dict[str, str | None]]
+PARENTS: dict[str, str | None] = {"root": None, "left": "root", "right": "root", "leaf": "left", "other": None}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    id: str
+    score: float
+    tokens: int
+
+
+Tree = tuple[list[Candidate], dict[str, str | None]]
+
+
+def select(candidates: Sequence[Candidate], parents: Mapping[str, str | None], budget: int, limit: int) -> Selection:
+    scores, tokens = {each.id: each.score for each in candidates}, {each.id: each.tokens for each in candidates}
+    return select_themes(scores, parents, tokens.__getitem__, budget_tokens=budget, limit=limit)
 
 
 @st.composite
@@ -21,14 +38,14 @@ def trees(draw: st.DrawFn) -> Tree:
         above = draw(st.one_of(st.none(), st.integers(0, number - 1))) if number else None
         parents[f"t{number}"] = None if above is None else f"t{above}"
     scores = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.5, 0.75, 1.0])
-    made = [ThemeCandidate(id, draw(scores), draw(st.integers(1, 40))) for id in parents if draw(st.integers(0, 4))]
+    made = [Candidate(id, draw(scores), draw(st.integers(1, 40))) for id in parents if draw(st.integers(0, 4))]
     return made, parents
 
 
 @given(trees(), st.integers(0, 200), st.integers(0, 12), st.integers(0, 1_000))
 def test_what_is_chosen(tree: Tree, budget: int, limit: int, seed: int) -> None:
     candidates, parents = tree
-    chosen = select_themes(candidates, parents, budget_tokens=budget, limit=limit)
+    chosen = select(candidates, parents, budget, limit)
     by_id = {each.id: each for each in candidates}
     above = {id: set(ancestors(id, parents)) for id in by_id}
     assert len(chosen.ids) == len(set(chosen.ids)) <= limit
@@ -48,14 +65,11 @@ def test_what_is_chosen(tree: Tree, budget: int, limit: int, seed: int) -> None:
         assert not kin or max(kin) >= by_id[id].score or chosen.too_large
     shuffled = list(candidates)
     random.Random(seed).shuffle(shuffled)
-    assert select_themes(shuffled, parents, budget_tokens=budget, limit=limit) == chosen
-
-
-PARENTS: dict[str, str | None] = {"root": None, "left": "root", "right": "root", "leaf": "left", "other": None}
+    assert select(shuffled, parents, budget, limit) == chosen
 
 
 def choose(*given: tuple[str, float, int], budget: int = 100, limit: int = 10) -> tuple[str, ...]:
-    return select_themes([ThemeCandidate(*each) for each in given], PARENTS, budget_tokens=budget, limit=limit).ids
+    return select([Candidate(*each) for each in given], PARENTS, budget, limit).ids
 
 
 def test_a_parent_gives_way_to_a_better_child_and_its_sister_comes_in() -> None:
@@ -71,13 +85,19 @@ def test_relatives_are_known_over_what_is_no_candidate() -> None:
 
 
 def test_what_is_too_large_makes_room_for_what_fits() -> None:
-    selection = select_themes(
-        [ThemeCandidate("root", 0.9, 80), ThemeCandidate("other", 0.5, 30), ThemeCandidate("x", 0.4, 20)],
-        PARENTS,
-        budget_tokens=100,
-        limit=10,
-    )
+    selection = select([Candidate("root", 0.9, 80), Candidate("other", 0.5, 30), Candidate("x", 0.4, 20)], PARENTS, 100, 10)
     assert (selection.ids, selection.tokens, selection.too_large) == (("root", "x"), 100, 1)
+
+
+def test_tokens_are_counted_only_of_themes_that_may_be_taken() -> None:
+    counted: list[str] = []
+
+    def tokens(id: str) -> int:
+        counted.append(id)
+        return 10
+
+    scores = {"left": 0.9, "root": 0.8, "other": 0.7, "right": 0.6}
+    assert select_themes(scores, PARENTS, tokens, budget_tokens=100, limit=2).ids == ("left", "other") == tuple(counted)
 
 
 def test_a_circle_of_parents_ends() -> None:

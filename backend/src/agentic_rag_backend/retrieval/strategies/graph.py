@@ -170,11 +170,12 @@ class GraphRetriever:
     async def retrieve(self, query: Query) -> Retrieval:
         """Return chunks with their paths, and facts. Without a graph, the results are those of hybrid search."""
         query = query.with_candidates(NEAR)
-        candidates, (graph, missing), answer = await asyncio.gather(
+        candidates, (graph, missing), stated = await asyncio.gather(
             chunk_candidates(self._stores, query, weighted_min_max, self._hybrid.weights.by_leg()),
             shown_graph(self._graphs, query),
-            self._facts.ask_leg(query),
+            self._facts.candidates(query),
         )
+        answer = stated.answer
         if graph is None:
             found = await self._hybrid.without_graph(query, (*missing, *([answer.failure] if answer.failure else [])))
             return replace(found, trace=replace(found.trace, strategy="graph"))
@@ -182,9 +183,11 @@ class GraphRetriever:
         direct = direct_scores(graph, evidence)
         reading = await self._second_hop(query, graph, evidence, direct)
         order = [item for item in ranked(reading.scores) if item.id in reading.visible]
-        shown = (await self._diverse(query, order))[: query.candidates]
         near = {item.id for item in order[:NEAR]}
-        facts, left_out = await self._facts.find_or_failure(query, graph, near, reading.visible, answer)
+        diverse, (facts, left_out) = await asyncio.gather(
+            self._diverse(query, order), self._facts.choose(query, graph, near, reading.visible, stated)
+        )
+        shown = diverse[: query.candidates]
         chunks = Found([item.id for item in shown], evidence.linked, reading.hops, reading.visible, facts)
         paths = await self._paths.of(query, graph, chunks)
         hits = tuple(
@@ -231,14 +234,14 @@ class GraphRetriever:
         examined = [item.id for item in (*order[:EXAMINED], *nearest)]
         ids = list(dict.fromkeys([*examined, *(graph.chunk_ids[n] for n in beam), *(graph.chunk_ids[n] for n in targets)]))
         known = evidence.visible
-        read, _ = await asyncio.gather(
+        visible = {id: known[id] for id in ids if id in known}
+        read, _, held = await asyncio.gather(
             visible_chunks(self._stores.documents, query, [id for id in ids if id not in known]),
             self._exact_cosines(query, graph, evidence.question, [n for n in targets if n not in cosine], cosine),
+            self._terms_of(visible),  # last: it computes while the stores read for the others
         )
-        visible = {id: known[id] for id in ids if id in known} | read
-        terms = self._stores.vectors.terms
-        texts = {id: terms(f"{found.document_title}\n{found.chunk.text}") for id, found in visible.items()}
-        coverage = cover(terms(query.text), texts)
+        visible |= read
+        coverage = cover(self._stores.vectors.terms(query.text), held | await self._terms_of(read))
         closest = max((score for id, score in evidence.cosine.items() if id in visible), default=0.0)
         visible = await visible_in_order(self._stores.documents, query, [item.id for item in order], visible, EXAMINED)
         found_hops = score_hops(links, by_number, cosine, coverage.numbered(graph.chunk_index))
@@ -249,6 +252,11 @@ class GraphRetriever:
         }
         best = max(map(coverage.of, coverage.held.values()), default=0.0)
         return GraphRanking(scores, hops, visible, coverage=best, nearest=closest)
+
+    async def _terms_of(self, visible: Mapping[str, VisibleChunk]) -> dict[str, frozenset[int]]:
+        """Return the terms of chunks with their titles."""
+        terms = self._stores.vectors.terms
+        return {id: terms(f"{found.document_title}\n{found.chunk.text}") for id, found in visible.items()}
 
     async def _exact_cosines(
         self, query: Query, graph: TenantGraph, question: Vector, numbers: Sequence[int], cosine: dict[int, float]

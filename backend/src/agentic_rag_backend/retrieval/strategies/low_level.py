@@ -71,15 +71,16 @@ class HybridWithFacts:
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of both legs, and facts. Without a graph, facts are left out and the trace has the reason."""
         wider = query.with_candidates(NEAR)
-        found, (graph, missing), answer = await asyncio.gather(
-            self._hybrid.retrieve(wider), shown_graph(self._graphs, query), self._facts.ask_leg(query)
+        found, (graph, missing), stated = await asyncio.gather(
+            self._hybrid.retrieve(wider), shown_graph(self._graphs, query), self._facts.candidates(query)
         )
+        answer = stated.answer
         failures = [*found.trace.failures, *([answer.failure] if answer.failure else [])]
         facts, hidden = found.facts, missing
         if graph is not None:
             known = {hit.id: hit.visible for hit in found.hits}
             near = {hit.id for hit in found.hits[:NEAR]}
-            facts, left_out = await self._facts.find_or_failure(query, graph, near, known, answer)
+            facts, left_out = await self._facts.choose(query, graph, near, known, stated)
             failures += [left_out] if left_out else []
             hidden = (left_out,) if left_out else ()
         reasons = tuple(dict.fromkeys(failures))

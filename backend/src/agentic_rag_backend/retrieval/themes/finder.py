@@ -17,7 +17,7 @@ from agentic_rag_backend.retrieval.scoring.coverage import Coverage, cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.rating import RatedTheme, ThemeRater
-from agentic_rag_backend.retrieval.themes.selection import Selection, ThemeCandidate, select_themes
+from agentic_rag_backend.retrieval.themes.selection import Selection, select_themes
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorSearch
 
@@ -105,8 +105,13 @@ class ThemeFinder:
             before = len(spending.failures)
             themes, details = await self._rated(self._rater, query.text, _Tree(themes, found.parents), spending)
             failures = tuple(f"rating of themes failed: {code}" for code in dict.fromkeys(spending.failures[before:]))
-        candidates = [ThemeCandidate(theme.id, theme.score, theme_tokens(theme)) for theme in themes.values()]
-        chosen = select_themes(candidates, found.parents, budget_tokens=search.budget_tokens, limit=search.limit)
+        chosen = select_themes(
+            {id: theme.score for id, theme in themes.items()},
+            found.parents,
+            lambda id: theme_tokens(themes[id]),
+            budget_tokens=search.budget_tokens,
+            limit=search.limit,
+        )
         return FoundThemes(
             tuple(themes[id] for id in chosen.ids),
             pointer,
@@ -147,7 +152,7 @@ class ThemeFinder:
         narrowed = "level" in query.options or query.filters is not None or query.as_of is not None
         best = order if narrowed else order[: search.max_examined]
         ids = [community_point_id(item.id, generation) for item in best]
-        communities = await self._stores.graph.communities(query.tenant_id, generation, ids=ids) if ids else []
+        communities = await self._stores.graph.communities(query.tenant_id, generation, ids=ids, members=False) if ids else []
         return communities, {community_point_id(item.id, generation): item.score for item in legs.dense}
 
     async def _parents(self, query: Query, generation: int, communities: Sequence[Community]) -> dict[str, str | None]:
@@ -160,7 +165,11 @@ class ThemeFinder:
                 for each in known.values()
                 if each.parent_id is not None and each.parent_id not in known and each.level - 1 > coarsest
             }
-            found = await self._stores.graph.communities(query.tenant_id, generation, ids=sorted(wanted)) if wanted else []
+            found = (
+                await self._stores.graph.communities(query.tenant_id, generation, ids=sorted(wanted), members=False)
+                if wanted
+                else []
+            )
             if not found:
                 return {each.id: each.parent_id for each in known.values()}
             known |= {each.id: each for each in found}

@@ -7,19 +7,8 @@ replaces its branch. A theme that exceeds the rest of the budget is skipped. Sma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-
-"""An estimate. The budget limits the text that a model has to read, not its capacity."""
-
-
-@dataclass(frozen=True, slots=True)
-class ThemeCandidate:
-    """A theme that may be selected: ``score`` in [0, 1], ``tokens`` of its text."""
-
-    id: str
-    score: float
-    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +22,39 @@ class Selection:
 
 
 def select_themes(
-    candidates: Iterable[ThemeCandidate], parents: Mapping[str, str | None], *, budget_tokens: int, limit: int
+    scores: Mapping[str, float],
+    parents: Mapping[str, str | None],
+    tokens_of: Callable[[str], int],
+    *,
+    budget_tokens: int,
+    limit: int,
 ) -> Selection:
     """Select at most ``limit`` themes whose texts have at most ``budget_tokens`` tokens together.
 
     Args:
-        candidates: in any order. Equal scores are ordered by id.
+        scores: scores in [0, 1] by id. Equal scores are ordered by id.
         parents: parents of the candidates and of all their ancestors.
+        tokens_of: tokens of the text of a theme. Only those of themes that may be taken are counted.
     """
     chosen: list[str] = []
     taken: set[str] = set()
     covered: set[str] = set()
     tokens = related = too_large = 0
-    for candidate in sorted(candidates, key=lambda each: (-each.score, each.id)):
+    for id in sorted(scores, key=lambda each: (-scores[each], each)):
         if len(chosen) == limit:
             break
-        above = set(ancestors(candidate.id, parents))
-        if candidate.id in taken or candidate.id in covered or not above.isdisjoint(taken):
+        above = set(ancestors(id, parents))
+        if id in covered or not above.isdisjoint(taken):
             related += 1
-        elif tokens + candidate.tokens > budget_tokens:
+            continue
+        own = tokens_of(id)
+        if tokens + own > budget_tokens:
             too_large += 1
-        else:
-            chosen.append(candidate.id)
-            taken.add(candidate.id)
-            covered |= above
-            tokens += candidate.tokens
+            continue
+        chosen.append(id)
+        taken.add(id)
+        covered |= above
+        tokens += own
     return Selection(tuple(chosen), tokens, related, too_large)
 
 

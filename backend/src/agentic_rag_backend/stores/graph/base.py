@@ -165,9 +165,19 @@ class CommunityStore(Protocol):
         """Replace the communities of ``generation``, in one transaction. Other generations stay."""
 
     async def communities(
-        self, tenant: TenantId, generation: int, *, level: int | None = None, ids: Sequence[str] | None = None
+        self,
+        tenant: TenantId,
+        generation: int,
+        *,
+        level: int | None = None,
+        ids: Sequence[str] | None = None,
+        members: bool = True,
     ) -> list[Community]:
-        """Return a generation's communities, members included, ordered by level, descending size, id."""
+        """Return a generation's communities, ordered by level, descending size, id.
+
+        Args:
+            members: read ``entity_ids``, too. They are many for communities of coarse levels.
+        """
 
     async def generations(self, tenant: TenantId) -> list[int]:
         """Return the generations that have communities, ascending."""

@@ -258,11 +258,19 @@ class Neo4jGraphStore:
         await self._connections.write(work)
 
     async def communities(
-        self, tenant: TenantId, generation: int, *, level: int | None = None, ids: Sequence[str] | None = None
+        self,
+        tenant: TenantId,
+        generation: int,
+        *,
+        level: int | None = None,
+        ids: Sequence[str] | None = None,
+        members: bool = True,
     ) -> list[Community]:
         """Return a generation's communities, ordered by level, descending size, id. Members are in the order written."""
         wanted = list(ids) if ids is not None else None
-        found = await self._rows("communities_of_generation", tenant, generation=generation, level=level, ids=wanted)
+        found = await self._rows(
+            "communities_of_generation", tenant, generation=generation, level=level, ids=wanted, members=members
+        )
         return [
             Community(
                 id=row["id"],

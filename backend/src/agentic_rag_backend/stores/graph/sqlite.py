@@ -313,7 +313,13 @@ class SqliteGraphStore:
         await self._connections.write(work)
 
     async def communities(
-        self, tenant: TenantId, generation: int, *, level: int | None = None, ids: Sequence[str] | None = None
+        self,
+        tenant: TenantId,
+        generation: int,
+        *,
+        level: int | None = None,
+        ids: Sequence[str] | None = None,
+        members: bool = True,
     ) -> list[Community]:
         """Return a generation's communities, ordered by level, descending size, id. Members are in the order written."""
         key = {"tenant": require_tenant(tenant).value, "generation": generation}
@@ -323,16 +329,16 @@ class SqliteGraphStore:
             wanted = {**key, "level": level, "ids": json.dumps(list(ids or ()))}
             found = connection.execute(_SQL[name], wanted).fetchall()
             among = {**key, "ids": json.dumps([row[0] for row in found])}
-            members: dict[str, list[str]] = {}
-            for community_id, entity_id in connection.execute(_SQL["members_of_communities"], among):
-                members.setdefault(community_id, []).append(entity_id)
+            held: dict[str, list[str]] = {}
+            for community_id, entity_id in connection.execute(_SQL["members_of_communities"], among) if members else ():
+                held.setdefault(community_id, []).append(entity_id)
             return [
                 Community(
                     id=identifier,
                     generation=generation,
                     level=depth,
                     parent_id=parent,
-                    entity_ids=tuple(members.get(identifier, ())),
+                    entity_ids=tuple(held.get(identifier, ())),
                     fingerprint=fingerprint,
                     entity_count=count,
                 )

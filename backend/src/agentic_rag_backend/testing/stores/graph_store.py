@@ -289,6 +289,7 @@ async def generations_are_separate(store: GraphStore) -> None:
     await store.write_communities(A, 2, [second])
     equal(await store.communities(A, 1), [large, small, deep])
     equal(await store.communities(A, 1, level=1), [deep])
+    equal(await store.communities(A, 1, members=False), [replace(each, entity_ids=()) for each in (large, small, deep)])
     equal(await store.communities(A, 1, ids=[small.id, second.id]), [small])
     equal(await store.communities(A, 2), [second])
     await store.write_communities(A, 1, [small])

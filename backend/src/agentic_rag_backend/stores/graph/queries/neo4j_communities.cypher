@@ -36,5 +36,5 @@ CREATE (c)-[:HAS_MEMBER {uuid: row.uuid, group_id: $tenant, created_at: datetime
 MATCH (k:ThemeRecord {group_id: $tenant, generation: $generation}) USING INDEX SEEK k:ThemeRecord(group_id, generation)
 WHERE ($level IS NULL OR k.level = $level) AND ($ids IS NULL OR k.id IN $ids)
 RETURN k.id AS id, k.level AS level, k.parent_id AS parent, k.fingerprint AS fingerprint, k.entity_count AS count,
-    k.entity_ids AS members
+    CASE WHEN $members THEN k.entity_ids ELSE [] END AS members
 ORDER BY level, count DESC, id;
