@@ -85,9 +85,9 @@ async def corpus_of(services: Container, tenant: TenantId) -> Corpus:
     documents, after = services.catalogue.documents, ""
     while page := await documents.statuses(tenant, after=after, limit=100):
         for each in page:
-            ready = await documents.ready(tenant, each.id, each.current_version)
+            ready = await documents.ready(tenant, each.document.id, each.document.current_version)
             passages += [(item.chunk.text, item.vector) for item in ready.prepared if item.vector is not None]
-        after = page[-1].id
+        after = page[-1].document.id
     words: set[str] = set()
     async for batch in services.graph.all_entities(tenant):
         words.update(word for entity in batch for word in re.findall(r"[^\W\d_]{3,}", entity.name) if word[0].isupper())

@@ -21,7 +21,13 @@ async def embedded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Em
         yield rag
 
 
-@pytest.mark.parametrize("world", [*WORLDS, *HELD_OUT], ids=lambda world: world.name)
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(world, marks=[pytest.mark.deep] if n % 2 else [], id=world.name)
+        for n, world in enumerate([*WORLDS, *HELD_OUT])
+    ],
+)
 async def test_an_answer_is_about_whom_the_question_means(embedded: Embedded, world: World) -> None:
     for number, source in enumerate(world.documents):
         metadata = {"world": world.name, **({"date": source.date} if source.date else {})}

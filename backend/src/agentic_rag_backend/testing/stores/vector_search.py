@@ -88,10 +88,10 @@ async def scores_use_only_texts_of_the_tenant(open_store: OpenStore) -> None:
     """Scores and order are equal to the last bit with and without another tenant, in any order of writing."""
     choose = random.Random(7)  # noqa: S311 - samples, not secrets
     words = [f"word{number}q" for number in range(120)]
-    own = [chunk(number, " ".join(choose.choices(words[:60], k=choose.randint(5, 40)))) for number in range(60)]
-    others = [chunk(number, " ".join(choose.choices(words, k=30))) for number in range(30, 90)]
+    own = [chunk(number, " ".join(choose.choices(words[:60], k=choose.randint(5, 40)))) for number in range(30)]
+    others = [chunk(number, " ".join(choose.choices(words, k=30))) for number in range(15, 45)]
     searches = [
-        VectorSearch(kind=NodeKind.CHUNK, text=" ".join(choose.choices(words, k=9)), dense=vector(n), limit=20) for n in range(10)
+        VectorSearch(kind=NodeKind.CHUNK, text=" ".join(choose.choices(words, k=9)), dense=vector(n), limit=20) for n in range(5)
     ]
     found = []
     for place, order in enumerate(("A", "AB", "BA", "BAD")):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sampling import sampled
+from sampling import budget, sampled
 
 from agentic_rag_backend.domain.filters import OPERATORS, And, Comparison, Filter, Not, Or, matches
 from agentic_rag_backend.domain.tenant import TenantId
@@ -25,6 +25,7 @@ from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, A, B, 
 
 pytestmark = pytest.mark.filterwarnings(WITHOUT_INDEXES)
 CHUNKS = Collection.CHUNKS
+SEARCHES = budget(gate=10, deep=40)
 NAMES = ["year", "a.b", 'q"[0]', "label"]
 
 
@@ -40,6 +41,7 @@ async def both(folder: Path, dimensions: int) -> AsyncIterator[tuple[VectorStore
         await server.close()
 
 
+@pytest.mark.sampled
 async def test_ranks_are_those_of_the_embedded_store(tmp_path: Path) -> None:
     choose = random.Random(23)
     words = [f"word{number}q" for number in range(80)]
@@ -69,7 +71,7 @@ async def test_ranks_are_those_of_the_embedded_store(tmp_path: Path) -> None:
             limit=choose.choice([1, 5, 20, 500]),
             filter=None if number % 3 == 0 else random_filter(choose, [*NAMES, "title", "document_id"]),
         )
-        for number in range(40)
+        for number in range(SEARCHES)
     ]
     async with both(tmp_path, DIMENSIONS) as stores:
         found = []
@@ -77,7 +79,7 @@ async def test_ranks_are_those_of_the_embedded_store(tmp_path: Path) -> None:
             await store.upsert(B, CHUNKS, [chunk(number, "word1q word7q " * (number % 9)) for number in range(60)])
             await store.upsert(A, CHUNKS, points)
             found.append(await store.search(A, CHUNKS, searches))
-        assert sum(len(legs.dense) + len(legs.sparse) for legs in found[0]) > 500
+        assert sum(len(legs.dense) + len(legs.sparse) for legs in found[0]) > 12 * SEARCHES
         for edge, server in zip(*found, strict=True):
             assert [hit.id for hit in server.dense] == [hit.id for hit in edge.dense]
             assert [hit.score for hit in server.dense] == pytest.approx([hit.score for hit in edge.dense], abs=1e-6)
