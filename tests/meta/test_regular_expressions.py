@@ -2,8 +2,8 @@
 
 `re` holds the interpreter lock while it works, so one quadratic pattern over a tenant's text stops all tenants.
 
-The gate measures the patterns that are not in ``linear_patterns.txt``, the digests of those measured before. `make test-deep` measures
-all. After a change: ``python tests/meta/test_regular_expressions.py``.
+The gate measures the patterns whose digests are not in ``linear_patterns.txt``: those that were not measured before.
+`make test-deep` measures all. After a change: ``python tests/meta/test_regular_expressions.py``.
 """
 
 from __future__ import annotations
