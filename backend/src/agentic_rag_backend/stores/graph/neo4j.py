@@ -267,10 +267,12 @@ class Neo4jGraphStore:
         members: bool = True,
     ) -> list[Community]:
         """Return a generation's communities, ordered by level, descending size, id. Members are in the order written."""
-        wanted = list(ids) if ids is not None else None
-        found = await self._rows(
-            "communities_of_generation", tenant, generation=generation, level=level, ids=wanted, members=members
-        )
+        asked: dict[str, Any] = {"generation": generation, "level": level, "members": members}
+        if ids is None:
+            found = await self._rows("communities_of_generation", tenant, **asked)
+        else:
+            uuids = [nodes.graph_uuid(tenant, nodes.theme_id(id, generation)) for id in dict.fromkeys(ids)]
+            found = await self._rows("communities_by_id", tenant, uuids=uuids, **asked)
         return [
             Community(
                 id=row["id"],

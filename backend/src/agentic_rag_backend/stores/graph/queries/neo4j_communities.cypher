@@ -34,7 +34,15 @@ CREATE (c)-[:HAS_MEMBER {uuid: row.uuid, group_id: $tenant, created_at: datetime
 
 // name: communities_of_generation
 MATCH (k:ThemeRecord {group_id: $tenant, generation: $generation}) USING INDEX SEEK k:ThemeRecord(group_id, generation)
-WHERE ($level IS NULL OR k.level = $level) AND ($ids IS NULL OR k.id IN $ids)
+WHERE $level IS NULL OR k.level = $level
+RETURN k.id AS id, k.level AS level, k.parent_id AS parent, k.fingerprint AS fingerprint, k.entity_count AS count,
+    CASE WHEN $members THEN k.entity_ids ELSE [] END AS members
+ORDER BY level, count DESC, id;
+
+// name: communities_by_id
+UNWIND $uuids AS uuid
+MATCH (k:ThemeRecord {uuid: uuid, group_id: $tenant}) USING INDEX SEEK k:ThemeRecord(uuid)
+WHERE k.generation = $generation AND ($level IS NULL OR k.level = $level)
 RETURN k.id AS id, k.level AS level, k.parent_id AS parent, k.fingerprint AS fingerprint, k.entity_count AS count,
     CASE WHEN $members THEN k.entity_ids ELSE [] END AS members
 ORDER BY level, count DESC, id;
