@@ -304,6 +304,12 @@ class Settings(BaseSettings):
     embedding_cache_mb: int = Field(
         16, ge=0, le=65536, description="memory for vectors of questions in one process, MiB; 0: every question is embedded again"
     )
+    theme_cache_mb: int = Field(
+        32,
+        ge=0,
+        le=65536,
+        description="memory for themes that searches examined in one process, MiB; 0: they are read every time",
+    )
 
     # --- rerankers
     reranker: str | None = Field(

@@ -188,6 +188,7 @@ def opens(tmp_path: Path) -> Opens:
             "dual_level_retrieval_enabled": True,
             # Equal searches before and during an outage: the cache would answer the second.
             "search_cache_mb": 0,
+            "theme_cache_mb": 0,
             "embedding_cache_mb": 0,
             **other,
         }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentic_rag_backend.communities.theme_index import of_one_generation
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Support
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_sources, visible_summary
+from agentic_rag_backend.knowledge.visible.summaries import all_supports, passages_behind, visible_sources, visible_summary
 from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.graph.base import CommunityStore
@@ -71,6 +71,22 @@ def visible_view(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedCommunity:
+    """What is visible of a community, and what that depends on.
+
+    Attributes:
+        view: None if no passage behind the community is visible, or if it has no summary.
+        chunk_ids: the passages on which any part of the summary rests, visible or not.
+        versions: the versions of the visible ones, by document.
+    """
+
+    id: str
+    view: CommunityView | None
+    chunk_ids: frozenset[str] = frozenset()
+    versions: Mapping[str, int] = field(default_factory=dict)
+
+
 class CommunityReader:
     """Reads the current generation as a whole, never parts of two generations."""
 
@@ -100,14 +116,31 @@ class CommunityReader:
 
         A passage that does not pass counts as invisible.
         """
+        judged = await self.judged(tenant, pointer, communities, passes=passes)
+        return [each.view for each in judged if each.view is not None]
+
+    async def judged(
+        self,
+        tenant: TenantId,
+        pointer: GenerationPointer,
+        communities: Sequence[Community],
+        *,
+        passes: Callable[[VisibleChunk], bool] = lambda _: True,
+    ) -> list[JudgedCommunity]:
+        """Return the visible part of every one of ``communities``, in their order."""
         if not communities:
             return []
         summaries = await self._communities.summaries(tenant, [each.fingerprint for each in communities])
         visible = await passages_behind(self._documents, tenant, summaries.values(), passes)
-        views = []
-        for each in communities:
-            summary = summaries.get(each.fingerprint)
-            view = None if summary is None else visible_view(each, summary, visible, stale=pointer.stale)
-            if view is not None:
-                views.append(view)
-        return views
+        return [_judged(each, summaries.get(each.fingerprint), visible, stale=pointer.stale) for each in communities]
+
+
+def _judged(
+    community: Community, summary: CommunitySummary | None, visible: Mapping[str, VisibleChunk], *, stale: bool
+) -> JudgedCommunity:
+    if summary is None:
+        return JudgedCommunity(community.id, None)
+    chunk_ids = frozenset(support.chunk_id for support in all_supports(summary))
+    read = [visible[id].chunk for id in chunk_ids & visible.keys()]
+    versions = {chunk.document_id: chunk.version for chunk in read}
+    return JudgedCommunity(community.id, visible_view(community, summary, visible, stale=stale), chunk_ids, versions)

@@ -502,6 +502,7 @@ class Container:
             rerankers=self.rerankers,
             agentic_options=agentic_options(self.settings),
             search_sessions=self.catalogue.search_sessions,
+            theme_cache_bytes=self.settings.theme_cache_mb * MIB,
         )
 
     @cached_property

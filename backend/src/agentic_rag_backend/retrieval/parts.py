@@ -66,6 +66,7 @@ class Parts:
     rerankers: RerankerRegistry | None = None
     agentic_options: AgenticOptions = field(default_factory=AgenticOptions)
     search_sessions: SearchSessions | None = None
+    theme_cache_bytes: int = 0
     strategies: Mapping[str, Strategy] = field(kw_only=True)
     """All strategies by canonical name: `registry.STRATEGIES`."""
 
@@ -107,7 +108,7 @@ class Parts:
     @cached_property
     def finder(self) -> ThemeFinder:
         """Finds themes."""
-        return ThemeFinder(self.stores, ThemeRater(self.calls))
+        return ThemeFinder(self.stores, ThemeRater(self.calls), cache_bytes=self.theme_cache_bytes)
 
     @cached_property
     def dual_level(self) -> DualLevel:

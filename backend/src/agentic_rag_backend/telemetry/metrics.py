@@ -66,7 +66,7 @@ _first_sentence = Histogram(
 
 _cache_uses = Counter(
     "agentic_rag_cache_uses",
-    "Uses of the caches of questions' vectors and of search results.",
+    "Uses of the caches of questions' vectors, of search results and of themes.",
     ["cache", "outcome"],
     registry=REGISTRY,
 )
@@ -74,6 +74,7 @@ _cache_bytes = Gauge("agentic_rag_cache_bytes", "Bytes that a cache holds.", ["c
 
 RESULTS_CACHE = "results"
 EMBEDDINGS_CACHE = "embeddings"
+THEMES_CACHE = "themes"
 
 CacheUse = Literal["hit", "shared", "miss"]
 Outcome = Literal["ok", "rate_limited", "refused", "invalid", "unavailable", "cancelled"]

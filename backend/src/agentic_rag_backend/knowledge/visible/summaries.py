@@ -31,6 +31,12 @@ def supporting_chunks(summaries: Iterable[CommunitySummary]) -> list[str]:
     )
 
 
+def all_supports(summary: CommunitySummary) -> set[Support]:
+    """Return all passages on which any part of a summary rests."""
+    parts = (summary.sources, *(each.sources for each in summary.findings), *(each.sources for each in _labels(summary)))
+    return set().union(*parts)
+
+
 def further_chunks(summaries: Iterable[CommunitySummary], visible: Mapping[str, VisibleChunk]) -> list[str]:
     """Return the ids of further chunks that may support labels that no ``visible`` chunk contains."""
     return sorted(

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
-from agentic_rag_backend.communities.views import CommunityReader, CommunityView
+from agentic_rag_backend.communities.views import CommunityView
 from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query, ThemeHit
 from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.hydration import passes
 from agentic_rag_backend.retrieval.scoring.coverage import Coverage, cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.rating import RatedTheme, ThemeRater
 from agentic_rag_backend.retrieval.themes.selection import Selection, select_themes
+from agentic_rag_backend.retrieval.themes.views import ExaminedTheme, ThemeViews
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorSearch
 
@@ -67,7 +66,7 @@ class FoundThemes:
 class _Candidates:
     """Search results with their content. ``cosine`` is by community."""
 
-    views: Sequence[CommunityView]
+    themes: Sequence[ExaminedTheme]
     parents: Mapping[str, str | None]
     cosine: Mapping[str, float]
 
@@ -84,10 +83,10 @@ class ThemeFinder:
     With filters or a time, prose and findings are shown only if all passages behind them match.
     """
 
-    def __init__(self, stores: Stores, rater: ThemeRater | None = None) -> None:
+    def __init__(self, stores: Stores, rater: ThemeRater | None = None, *, cache_bytes: int = 0) -> None:
         self._stores = stores
         self._rater = rater
-        self._reader = CommunityReader(documents=stores.documents, communities=stores.communities, graph=stores.graph)
+        self._views = ThemeViews(stores, max_bytes=cache_bytes)
 
     async def find(self, query: Query, search: ThemeSearch, spending: Spending | None = None) -> FoundThemes:
         """Return the selected themes. Empty before the first generation is built."""
@@ -115,7 +114,7 @@ class ThemeFinder:
         return FoundThemes(
             tuple(themes[id] for id in chosen.ids),
             pointer,
-            {**details, "looked_at": len(found.views), **_described(chosen, themes, search)},
+            {**details, "looked_at": len(found.themes), **_described(chosen, themes, search)},
             warnings,
             failures,
         )
@@ -133,11 +132,10 @@ class ThemeFinder:
         if not communities:
             return _Candidates((), {}, {})
         parents = await self._parents(query, generation, communities)
-        views = await self._reader.views(query.tenant_id, pointer, communities, passes=partial(passes, query))
-        # A community that has only a visible name is no evidence.
-        tellable = [view for view in views if view.summary or view.findings]
-        cosine |= await self._exact_cosines(query, generation, vector, [view.id for view in tellable if view.id not in cosine])
-        return _Candidates(tellable, parents, cosine)
+        themes = await self._views.of(query, pointer, communities)
+        far = [theme.view.id for theme in themes if theme.view.id not in cosine]
+        cosine |= await self._exact_cosines(query, generation, vector, far)
+        return _Candidates(themes, parents, cosine)
 
     async def _searched(
         self, query: Query, search: ThemeSearch, generation: int, vector: Vector
@@ -183,11 +181,12 @@ class ThemeFinder:
         return {points[point]: float(vector @ question) for point, vector in vectors.items()}
 
     def _scored(self, query: Query, found: _Candidates, search: ThemeSearch) -> list[ThemeHit]:
-        terms = self._stores.vectors.terms
-        coverage = cover(terms(query.text), {number: terms(_text(view)) for number, view in enumerate(found.views)})
+        question = self._views.terms(query.text)
+        held = {number: theme.held(question) for number, theme in enumerate(found.themes)}
+        coverage = cover(frozenset(question.tolist()), held)
         return [
             _theme(view, _score(coverage, number, found.cosine.get(view.id, 0.0), view.rating, search.rating_share))
-            for number, view in enumerate(found.views)
+            for number, view in enumerate(theme.view for theme in found.themes)
         ]
 
     async def _rated(
@@ -223,11 +222,6 @@ def _described(chosen: Selection, themes: Mapping[str, ThemeHit], search: ThemeS
         "gave_way": chosen.related,
         "too_large": chosen.too_large,
     }
-
-
-def _text(view: CommunityView) -> str:
-    findings = " ".join(finding.statement for finding in view.findings)
-    return f"{view.name}. {view.summary} {' '.join(view.keywords)} {findings}"
 
 
 def _score(coverage: Coverage[int], number: int, cosine: float, rating: float, rating_share: float) -> float:
