@@ -69,12 +69,12 @@ class ThemeViews:
 
     def __init__(self, stores: Stores, *, max_bytes: int = 0) -> None:
         self._reader = CommunityReader(documents=stores.documents, communities=stores.communities, graph=stores.graph)
-        self._terms = stores.vectors.terms
+        self._vectors = stores.vectors
         self.entries = TenantCache[_Entry](THEMES_CACHE, max_bytes)
 
     def terms(self, text: str) -> NDArray[np.int64]:
         """Return the BM25 terms of a text, rising."""
-        return np.array(sorted(self._terms(text)), dtype=np.int64)
+        return np.array(sorted(self._vectors.terms(text)), dtype=np.int64)
 
     async def of(self, query: Query, pointer: GenerationPointer, communities: Sequence[Community]) -> list[ExaminedTheme]:
         """Return the visible themes among ``communities``, in their order.
