@@ -2,7 +2,8 @@
 
 The corpus is MuSiQue, ingested, and then copies of it with other names, which go to the stores without jobs and without the
 encoder: their vectors are those of the originals with noise. Communities are built at every size, with random vectors of their
-summaries. Questions are embedded by the real encoder and no cache is on, so every search is complete.
+summaries. Questions are embedded by the real encoder. Results and vectors of
+questions are not cached; themes are, as in a deployment, and the warm-up fills that cache in part.
 
 Strategies take turns, so that noise affects all alike. Then 32 readers ask at once: their throughput is compared with the two
 cores' worth of one question's CPU time.
@@ -208,8 +209,9 @@ async def measure(folder: Path, data_dir: Path, sizes: Sequence[int], tenants: i
             built = await communities(services, tenant)
             print(size, "chunks: planted in", round(planted_s), "s, communities", built, flush=True)
             current = await services.tenants.get(tenant)
-            results[f"{size} chunks"] = await figures(services, [current], questions)
-            print(results[f"{size} chunks"], flush=True)
+            name = f"{held} chunks"
+            results[name] = await figures(services, [current], questions)
+            print(results[name], flush=True)
         if tenants:
             many = [await services.tenants.create(f"small-{number}") for number in range(tenants)]
             for number, each in enumerate(many):

@@ -73,7 +73,7 @@ def visible_view(
 
 @dataclass(frozen=True, slots=True)
 class JudgedCommunity:
-    """What is visible of a community, and what that depends on.
+    """The visible part of a community, with the passages that decide about it.
 
     Attributes:
         view: None if no passage behind the community is visible, or if it has no summary.
@@ -104,20 +104,9 @@ class CommunityReader:
             lambda generation: self._graph.communities(tenant, generation, level=level, ids=ids),
         )
 
-    async def views(
-        self,
-        tenant: TenantId,
-        pointer: GenerationPointer,
-        communities: Sequence[Community],
-        *,
-        passes: Callable[[VisibleChunk], bool] = lambda _: True,
-    ) -> list[CommunityView]:
-        """Return the visible views of ``communities``, in their order; communities without a visible passage are left out.
-
-        A passage that does not pass counts as invisible.
-        """
-        judged = await self.judged(tenant, pointer, communities, passes=passes)
-        return [each.view for each in judged if each.view is not None]
+    async def views(self, tenant: TenantId, pointer: GenerationPointer, communities: Sequence[Community]) -> list[CommunityView]:
+        """Return the visible views of ``communities``, in their order; communities without a visible passage are left out."""
+        return [each.view for each in await self.judged(tenant, pointer, communities) if each.view is not None]
 
     async def judged(
         self,
@@ -127,7 +116,10 @@ class CommunityReader:
         *,
         passes: Callable[[VisibleChunk], bool] = lambda _: True,
     ) -> list[JudgedCommunity]:
-        """Return the visible part of every one of ``communities``, in their order."""
+        """Return the visible part of every one of ``communities``, in their order.
+
+        A passage that does not pass counts as invisible.
+        """
         if not communities:
             return []
         summaries = await self._communities.summaries(tenant, [each.fingerprint for each in communities])

@@ -37,7 +37,7 @@ class FactCandidates:
     """Relationships found for a question, before a visible passage is known for each.
 
     Attributes:
-        answer: what the graph leg said.
+        answer: the answer of the graph leg.
         scores: scores in [0, 1] by id.
         failure: a warning if the search failed. Then there are no relationships.
     """

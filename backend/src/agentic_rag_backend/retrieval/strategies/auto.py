@@ -73,7 +73,7 @@ class Auto:
         strategies: those of `CHEAPER` and `WITH_TREE`, by name. The low level chooses between `graph` and `hybrid` itself.
         graphs: tells whether a question names an entity.
         trees: tells whether the tenant has a RAPTOR tree.
-        encoder: tells what the vector of a question costs.
+        encoder: estimates the cost of the vector of a question.
         latencies: recent durations. This class records those of its own choices.
     """
 

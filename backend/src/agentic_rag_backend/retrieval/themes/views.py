@@ -1,4 +1,4 @@
-"""What a search reads of the communities that it examines, cached by the state of their tenant.
+"""Reads the communities that a theme search examines, with a cache by the state of their tenant.
 
 Most of the time of a theme search goes into reading summaries and checking that the passages behind them are visible. While a
 tenant does not change, the result is the same for all questions without a filter.
@@ -45,7 +45,7 @@ class ExaminedTheme:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What every query without a filter sees of a community in one state of the tenant. ``versions`` are those that were read."""
+    """The part of a community that all queries without a filter see. ``versions`` are the document versions that were read."""
 
     examined: ExaminedTheme | None
     versions: Mapping[str, int]

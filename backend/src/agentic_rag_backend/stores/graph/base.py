@@ -62,10 +62,10 @@ class KnowledgeStore(Protocol):
         """Add one version's entities, relationships, mentions and supports, all or nothing."""
 
     async def replace_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> set[str]:
-        """Write one version's knowledge in place of what the graph holds of that version, in one transaction.
+        """Replace a version's knowledge in one transaction.
 
         Returns the ids of the relationships that the graph no longer has. Readers see the old or the new knowledge. If the store
-        only isolates readers from what is not committed, as Neo4j does, a read that overlaps the commit may miss both.
+        has "read committed" isolation, as Neo4j does, a read that overlaps the commit may miss both.
         """
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> GraphDeletion:

@@ -110,7 +110,7 @@ class Neo4jGraphStore:
         await self._connections.write(addition.write)
 
     async def replace_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> set[str]:
-        """Write one version's knowledge in place of what the graph holds of that version, in one transaction."""
+        """Replace a version's knowledge in one transaction."""
         addition = Addition.of(tenant, knowledge, self._deployment)
         key = _range(tenant, knowledge.document_id, up_to=knowledge.version, above=knowledge.version - 1)
 

@@ -91,7 +91,7 @@ class Addition:
 
     Attributes:
         added: the rows by the statement that writes them, in the order of the statements.
-        derived: the nodes of which a statement derives values afterwards, by statement.
+        derived: by statement, the nodes whose derived values it refreshes at the end.
     """
 
     key: Mapping[str, Any]

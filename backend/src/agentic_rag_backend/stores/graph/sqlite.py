@@ -142,7 +142,7 @@ class SqliteGraphStore:
         await self._connections.write(partial(_add, tenant=tenant, knowledge=knowledge))
 
     async def replace_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> set[str]:
-        """Write one version's knowledge in place of what the graph holds of that version, in one transaction."""
+        """Replace a version's knowledge in one transaction."""
         require_tenant(tenant)
         rows.check_scope(knowledge)
 

@@ -66,7 +66,6 @@ async def check_query(embedder: Embedder) -> None:
     assert query.dtype == np.float32
     assert abs(float(np.linalg.norm(query)) - 1.0) < 1e-5
     assert np.isfinite(await embedder.embed_query("")).all()
-    assert embedder.query_tokens("Who discovered radium?") >= 0
 
 
 async def check_long_query(embedder: Embedder) -> None:
@@ -76,6 +75,7 @@ async def check_long_query(embedder: Embedder) -> None:
     for long in ("." * 8000, "Who discovered radium? " * 2000, "雨" * 8000):
         read = embedder.query_characters(long)
         assert 100 <= read <= len(long)
+        assert embedder.query_tokens(long) == embedder.query_tokens(long[:read])
         np.testing.assert_allclose(await embedder.embed_query(long), await embedder.embed_query(long[:read]), atol=1e-5)
     assert embedder.query_characters("." * 100_000) < 100_000
 
