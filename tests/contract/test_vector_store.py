@@ -339,7 +339,7 @@ class ScoresByEverybodysWords(Faulty):
         points = sum([await self.store.count(each, collection) for each in self.writers])
         found = await self.searched(tenant, collection, searches)
         return [
-            Legs(legs.dense, tuple(replace(hit, score=math.nextafter(hit.score, points)) for hit in legs.sparse))
+            Legs(legs.dense, tuple(hit._replace(score=math.nextafter(hit.score, points)) for hit in legs.sparse))
             if len(self.writers) > 1
             else legs
             for legs in found
@@ -350,7 +350,7 @@ class ScoresByEveryKindsWords(Faulty):
     async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
         points = await self.store.count(tenant, collection)
         found = await self.searched(tenant, collection, searches)
-        return [Legs(legs.dense, tuple(replace(hit, score=hit.score * (1 + points)) for hit in legs.sparse)) for legs in found]
+        return [Legs(legs.dense, tuple(hit._replace(score=hit.score * (1 + points)) for hit in legs.sparse)) for legs in found]
 
 
 class AnswersWhenClosed(Faulty):

@@ -310,6 +310,13 @@ class Settings(BaseSettings):
         le=65536,
         description="memory for themes that searches examined in one process, MiB; 0: they are read every time",
     )
+    passage_cache_mb: int = Field(
+        32,
+        ge=0,
+        le=65536,
+        description="memory for vectors and terms of passages that graph searches compared in one process, MiB; "
+        "0: they are read every time",
+    )
 
     # --- rerankers
     reranker: str | None = Field(

@@ -189,6 +189,7 @@ def opens(tmp_path: Path) -> Opens:
             # Equal searches before and during an outage: the cache would answer the second.
             "search_cache_mb": 0,
             "theme_cache_mb": 0,
+            "passage_cache_mb": 0,
             "embedding_cache_mb": 0,
             **other,
         }

@@ -162,7 +162,7 @@ EXAMPLES = TenantId("t_" + "e" * 32)
 
 def _settings(data_dir: Path) -> Settings:
     # Without caches: most tests repeat a search after a fault, and compare.
-    caches: dict[str, Any] = {"search_cache_mb": 0, "embedding_cache_mb": 0, "theme_cache_mb": 0}
+    caches: dict[str, Any] = {"search_cache_mb": 0, "embedding_cache_mb": 0, "theme_cache_mb": 0, "passage_cache_mb": 0}
     return Settings(data_dir=data_dir, _env_file=None, community_auto_rebuild=False, job_polling_interval_s=0.02, **caches)
 
 

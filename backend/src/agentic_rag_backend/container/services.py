@@ -503,6 +503,7 @@ class Container:
             agentic_options=agentic_options(self.settings),
             search_sessions=self.catalogue.search_sessions,
             theme_cache_bytes=self.settings.theme_cache_mb * MIB,
+            passage_cache_bytes=self.settings.passage_cache_mb * MIB,
         )
 
     @cached_property

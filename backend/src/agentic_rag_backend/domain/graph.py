@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Literal
 
 from agentic_rag_backend.domain.document import Failure, stable_id
@@ -66,8 +67,12 @@ def community_point_id(community_id: str, generation: int) -> str:
 
     A community keeps its id across generations. Until the pointer changes, both generations have a vector for it.
     """
-    mask = uuid.UUID(stable_id("community-point", generation)).int
-    return str(uuid.UUID(int=uuid.UUID(community_id).int ^ mask))
+    return str(uuid.UUID(int=uuid.UUID(community_id).int ^ _generation_mask(generation)))
+
+
+@lru_cache(maxsize=1024)
+def _generation_mask(generation: int) -> int:
+    return uuid.UUID(stable_id("community-point", generation)).int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

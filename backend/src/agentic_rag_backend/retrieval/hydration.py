@@ -84,5 +84,8 @@ def entities_of(graph: TenantGraph | None, chunk_id: str, *, limit: int = 12) ->
     number = graph.chunk_index.get(chunk_id)
     if number is None:
         return ()
-    found = ((-graph.idf[entity], graph.entity(entity)) for entity in graph.entities_of(number).tolist())
-    return tuple(entity for _, entity in sorted(found, key=lambda pair: (pair[0], pair[1].id))[:limit])
+    entities, ids = graph.entities_of(number), graph.entity_texts.ids
+    rarest = sorted(
+        zip((-graph.idf[entities]).tolist(), [ids[each] for each in entities.tolist()], entities.tolist(), strict=True)
+    )
+    return tuple(graph.entity(entity) for _, _, entity in rarest[:limit])

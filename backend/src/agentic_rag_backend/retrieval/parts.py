@@ -19,6 +19,7 @@ from agentic_rag_backend.retrieval.grading.base import Grader
 from agentic_rag_backend.retrieval.grading.model import ModelGrader
 from agentic_rag_backend.retrieval.latencies import Latencies
 from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
+from agentic_rag_backend.retrieval.passage_features import PassageFeatures
 from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
 from agentic_rag_backend.retrieval.rerank.registry import RerankerRegistry
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
@@ -67,6 +68,7 @@ class Parts:
     agentic_options: AgenticOptions = field(default_factory=AgenticOptions)
     search_sessions: SearchSessions | None = None
     theme_cache_bytes: int = 0
+    passage_cache_bytes: int = 0
     strategies: Mapping[str, Strategy] = field(kw_only=True)
     """All strategies by canonical name: `registry.STRATEGIES`."""
 
@@ -97,7 +99,8 @@ class Parts:
     @cached_property
     def graph(self) -> GraphRetriever:
         """Walk over chunks and entities."""
-        return GraphRetriever(self.stores, self.graphs, self.hybrid)
+        features = PassageFeatures(self.stores.vectors, max_bytes=self.passage_cache_bytes)
+        return GraphRetriever(self.stores, self.graphs, self.hybrid, features)
 
     @cached_property
     def low_level(self) -> LowLevel:

@@ -127,8 +127,8 @@ class _Tracing:
 
     def ends(self, id: str) -> frozenset[str]:
         """Return the entities of a chunk at which a path over relationships may end. Dates connect everything."""
-        refs = (self._graph.entity(self._graph.entity_index[each]) for each in self.entities(id))
-        return frozenset(ref.id for ref in refs if ref.type != _DATE)
+        texts, index = self._graph.entity_texts, self._graph.entity_index
+        return frozenset(each for each in self.entities(id) if texts.types[texts.type_of[index[each]]] != _DATE)
 
     def named(self, id: str) -> list[int]:
         """Return the entities of the question that a chunk mentions, rarest first."""

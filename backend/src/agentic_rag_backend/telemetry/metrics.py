@@ -75,6 +75,7 @@ _cache_bytes = Gauge("agentic_rag_cache_bytes", "Bytes that a cache holds.", ["c
 RESULTS_CACHE = "results"
 EMBEDDINGS_CACHE = "embeddings"
 THEMES_CACHE = "themes"
+PASSAGES_CACHE = "passages"
 
 CacheUse = Literal["hit", "shared", "miss"]
 Outcome = Literal["ok", "rate_limited", "refused", "invalid", "unavailable", "cancelled"]

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.retrieval.scoring.coverage import cover
+from agentic_rag_backend.retrieval.scoring.coverage import cover, terms_held
 
 TERMS = st.frozensets(st.integers(0, 12), max_size=8)
 
@@ -43,3 +44,9 @@ def test_coverage_under_other_numbers() -> None:
 def test_a_question_without_terms_covers_nothing() -> None:
     coverage = cover(frozenset(), {"a": frozenset({1})})
     assert coverage.of(coverage.held["a"]) == 0.0
+
+
+@given(question=TERMS, passages=st.dictionaries(st.integers(0, 30), TERMS, max_size=6))
+def test_terms_held_are_those_of_both(question: frozenset[int], passages: dict[int, frozenset[int]]) -> None:
+    arrays = {key: np.array(sorted(terms), dtype=np.int64) for key, terms in passages.items()}
+    assert terms_held(question, arrays) == {key: question & terms for key, terms in passages.items()}

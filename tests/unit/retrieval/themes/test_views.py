@@ -8,16 +8,19 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from agentic_rag_backend.communities.views import CommunityView, JudgedCommunity
-from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.document import VisibleChunk, stable_id
 from agentic_rag_backend.domain.filters import Comparison
-from agentic_rag_backend.domain.graph import Community
+from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query, SeenVersions
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.retrieval.themes.views import ThemeViews
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.vector.base import Collection, Vector
 
 POINTER = GenerationPointer(generation=1, stale=False)
 THEMES = [
@@ -143,7 +146,42 @@ async def test_without_memory_nothing_is_kept(views: ThemeViews, reader: Reader,
     assert reader.read == ["one", "two"] * 2
 
 
-async def test_the_terms_of_a_question_that_a_text_holds(views: ThemeViews, query: Ask) -> None:
+async def test_terms_and_tokens_of_a_theme(views: ThemeViews, query: Ask) -> None:
     (first, _) = await views.of(query("Where?"), POINTER, THEMES)
     assert first.terms.tolist() == [4, 7]  # "one." and "harbour"
-    assert first.held(views.terms("x four sevenxx eighteen")) == {4, 7}
+    assert first.tokens == text_tokens(["one", "harbour"])
+
+
+@dataclass
+class Records:
+    """Counts what is read of communities and of their vectors."""
+
+    read: list[list[str]] = field(default_factory=list)
+
+    async def communities(self, tenant: TenantId, generation: int, *, ids: Sequence[str], members: bool) -> list[Community]:
+        self.read.append(list(ids))
+        return [replace(each, generation=generation) for each in THEMES if each.id in ids]
+
+    async def vectors(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> dict[str, Vector]:
+        self.read.append(list(ids))
+        return {id: np.array([1.0, 0.0], dtype=np.float32) for id in ids if id == community_point_id(FIRST, 1)}
+
+
+FIRST, SECOND = stable_id("first"), stable_id("second")
+
+
+async def test_communities_and_vectors_are_read_once_while_the_tenant_does_not_change(views: ThemeViews, query: Ask) -> None:
+    records = Records()
+    views._graph = views._vectors = cast("Any", records)
+    question, first = np.array([0.6, 0.8], dtype=np.float32), query("Where?")
+    for _ in range(2):
+        assert list(await views.records(first, POINTER, ["one", "three"])) == ["one"]
+        assert await views.cosines(first, POINTER, question, [FIRST, SECOND]) == {FIRST: pytest.approx(0.6)}
+    # What does not exist is asked for again: it may be written without a change of the tenant's state.
+    points = [community_point_id(id, 1) for id in (FIRST, SECOND)]
+    assert records.read == [["one", "three"], points, ["three"], points[1:]]
+    later = replace(first, tenant=replace(first.tenant, state_version=first.tenant.state_version + 1))
+    assert list(await views.records(later, POINTER, ["one"])) == ["one"]
+    assert records.read[-1] == ["one"]
+    await views.records(replace(later, cache=False), POINTER, ["one"])
+    assert len(records.read) == 6

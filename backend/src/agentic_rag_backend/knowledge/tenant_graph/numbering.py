@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from agentic_rag_backend.knowledge.tenant_graph.row_pool import Column, Ints
 
 Keys = NDArray[np.uint64]
+T = TypeVar("T")
 
 _ENTRY_BYTES = 140
 """Per id, in addition to its text: two pointers, hash, spare places and the number, in a list and a dict."""
@@ -74,21 +76,37 @@ def _key(id: str) -> int:
 class Numbered(Mapping[str, int]):
     """Snapshot of the ids in use, with their numbers. Ids that are added later are not included."""
 
-    __slots__ = ("_count", "_in_use", "_numbers")
+    __slots__ = ("_count", "_in_use", "_index", "_numbers")
 
     def __init__(self, numbers: Numbers, in_use: NDArray[np.bool_]) -> None:
         self._numbers = numbers
-        self._in_use = in_use
+        self._index = numbers.index
+        # A search looks up thousands of ids. One byte of `bytes` is read twice as fast as one of an array.
+        self._in_use = in_use.tobytes()
         self._count = int(np.count_nonzero(in_use))
 
     def __getitem__(self, id: str) -> int:
-        number = self._numbers.index[id]
+        number = self._index[id]
         if number >= len(self._in_use) or not self._in_use[number]:
             raise KeyError(id)
         return number
 
+    @overload
+    def get(self, id: str, default: None = None, /) -> int | None: ...
+    @overload
+    def get(self, id: str, default: int, /) -> int: ...
+    @overload
+    def get(self, id: str, default: T, /) -> int | T: ...
+    def get(self, id: str, default: Any = None, /) -> Any:
+        """Return the number of an id. Faster than that of `Mapping`, which raises and catches for each missing id."""
+        number = self._index.get(id)
+        return default if number is None or number >= len(self._in_use) or not self._in_use[number] else number
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and self.get(id) is not None
+
     def __iter__(self) -> Iterator[str]:
-        return (self._numbers.ids[number] for number in np.flatnonzero(self._in_use).tolist())
+        return (self._numbers.ids[number] for number in np.flatnonzero(np.frombuffer(self._in_use, dtype=np.bool_)).tolist())
 
     def __len__(self) -> int:
         return self._count

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 K = TypeVar("K", bound=Hashable)
 
@@ -29,6 +30,20 @@ class Coverage(Generic[K]):
     def numbered(self, numbers: Mapping[K, int]) -> Coverage[int]:
         """Return the same coverage keyed by the passages' numbers. Passages without a number are left out."""
         return Coverage({numbers[key]: terms for key, terms in self.held.items() if key in numbers}, self.weights)
+
+
+def terms_held(question: Set[int], passages: Mapping[K, NDArray[np.int64]]) -> dict[K, frozenset[int]]:
+    """Return the question's terms that each passage contains. All passages are compared at once."""
+    if not passages:
+        return {}
+    lengths = np.array([len(terms) for terms in passages.values()])
+    every = np.concatenate(list(passages.values()))
+    found = np.flatnonzero(np.isin(every, np.array(list(question), dtype=np.int64)))
+    owners = np.searchsorted(np.cumsum(lengths), found, side="right")
+    held: list[list[int]] = [[] for _ in passages]
+    for owner, term in zip(owners.tolist(), every[found].tolist(), strict=True):
+        held[owner].append(term)
+    return {key: frozenset(terms) for key, terms in zip(passages, held, strict=True)}
 
 
 def cover(question: frozenset[int], passages: Mapping[K, frozenset[int]]) -> Coverage[K]:

@@ -27,9 +27,10 @@ from agentic_rag_backend.retrieval.facts import NEAR, Facts
 from agentic_rag_backend.retrieval.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, time_detail, visible_chunks, visible_in_order
 from agentic_rag_backend.retrieval.marginal_relevance import marginal_relevances, similarities
+from agentic_rag_backend.retrieval.passage_features import PassageFeatures, Terms
 from agentic_rag_backend.retrieval.passage_paths import Found, PassagePaths
 from agentic_rag_backend.retrieval.question_leg import QUESTION, QuestionLeg, methods_with_questions
-from agentic_rag_backend.retrieval.scoring.coverage import cover
+from agentic_rag_backend.retrieval.scoring.coverage import cover, terms_held
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.hops import (
     BEAM,
@@ -44,7 +45,7 @@ from agentic_rag_backend.retrieval.scoring.hops import (
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.retrieval.scoring.subjects import share, subjects_of
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
-from agentic_rag_backend.stores.vector.base import Collection, ScoredId, Vector
+from agentic_rag_backend.stores.vector.base import ScoredId, Vector
 
 SEED_CHUNKS = 50
 SEED_CHUNK_SHARE = 0.35
@@ -160,8 +161,9 @@ def _largest(mass: NDArray[np.float64], keys: Keys, count: int) -> list[int]:
 class GraphRetriever:
     """Runs graph retrieval (see the module). ``options.entities`` names additional entities to start from."""
 
-    def __init__(self, stores: Stores, graphs: TenantGraphs, hybrid: Hybrid) -> None:
+    def __init__(self, stores: Stores, graphs: TenantGraphs, hybrid: Hybrid, passages: PassageFeatures | None = None) -> None:
         self._stores = stores
+        self._passages = passages or PassageFeatures(stores.vectors)
         self._graphs = graphs
         self._facts = Facts(stores)
         self._paths = PassagePaths(stores)
@@ -210,13 +212,13 @@ class GraphRetriever:
         if not first or not query.diverse:
             return list(order)
         ids = [item.id for item in first]
-        vectors = await self._stores.vectors.vectors(query.tenant_id, Collection.CHUNKS, ids)
+        vectors = await self._passages.vectors(query, ids)
         best = first[0].score or 1.0
         similar = similarities([vectors.get(id) for id in ids])
         scores = marginal_relevances(ids, [item.score / best for item in first], similar, RELEVANCE_SHARE)
         least = min(scores.values())
         return [ScoredId(id, score) for id, score in scores.items()] + [
-            replace(item, score=min(item.score, least)) for item in rest
+            ScoredId(item.id, min(item.score, least)) for item in rest
         ]
 
     async def _second_hop(
@@ -235,13 +237,14 @@ class GraphRetriever:
         ids = list(dict.fromkeys([*examined, *(graph.chunk_ids[n] for n in beam), *(graph.chunk_ids[n] for n in targets)]))
         known = evidence.visible
         visible = {id: known[id] for id in ids if id in known}
-        read, _, held = await asyncio.gather(
+        read, _, terms = await asyncio.gather(
             visible_chunks(self._stores.documents, query, [id for id in ids if id not in known]),
             self._exact_cosines(query, graph, evidence.question, [n for n in targets if n not in cosine], cosine),
-            self._terms_of(visible),  # last: it computes while the stores read for the others
+            self._terms_of(query, visible),  # last: it computes while the stores read for the others
         )
         visible |= read
-        coverage = cover(self._stores.vectors.terms(query.text), held | await self._terms_of(read))
+        question = self._stores.vectors.terms(query.text)
+        coverage = cover(question, terms_held(question, terms | self._passages.terms(query, read)))
         closest = max((score for id, score in evidence.cosine.items() if id in visible), default=0.0)
         visible = await visible_in_order(self._stores.documents, query, [item.id for item in order], visible, EXAMINED)
         found_hops = score_hops(links, by_number, cosine, coverage.numbered(graph.chunk_index))
@@ -253,10 +256,8 @@ class GraphRetriever:
         best = max(map(coverage.of, coverage.held.values()), default=0.0)
         return GraphRanking(scores, hops, visible, coverage=best, nearest=closest)
 
-    async def _terms_of(self, visible: Mapping[str, VisibleChunk]) -> dict[str, frozenset[int]]:
-        """Return the terms of chunks with their titles."""
-        terms = self._stores.vectors.terms
-        return {id: terms(f"{found.document_title}\n{found.chunk.text}") for id, found in visible.items()}
+    async def _terms_of(self, query: Query, visible: Mapping[str, VisibleChunk]) -> dict[str, Terms]:
+        return self._passages.terms(query, visible)
 
     async def _exact_cosines(
         self, query: Query, graph: TenantGraph, question: Vector, numbers: Sequence[int], cosine: dict[int, float]
@@ -264,7 +265,7 @@ class GraphRetriever:
         """Add the cosines of chunks that the dense leg did not return."""
         ids = {graph.chunk_ids[number]: number for number in numbers}
         if ids:
-            vectors = await self._stores.vectors.vectors(query.tenant_id, Collection.CHUNKS, list(ids))
+            vectors = await self._passages.vectors(query, list(ids))
             cosine.update((ids[id], float(vector @ question)) for id, vector in vectors.items())
 
 

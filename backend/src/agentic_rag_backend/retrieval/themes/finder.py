@@ -9,9 +9,8 @@ from typing import Any
 from agentic_rag_backend.communities.views import CommunityView
 from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query, ThemeHit
-from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.scoring.coverage import Coverage, cover
+from agentic_rag_backend.retrieval.scoring.coverage import Coverage, cover, terms_held
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.rating import RatedTheme, ThemeRater
@@ -104,10 +103,11 @@ class ThemeFinder:
             before = len(spending.failures)
             themes, details = await self._rated(self._rater, query.text, _Tree(themes, found.parents), spending)
             failures = tuple(f"rating of themes failed: {code}" for code in dict.fromkeys(spending.failures[before:]))
+        examined = {theme.view.id: theme for theme in found.themes}
         chosen = select_themes(
             {id: theme.score for id, theme in themes.items()},
             found.parents,
-            lambda id: theme_tokens(themes[id]),
+            lambda id: examined[id].tokens,
             budget_tokens=search.budget_tokens,
             limit=search.limit,
         )
@@ -120,27 +120,27 @@ class ThemeFinder:
         )
 
     async def _candidates(self, query: Query, search: ThemeSearch, pointer: GenerationPointer) -> _Candidates:
-        generation = pointer.generation
         vector = await self._stores.encoder.of(query)
         if search.entities is None:
-            communities, cosine = await self._searched(query, search, generation, vector)
+            communities, cosine = await self._searched(query, search, pointer, vector)
         else:
-            every = await self._stores.graph.communities(query.tenant_id, generation) if search.entities else []
+            every = await self._stores.graph.communities(query.tenant_id, pointer.generation) if search.entities else []
             communities, cosine = [each for each in every if not search.entities.isdisjoint(each.entity_ids)], {}
         if "level" in query.options:
             communities = [community for community in communities if community.level == query.options["level"]]
         if not communities:
             return _Candidates((), {}, {})
-        parents = await self._parents(query, generation, communities)
+        parents = await self._parents(query, pointer, communities)
         themes = await self._views.of(query, pointer, communities)
         far = [theme.view.id for theme in themes if theme.view.id not in cosine]
-        cosine |= await self._exact_cosines(query, generation, vector, far)
+        cosine |= await self._views.cosines(query, pointer, vector, far)
         return _Candidates(themes, parents, cosine)
 
     async def _searched(
-        self, query: Query, search: ThemeSearch, generation: int, vector: Vector
+        self, query: Query, search: ThemeSearch, pointer: GenerationPointer, vector: Vector
     ) -> tuple[list[Community], dict[str, float]]:
         """Return the communities nearest to the question, and the cosine of those that the dense leg found."""
+        generation = pointer.generation
         asked = VectorSearch(
             kind=NodeKind.COMMUNITY, dense=vector, text=query.text, limit=search.leg_limit, generation=generation
         )
@@ -149,11 +149,12 @@ class ThemeFinder:
         # Read all candidates if many of them may be left out.
         narrowed = "level" in query.options or query.filters is not None or query.as_of is not None
         best = order if narrowed else order[: search.max_examined]
-        ids = [community_point_id(item.id, generation) for item in best]
-        communities = await self._stores.graph.communities(query.tenant_id, generation, ids=ids, members=False) if ids else []
-        return communities, {community_point_id(item.id, generation): item.score for item in legs.dense}
+        points = {item.id: community_point_id(item.id, generation) for item in best}
+        near = {item.id: item.score for item in legs.dense}
+        communities = await self._views.records(query, pointer, list(points.values()))
+        return list(communities.values()), {id: near[point] for point, id in points.items() if point in near}
 
-    async def _parents(self, query: Query, generation: int, communities: Sequence[Community]) -> dict[str, str | None]:
+    async def _parents(self, query: Query, pointer: GenerationPointer, communities: Sequence[Community]) -> dict[str, str | None]:
         """Return the parents of the communities, up to the coarsest level among them."""
         known = {each.id: each for each in communities}
         coarsest = min((each.level for each in communities), default=0)
@@ -163,27 +164,15 @@ class ThemeFinder:
                 for each in known.values()
                 if each.parent_id is not None and each.parent_id not in known and each.level - 1 > coarsest
             }
-            found = (
-                await self._stores.graph.communities(query.tenant_id, generation, ids=sorted(wanted), members=False)
-                if wanted
-                else []
-            )
+            found = await self._views.records(query, pointer, sorted(wanted))
             if not found:
                 return {each.id: each.parent_id for each in known.values()}
-            known |= {each.id: each for each in found}
-
-    async def _exact_cosines(self, query: Query, generation: int, question: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """Return the cosines of communities that the dense leg did not find."""
-        if not ids:
-            return {}
-        points = {community_point_id(id, generation): id for id in ids}
-        vectors = await self._stores.vectors.vectors(query.tenant_id, Collection.NODES, list(points))
-        return {points[point]: float(vector @ question) for point, vector in vectors.items()}
+            known |= found
 
     def _scored(self, query: Query, found: _Candidates, search: ThemeSearch) -> list[ThemeHit]:
-        question = self._views.terms(query.text)
-        held = {number: theme.held(question) for number, theme in enumerate(found.themes)}
-        coverage = cover(frozenset(question.tolist()), held)
+        question = self._views.question_terms(query)
+        held = terms_held(question, {number: theme.terms for number, theme in enumerate(found.themes)})
+        coverage = cover(question, held)
         return [
             _theme(view, _score(coverage, number, found.cosine.get(view.id, 0.0), view.rating, search.rating_share))
             for number, view in enumerate(theme.view for theme in found.themes)
@@ -203,11 +192,6 @@ class ThemeFinder:
             "unrated": ratings.unrated,
         }
         return {id: replace(themes[id], score=score) for id, score in ratings.scores.items()}, details
-
-
-def theme_tokens(theme: ThemeHit) -> int:
-    """Return the estimated tokens of the theme's text in a prompt."""
-    return text_tokens([theme.name, theme.summary, *(finding.statement for finding in theme.findings)])
 
 
 def _described(chosen: Selection, themes: Mapping[str, ThemeHit], search: ThemeSearch) -> dict[str, Any]:

@@ -7,7 +7,8 @@ tenant does not change, the result is the same for all questions without a filte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +16,21 @@ from numpy.typing import NDArray
 from agentic_rag_backend.communities.views import CommunityReader, CommunityView, JudgedCommunity
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO
-from agentic_rag_backend.domain.graph import Community
+from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query
+from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.caching.entries import TenantCache
+from agentic_rag_backend.retrieval.caching.entries import State, TenantCache
+from agentic_rag_backend.retrieval.caching.read_through import ReadThrough
 from agentic_rag_backend.retrieval.hydration import passes
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.vector.base import Collection, Vector
 from agentic_rag_backend.telemetry.metrics import THEMES_CACHE, count_cache_use
 
 _REFERENCE_BYTES = 150
 """Memory of a reference to a passage or a document."""
+_RECORD_BYTES = 500
+"""Memory of a community without its members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +39,19 @@ class ExaminedTheme:
 
     Attributes:
         terms: BM25 terms of its text, rising.
+        tokens: estimated tokens of its text in a prompt, counted when they are first asked for.
     """
 
     view: CommunityView
     terms: NDArray[np.int64]
+    _tokens: list[int] = field(default_factory=list)
 
-    def held(self, question: NDArray[np.int64]) -> frozenset[int]:
-        """Return the terms of the question that the text contains."""
-        return frozenset(question[np.isin(question, self.terms, assume_unique=True)].tolist())
+    @property
+    def tokens(self) -> int:
+        if not self._tokens:
+            view = self.view
+            self._tokens.append(text_tokens([view.name, view.summary, *(each.statement for each in view.findings)]))
+        return self._tokens[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +81,34 @@ class ThemeViews:
     def __init__(self, stores: Stores, *, max_bytes: int = 0) -> None:
         self._reader = CommunityReader(documents=stores.documents, communities=stores.communities, graph=stores.graph)
         self._vectors = stores.vectors
-        self.entries = TenantCache[_Entry](THEMES_CACHE, max_bytes)
+        self._graph = stores.graph
+        self.entries = TenantCache[Any](THEMES_CACHE, max_bytes)
+        self._records = ReadThrough[Community](self.entries, "record", lambda _: _RECORD_BYTES)
+        self._points = ReadThrough[Vector](self.entries, "vector", lambda vector: vector.nbytes)
 
-    def terms(self, text: str) -> NDArray[np.int64]:
-        """Return the BM25 terms of a text, rising."""
-        return np.array(sorted(self._vectors.terms(text)), dtype=np.int64)
+    async def records(self, query: Query, pointer: GenerationPointer, ids: Sequence[str]) -> dict[str, Community]:
+        """Return communities without their members, by id. Unknown ones are left out."""
+
+        async def load(missing: list[str]) -> Mapping[str, Community]:
+            found = await self._graph.communities(query.tenant_id, pointer.generation, ids=missing, members=False)
+            return {each.id: each for each in found}
+
+        return await self._records.read(query, _state(query, pointer), ids, load)
+
+    async def cosines(self, query: Query, pointer: GenerationPointer, question: Vector, ids: Sequence[str]) -> dict[str, float]:
+        """Return the cosines of communities with a question, by id. Communities without a vector are left out."""
+
+        async def load(missing: list[str]) -> Mapping[str, Vector]:
+            points = {community_point_id(id, pointer.generation): id for id in missing}
+            found = await self._vectors.vectors(query.tenant_id, Collection.NODES, list(points))
+            return {points[point]: vector for point, vector in found.items()}
+
+        vectors = await self._points.read(query, _state(query, pointer), ids, load)
+        return {id: float(vector @ question) for id, vector in vectors.items()}
+
+    def question_terms(self, query: Query) -> frozenset[int]:
+        """Return the BM25 terms of a question."""
+        return self._vectors.terms(query.text)
 
     async def of(self, query: Query, pointer: GenerationPointer, communities: Sequence[Community]) -> list[ExaminedTheme]:
         """Return the visible themes among ``communities``, in their order.
@@ -83,8 +117,7 @@ class ThemeViews:
         """
         # Filters and times decide for each query which passages count.
         cached = self.entries.enabled and query.cache and query.filters is None and query.as_of is None
-        # A tenant that is created again under the same id counts from the beginning.
-        state = (query.tenant.created_at, query.tenant.state_version, pointer.generation, pointer.stale)
+        state = _state(query, pointer)
         found: dict[str, ExaminedTheme | None] = {}
         for each in communities if cached else ():
             entry = self.entries.get(query.tenant_id, each.id.encode(), state=state)
@@ -113,4 +146,10 @@ class ThemeViews:
         if view is None or not (view.summary or view.findings):
             return None
         findings = " ".join(finding.statement for finding in view.findings)
-        return ExaminedTheme(view, self.terms(f"{view.name}. {view.summary} {' '.join(view.keywords)} {findings}"))
+        terms = self._vectors.terms(f"{view.name}. {view.summary} {' '.join(view.keywords)} {findings}")
+        return ExaminedTheme(view, np.array(sorted(terms), dtype=np.int64))
+
+
+def _state(query: Query, pointer: GenerationPointer) -> State:
+    # A tenant that is created again under the same id counts from the beginning.
+    return (query.tenant.created_at, query.tenant.state_version, pointer.generation, pointer.stale)

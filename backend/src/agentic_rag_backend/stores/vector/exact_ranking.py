@@ -15,11 +15,16 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from agentic_rag_backend.stores.vector.base import ScoredId, TermWeights, Vector
 
 _OVER_FETCH = 16
 _DIGITS = 1 << 12
 _UNIT_ROUNDOFF = 2.0**-24
+
+Scores = NDArray[np.float64]
 
 
 class Ranked(Protocol):
@@ -84,31 +89,33 @@ def settle(legs: Sequence[LegT]) -> Settling[LegT]:
     return [_ranked(leg, settled[number], summed.get(number, {})) for number, leg in enumerate(legs)]
 
 
-def _error(leg: Ranked, score: float) -> float:
-    """Bound how far the engine's score is from the exact sum of its n terms: (n - 1) unit roundoffs of it to the first order.
+def _error(leg: Ranked, scores: Scores) -> Scores:
+    """Bound how far the engine's scores are from the exact sums of n terms: (n - 1) unit roundoffs of them to the first order.
 
     Higham, "Accuracy and Stability of Numerical Algorithms" (2002), section 4.2; terms are positive. The n-th covers the
     higher orders up to 2,900 terms, more than a query of 8,000 characters holds.
     """
-    return len(leg.query.indices) * _UNIT_ROUNDOFF * score if isinstance(leg.query, TermWeights) else 0.0
+    return scores * (len(leg.query.indices) * _UNIT_ROUNDOFF if isinstance(leg.query, TermWeights) else 0.0)
 
 
 def _is_settled(leg: Ranked, hits: Sequence[EngineHit]) -> bool:
     """Return whether the worst fetched hit, and so every hit not fetched, is certainly worse than the last hit wanted."""
-    last, wanted = hits[-1].score, hits[leg.limit - 1].score
-    return _rounded(leg, last + _error(leg, last)) < _rounded(leg, wanted - _error(leg, wanted))
+    scores = np.array([hits[-1].score, hits[leg.limit - 1].score])
+    error = _error(leg, scores)
+    last, wanted = _rounded(leg, scores + error * [1.0, -1.0])
+    return bool(last < wanted)
 
 
-def _rounded(leg: Ranked, score: float) -> float:
+def _rounded(leg: Ranked, scores: Scores) -> Scores:
     if not isinstance(leg.query, TermWeights):
-        return score
-    mantissa, exponent = math.frexp(score)
-    return math.ldexp(round(mantissa * _DIGITS) / _DIGITS, exponent)
+        return scores
+    mantissa, exponent = np.frexp(scores)
+    return np.ldexp(np.round(mantissa * _DIGITS) / _DIGITS, exponent)
 
 
-def _is_ambiguous(leg: Ranked, score: float) -> bool:
-    error = _error(leg, score)
-    return _rounded(leg, score - error) != _rounded(leg, score + error)
+def _are_ambiguous(leg: Ranked, scores: Scores) -> NDArray[np.bool_]:
+    error = _error(leg, scores)
+    return np.asarray(_rounded(leg, scores - error) != _rounded(leg, scores + error))
 
 
 def _summed(
@@ -117,8 +124,10 @@ def _summed(
     """Return the exact sums of the scores of single terms for the hits, by number of leg, whose rounding is in doubt."""
     asked: list[tuple[int, Ask[LegT]]] = []
     for number, (leg, hits) in settled.items():
-        doubtful = tuple(hit.id for hit in hits if _is_ambiguous(leg, hit.score))
-        if doubtful and isinstance(leg.query, TermWeights):
+        if not isinstance(leg.query, TermWeights):
+            continue
+        ambiguous = _are_ambiguous(leg, _scores(hits))
+        if doubtful := tuple(hits[place].id for place in np.flatnonzero(ambiguous).tolist()):
             terms = zip(leg.query.indices, leg.query.values, strict=True)
             asked.extend((number, Ask(leg, len(doubtful), term, doubtful)) for term in terms)
     if not asked:
@@ -132,6 +141,14 @@ def _summed(
 
 
 def _ranked(leg: Ranked, hits: Sequence[EngineHit], sums: Mapping[Any, float]) -> tuple[ScoredId, ...]:
-    found = [ScoredId(str((hit.payload or {})["id"]), _rounded(leg, sums.get(hit.id, hit.score))) for hit in hits]
-    found.sort(key=lambda scored: (-scored.score, scored.id))
-    return tuple(found[: leg.limit])
+    scores = _scores(hits)
+    if sums:
+        # Without sums, no hit is asked for its id, which the embedded engine makes anew each time.
+        scores = np.array([sums.get(hit.id, hit.score) for hit in hits])
+    ids = [str((hit.payload or {})["id"]) for hit in hits]
+    found = sorted(zip((-_rounded(leg, scores)).tolist(), ids, strict=True))
+    return tuple(ScoredId(id, -negative) for negative, id in found[: leg.limit])
+
+
+def _scores(hits: Sequence[EngineHit]) -> Scores:
+    return np.array([hit.score for hit in hits], dtype=np.float64)
