@@ -70,7 +70,10 @@ class CommunityRetriever:
         entities, unknown = await self._entities(query)
         search = replace(search, entities=entities)
         found = await self._finder.find(query, search, spending)
-        backing = await self._behind.find(query, found.themes) if self._behind is not None else None
+        # The question was embedded for the search.
+        backing = (
+            await self._behind.find(replace(query, embedding=found.question), found.themes) if self._behind is not None else None
+        )
         return Retrieval(
             themes=found.themes,
             backing=backing,

@@ -52,13 +52,17 @@ class ThemeSearch:
 
 @dataclass(frozen=True, slots=True)
 class FoundThemes:
-    """Themes, best first. ``details`` describe the selection for the trace, ``failures`` are steps of it that failed."""
+    """Themes, best first. ``details`` describe the selection for the trace, ``failures`` are steps of it that failed.
+
+    ``question`` is the vector of the question. None: no theme was searched.
+    """
 
     themes: tuple[ThemeHit, ...]
     pointer: GenerationPointer
     details: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
+    question: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,8 @@ class ThemeFinder:
         pointer = await self._stores.communities.pointer(query.tenant_id)
         if pointer.generation == 0:
             return FoundThemes((), pointer)
-        found = await self._candidates(query, search, pointer)
+        vector = await self._stores.encoder.of(query)
+        found = await self._candidates(query, search, pointer, vector)
         themes = {theme.id: theme for theme in self._scored(query, found, search)}
         warnings: tuple[str, ...] = ()
         details: dict[str, Any] = {"chosen_by": "score"}
@@ -117,10 +122,10 @@ class ThemeFinder:
             {**details, "looked_at": len(found.themes), **_described(chosen, themes, search)},
             warnings,
             failures,
+            vector,
         )
 
-    async def _candidates(self, query: Query, search: ThemeSearch, pointer: GenerationPointer) -> _Candidates:
-        vector = await self._stores.encoder.of(query)
+    async def _candidates(self, query: Query, search: ThemeSearch, pointer: GenerationPointer, vector: Vector) -> _Candidates:
         if search.entities is None:
             communities, cosine = await self._searched(query, search, pointer, vector)
         else:
