@@ -48,6 +48,27 @@ async def test_facts_and_constraints_are_taken_over(world: World) -> None:
     assert answer["trace"]["details"]["agentic"]["session"]["continued"]
 
 
+async def test_an_explanation_uses_a_session_and_leaves_it_as_it_is(world: World) -> None:
+    eels = world.documents["alpha"]["eels"]["id"]
+
+    async def explained(query: str, **options: Any) -> dict[str, Any]:
+        body = {"query": query, "strategy": "agentic", "document_id": eels, "options": {"session_id": "explained", **options}}
+        found = await world.alpha.data("POST", "/search/explain", json=body)
+        session: dict[str, Any] = found["trace"]["details"]["agentic"]["session"]
+        return session
+
+    # It begins no session.
+    first = await explained(QUESTION, negative_constraints=["caisson"])
+    assert (first["continued"], first["kept"]) == (False, {"facts": 0, "negative_constraints": 0})
+    _, begun = await ask(world.alpha, "explained")
+    assert not begun["continued"]
+    again = await explained(QUESTION, negative_constraints=["caisson"])
+    assert again["continued"]
+    assert again["facts"]
+    _, after = await ask(world.alpha, "explained", "When did the barrage begin?")
+    assert after["negative_constraints"] == []
+
+
 async def test_no_other_key_and_no_other_tenant_has_the_session(world: World) -> None:
     await ask(world.alpha, "shared", "Who chairs the Amberquoll Society?", options={"negative_constraints": ["caisson"]})
     assert (await ask(world.alpha, "shared"))[1]["facts"]

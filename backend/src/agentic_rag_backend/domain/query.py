@@ -146,6 +146,8 @@ class Query:
     """Whether passages about people whom a shared name of the question does not mean stay. Answers tell them apart themselves."""
     session: str | None = None
     """Digest of the caller's API key and session id (`search_session.session_digest`), if the request has a session."""
+    remember: bool = True
+    """Whether the session keeps what this search finds."""
     diverse: bool = True
     """Whether `graph` prefers results that differ. A later stage that compares similar passages needs their plain scores."""
     cache: bool = True

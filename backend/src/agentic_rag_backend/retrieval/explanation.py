@@ -88,7 +88,8 @@ class Explainer:
         legs = await self._legs(query, document_id) if shown else ()
         # The reranker reads the same candidates as in the request.
         reranking = query.rerank and replace(query.rerank, top_n=None)
-        whole = replace(query, limit=MAX_RESULTS, rerank=reranking, cache=False)  # the trace must have the times of all stages
+        # The trace must have the times of all stages. An explanation uses a session as the request would, and leaves it as it is.
+        whole = replace(query, limit=MAX_RESULTS, rerank=reranking, cache=False, remember=False)
         found = await self._retrievers.get(strategy).retrieve(whole)
         places = [number for number, hit in enumerate(found.hits, 1) if hit.visible.chunk.document_id == document_id]
         rank = places[0] if places else None

@@ -87,6 +87,7 @@ OTHER: dict[str, Any] = {
     "not_meant": frozenset({"e1"}),
     "passages_of_namesakes": True,
     "session": "digest",
+    "remember": False,
     "diverse": False,
     "cache": False,
 }

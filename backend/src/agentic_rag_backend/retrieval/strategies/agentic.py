@@ -132,7 +132,10 @@ class Agentic:
         constraints = [each.constraint for each in loop.avoided]
         memory = memory_of(loop.facts, loop.texts(), constraints, negative=loop.options.negative_memory)
         try:
-            await self._parts.sessions.remember(query, query.session, memory)
+            if query.remember:
+                await self._parts.sessions.remember(query, query.session, memory)
+            else:
+                memory = SessionMemory()
         except AgenticRagError as error:
             loop.failures.append(f"the session could not be written: {error.code}")
             memory = SessionMemory()
