@@ -274,6 +274,26 @@ async def test_dual_level_limits_synthesis_and_prompt(world: World) -> None:
 
 
 @pytest.mark.usefixtures("dual_level")
+async def test_a_dual_level_search_takes_the_fields_of_a_search(world: World) -> None:
+    eels = world.documents["alpha"]["eels"]["id"]
+    asked = "How many eels were counted at the eel passage in 2018?"
+    fields = {
+        "filters": {"document_id": eels},
+        "options": {"low_strategy": "hybrid"},
+        "rerank": {"name": "mmr", "top_n": 1},
+    }
+    response = await world.alpha.post("/search/dual-level", {"query": asked, "synthesize": False, **fields})
+    found = response.json()
+    assert [each["document_id"] for each in found["data"]["low_level_results"]] == [eels]
+    assert found["meta"]["methods_used"][-1] == "mmr"
+    same = (await world.alpha.post("/search", {"query": asked, "strategy": "dual_level", **fields})).json()
+    assert [each["id"] for each in same["data"]["results"]] == [each["id"] for each in found["data"]["low_level_results"]]
+    for field, value in (("filters", {"document_id": {"near": eels}}), ("rerank", "best"), ("options", {"max_rounds": 2})):
+        refused = await world.alpha.post("/search/dual-level", {"query": QUESTION, field: value})
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request"), field
+
+
+@pytest.mark.usefixtures("dual_level")
 async def test_either_level_empty_falls_back_to_the_other(world: World) -> None:
     data = await world.alpha.data("POST", "/search/dual-level", json={"query": UNANSWERABLE})
     assert data["grounded"] is False

@@ -78,7 +78,46 @@ class Question(Body):
         return value
 
 
-class SearchBody(Question):
+class PassageSearch(Question):
+    """Fields of every request that searches passages."""
+
+    filters: dict[str, Any] | None = Field(
+        None,
+        description="filter over metadata, `document_id`, `key`, `title`, `source`, `language`, `entity`, `entity_type` and "
+        "`community`; operators are eq, ne, in, nin, gt, gte, lt, lte, contains, prefix, exists and missing. "
+        "See docs/reference/filters.md",
+        examples=[{"category": "minutes", "key": {"prefix": "2024/"}, "entity": ["Mara Venn", "Harbour Authority"]}],
+    )
+    as_of: AsOf = Field(None, description=AS_OF_DESCRIPTION)
+    options: dict[str, Any] = Field(default_factory=dict, description="options of the strategy")
+    rerank: RerankSetting = Field(
+        None,
+        description="name of a reranker, see GET /rerankers; or an object with `name`, `top_n`, `candidates`, `min_score`, "
+        "`timeout_ms` and options of the reranker; true: the default one; false: none; default: HYBRID_RERANK for `hybrid`, "
+        "otherwise false",
+    )
+    corrective: CorrectiveSetting = Field(
+        None,
+        description="true: grade the results, and search other wordings if too few are relevant; or an object with "
+        "`relevance_threshold`, `max_refinement_attempts`, `min_relevant` and `max_calls`; default: false",
+    )
+
+    def _request(self, strategy: str | None, overrides: RequestOverrides) -> SearchRequest:
+        return SearchRequest(
+            text=self.query,
+            strategy=strategy,
+            overrides=overrides,
+            filters=self.filters,
+            as_of=self.as_of,
+            options=self.options,
+            rerank=self.rerank,
+            corrective=self.corrective,
+            timeout_ms=self.timeout_ms,
+            cache=self.cache,
+        )
+
+
+class SearchBody(PassageSearch):
     """A search."""
 
     model_config = ConfigDict(
@@ -95,42 +134,12 @@ class SearchBody(Question):
         validation_alias=AliasChoices("limit", "top_k"),
         description="maximum results and maximum themes, 1 to 100; default: 5, or DUAL_LEVEL_LOW_LIMIT for dual-level searches",
     )
-    filters: dict[str, Any] | None = Field(
-        None,
-        description="filter over metadata, `document_id`, `key`, `title`, `source`, `language`, `entity`, `entity_type` and "
-        "`community`; operators are eq, ne, in, nin, gt, gte, lt, lte, contains, prefix, exists and missing. "
-        "See docs/reference/filters.md",
-        examples=[{"category": "minutes", "key": {"prefix": "2024/"}, "entity": ["Mara Venn", "Harbour Authority"]}],
-    )
-    as_of: AsOf = Field(None, description=AS_OF_DESCRIPTION)
     weights: Weights | None = None
-    options: dict[str, Any] = Field(default_factory=dict, description="options of the strategy")
-    rerank: RerankSetting = Field(
-        None,
-        description="name of a reranker, see GET /rerankers; or an object with `name`, `top_n`, `candidates`, `min_score`, "
-        "`timeout_ms` and options of the reranker; true: the default one; false: none; default: HYBRID_RERANK for `hybrid`, "
-        "otherwise false",
-    )
-    corrective: CorrectiveSetting = Field(
-        None,
-        description="true: grade the results, and search other wordings if too few are relevant; or an object with "
-        "`relevance_threshold`, `max_refinement_attempts`, `min_relevant` and `max_calls`; default: false",
-    )
 
     def request(self) -> SearchRequest:
         """Return the search request of the body."""
-        return SearchRequest(
-            text=self.query,
-            strategy=self.strategy,
-            overrides=RequestOverrides(limit=self.limit, **(self.weights.model_dump() if self.weights is not None else {})),
-            filters=self.filters,
-            as_of=self.as_of,
-            options=self.options,
-            rerank=self.rerank,
-            corrective=self.corrective,
-            timeout_ms=self.timeout_ms,
-            cache=self.cache,
-        )
+        weights = self.weights.model_dump() if self.weights is not None else {}
+        return self._request(self.strategy, RequestOverrides(limit=self.limit, **weights))
 
 
 class Turn(Body):
@@ -166,7 +175,7 @@ class AnswerBody(SearchBody):
     )
 
 
-class DualLevelBody(Question):
+class DualLevelBody(PassageSearch):
     """A dual-level search. Default limits and weights are the deployment's settings."""
 
     model_config = ConfigDict(
@@ -195,9 +204,7 @@ class DualLevelBody(Question):
             high=self.high_weight,
             preset=self.preset,
         )
-        return SearchRequest(
-            text=self.query, strategy=DUAL_LEVEL, overrides=overrides, timeout_ms=self.timeout_ms, cache=self.cache
-        )
+        return self._request(DUAL_LEVEL, overrides)
 
 
 class StepView(View):
