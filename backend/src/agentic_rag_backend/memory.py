@@ -7,6 +7,9 @@ import ctypes
 import gc
 from collections.abc import Iterator
 
+MIB = 1024 * 1024
+"""Bytes of a mebibyte."""
+
 
 def give_back() -> None:
     """Return freed memory to the system. glibc keeps small blocks otherwise. On other systems this does nothing."""

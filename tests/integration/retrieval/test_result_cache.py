@@ -218,6 +218,21 @@ async def test_no_tenant_gets_results_of_another(container: Container, gates: Ga
     assert (found.hits, found.trace.cache) == ((), None)
 
 
+async def test_a_deleted_tenant_leaves_nothing_in_a_cache(container: Container, gates: Gates) -> None:
+    one = await player(container, gates, "gone")
+    await one.upload(Operation("upload", lines=(0, 1)))
+    await one.settled()
+    await container.catalogue.tenants.set_flags(one.tenant, {DUAL_LEVEL: True})
+    await one.rebuild(Operation("rebuild"))
+    await one.settled()
+    await one.searched()
+    caches = container._caches
+    kept = (caches.results.entries, caches.passages, caches.themes, container._readable.encoder.entries)
+    assert all(cache.size_of(one.tenant) for cache in kept)
+    await container.tenants.delete(one.tenant)
+    assert not any(cache.size_of(one.tenant) for cache in kept)
+
+
 async def test_one_of_two_equal_requests_may_disconnect(
     container: Container, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.retrieval.caching.entries import TenantCache
 from agentic_rag_backend.retrieval.passage_features import PassageFeatures
 from agentic_rag_backend.stores.vector.base import Collection, Vector
 
@@ -44,7 +45,7 @@ def store() -> Store:
 
 @pytest.fixture
 def features(store: Store) -> PassageFeatures:
-    return PassageFeatures(cast("Any", store), max_bytes=100_000)
+    return PassageFeatures(cast("Any", store), TenantCache("test", 100_000))
 
 
 async def test_only_what_is_not_kept_is_read(features: PassageFeatures, store: Store, query: Ask) -> None:
@@ -92,7 +93,6 @@ async def test_a_request_without_the_cache_reads_itself(features: PassageFeature
     for _ in range(2):
         await features.vectors(fresh, ["a"])
     assert len(store.read) == 2
-    assert features.cache.size_bytes == 0
 
 
 async def test_without_memory_nothing_is_kept(store: Store, query: Ask) -> None:
@@ -100,3 +100,15 @@ async def test_without_memory_nothing_is_kept(store: Store, query: Ask) -> None:
     for _ in range(2):
         await features.vectors(query("Where?"), ["a"])
     assert len(store.read) == 2
+
+
+async def test_nobody_can_change_what_is_kept(
+    features: PassageFeatures, query: Ask, visible: Callable[..., VisibleChunk]
+) -> None:
+    kept: list[Any] = [
+        (await features.vectors(query("Where?"), ["a"]))["a"],
+        features.terms(query("Where?"), {"c": visible("c")})["c"],
+    ]
+    for values in kept:
+        with pytest.raises(ValueError, match="read-only"):
+            values *= 2

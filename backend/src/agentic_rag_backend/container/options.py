@@ -18,6 +18,7 @@ from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOp
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.temporal import GRAPHITI, TemporalEngine
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
+from agentic_rag_backend.memory import MIB
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.prompts import read_file
 from agentic_rag_backend.raptor.options import TreeOptions
@@ -45,7 +46,6 @@ from agentic_rag_backend.tenancy.features import (
 )
 from agentic_rag_backend.transfer.service import TransferOptions
 
-_MIB = 1024 * 1024
 _log = get_logger(__name__)
 
 
@@ -270,6 +270,6 @@ def transfer_options(settings: Settings) -> TransferOptions:
     """Return the folder of archives and their size limits."""
     return TransferOptions(
         folder=settings.data_dir / "transfer",
-        max_archive=settings.max_import_mb * _MIB,
-        max_original=settings.max_upload_mb * _MIB,
+        max_archive=settings.max_import_mb * MIB,
+        max_original=settings.max_upload_mb * MIB,
     )

@@ -15,6 +15,7 @@ from agentic_rag_backend.communities.service import WORKFLOW as REBUILD
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.communities.summaries.writing import Summariser
 from agentic_rag_backend.container.adapters import Adapters, fallback_model
+from agentic_rag_backend.container.caches import SearchCaches
 from agentic_rag_backend.container.options import (
     agentic_options,
     answer_options,
@@ -74,11 +75,11 @@ from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.entities import EntityReader
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
+from agentic_rag_backend.memory import MIB
 from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.building import QueryBuilder
-from agentic_rag_backend.retrieval.caching.results import ResultCache
 from agentic_rag_backend.retrieval.contradictions import ContradictionsOfResults
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.explanation import Explainer
@@ -110,7 +111,6 @@ FIRST_WORKFLOW = {
     JobKind.RAPTOR: RAPTOR,
 }
 """Workflow of each kind of job."""
-MIB = 1024 * 1024
 _FILE_CLOCK = timedelta(milliseconds=100)
 """The clock of file times lags a few milliseconds behind the clock of the process."""
 
@@ -228,14 +228,16 @@ class Container:
 
     async def _erase(self, tenant: TenantId) -> Mapping[str, int]:
         """Remove a tenant from every store except the catalogue, which is last."""
-        self.graphs.forget(tenant)
-        self._results.entries.forget(tenant)
-        self._readable.encoder.entries.forget(tenant)
-        return {
+        deleted = {
             "vectors": await self.vectors.delete_tenant(tenant),
             "graph": await self.graph.delete_tenant(tenant),
             "blobs": await self.blobs.delete_tenant(tenant),
         }
+        # After the stores, so that a search under way keeps nothing of them.
+        self.graphs.forget(tenant)
+        self._readable.encoder.entries.forget(tenant)
+        self._caches.forget(tenant)
+        return deleted
 
     @cached_property
     def transfer(self) -> TransferService:
@@ -502,18 +504,18 @@ class Container:
             rerankers=self.rerankers,
             agentic_options=agentic_options(self.settings),
             search_sessions=self.catalogue.search_sessions,
-            theme_cache_bytes=self.settings.theme_cache_mb * MIB,
-            passage_cache_bytes=self.settings.passage_cache_mb * MIB,
+            theme_cache=self._caches.themes,
+            passage_cache=self._caches.passages,
         )
 
     @cached_property
     def retrievers(self) -> RetrieverRegistry:
         """The strategies by name."""
-        return RetrieverRegistry(self.retrieval_parts, self._results)
+        return RetrieverRegistry(self.retrieval_parts, self._caches.results)
 
     @cached_property
-    def _results(self) -> ResultCache:
-        return ResultCache(self.settings.search_cache_mb * MIB)
+    def _caches(self) -> SearchCaches:
+        return SearchCaches.of(self.settings)
 
     @cached_property
     def defaults(self) -> RequestDefaults:

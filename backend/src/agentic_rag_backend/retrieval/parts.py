@@ -14,6 +14,7 @@ from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver
 from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.sessions import SessionReader
 from agentic_rag_backend.retrieval.base import Retriever, Stores
+from agentic_rag_backend.retrieval.caching.entries import TenantCache
 from agentic_rag_backend.retrieval.correction import Corrector
 from agentic_rag_backend.retrieval.grading.base import Grader
 from agentic_rag_backend.retrieval.grading.model import ModelGrader
@@ -67,8 +68,8 @@ class Parts:
     rerankers: RerankerRegistry | None = None
     agentic_options: AgenticOptions = field(default_factory=AgenticOptions)
     search_sessions: SearchSessions | None = None
-    theme_cache_bytes: int = 0
-    passage_cache_bytes: int = 0
+    theme_cache: TenantCache[Any] | None = None
+    passage_cache: TenantCache[Any] | None = None
     strategies: Mapping[str, Strategy] = field(kw_only=True)
     """All strategies by canonical name: `registry.STRATEGIES`."""
 
@@ -99,7 +100,7 @@ class Parts:
     @cached_property
     def graph(self) -> GraphRetriever:
         """Walk over chunks and entities."""
-        features = PassageFeatures(self.stores.vectors, max_bytes=self.passage_cache_bytes)
+        features = PassageFeatures(self.stores.vectors, self.passage_cache)
         return GraphRetriever(self.stores, self.graphs, self.hybrid, features)
 
     @cached_property
@@ -111,7 +112,7 @@ class Parts:
     @cached_property
     def finder(self) -> ThemeFinder:
         """Finds themes."""
-        return ThemeFinder(self.stores, ThemeRater(self.calls), cache_bytes=self.theme_cache_bytes)
+        return ThemeFinder(self.stores, ThemeRater(self.calls), self.theme_cache)
 
     @cached_property
     def dual_level(self) -> DualLevel:

@@ -28,14 +28,14 @@ class PassageFeatures:
     A value depends on the chunk, its document's title and the embedder alone, so filters and times of a query do not matter.
 
     Args:
-        max_bytes: bound of the cache. 0: nothing is kept.
+        cache: keeps them. None: nothing is kept.
     """
 
-    def __init__(self, vectors: VectorStore, *, max_bytes: int = 0) -> None:
+    def __init__(self, vectors: VectorStore, cache: TenantCache[Any] | None = None) -> None:
         self._store = vectors
-        self.cache = TenantCache[Any](PASSAGES_CACHE, max_bytes)
-        self._vectors = ReadThrough[Vector](self.cache, "vector", lambda vector: vector.nbytes)
-        self._terms = ReadThrough[Terms](self.cache, "terms", lambda terms: terms.nbytes)
+        cache = cache or TenantCache[Any](PASSAGES_CACHE, 0)
+        self._vectors = ReadThrough[Vector](cache, "vector", lambda vector: vector.nbytes, counted=True)
+        self._terms = ReadThrough[Terms](cache, "terms", lambda terms: terms.nbytes)
 
     async def vectors(self, query: Query, ids: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of chunks by id. Chunks without a vector are left out.
@@ -45,7 +45,10 @@ class PassageFeatures:
         """
 
         async def load(missing: list[str]) -> Mapping[str, Vector]:
-            return await self._store.vectors(query.tenant_id, Collection.CHUNKS, missing)
+            found = await self._store.vectors(query.tenant_id, Collection.CHUNKS, missing)
+            for vector in found.values():
+                vector.setflags(write=False)  # several searches read it
+            return found
 
         return await self._vectors.read(query, _state(query), ids, load)
 
@@ -59,7 +62,9 @@ class PassageFeatures:
 
     def of_text(self, text: str) -> Terms:
         """Return the terms of a text."""
-        return np.array(sorted(self._store.terms(text)), dtype=np.int64)
+        terms = np.array(sorted(self._store.terms(text)), dtype=np.int64)
+        terms.setflags(write=False)
+        return terms
 
 
 def _state(query: Query) -> State:

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import random
+from heapq import nlargest
+from typing import Any
+
+import pytest
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.retrieval.caching.entries import ENTRY_BYTES, TenantCache
@@ -72,3 +76,36 @@ def test_the_bound_holds_after_any_sequence() -> None:
             cache.get(tenant, key, state=state)
         assert cache.size_bytes == sum(map(cache.size_of, tenants)) <= 20_000
     assert cache.size_bytes > 0
+
+
+def test_several_values_are_kept_at_once_as_one_after_another() -> None:
+    draw = random.Random(7)
+    for _ in range(50):
+        one, other = TenantCache[int]("test", 12_000), TenantCache[int]("test", 12_000)
+        for _ in range(20):
+            tenant = draw.choice((A, B))
+            values = {b"%d" % draw.randrange(9): (number, SIZE) for number in range(draw.randint(1, 3))}
+            one.put_all(tenant, values)
+            for key, (value, size) in values.items():
+                other.put(tenant, key, value, size)
+            held = [[cache.size_of(each) for each in (A, B)] for cache in (one, other)]
+            assert one.size_bytes == sum(held[0]) <= 12_000
+            if sum(held[1]) < 12_000:
+                assert held[0] == held[1]
+
+
+def test_room_is_made_once_for_several_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = TenantCache[int]("test", 50_000)
+    for number in range(49):
+        cache.put(TenantId("t_" + f"{number:032x}"), b"own", number, SIZE)
+    compared: list[int] = []
+
+    def counted(count: int, *asked: Any, **named: Any) -> Any:
+        compared.append(count)
+        return nlargest(count, *asked, **named)
+
+    monkeypatch.setattr("heapq.nlargest", counted)
+    cache.put_all(A, {b"%d" % number: (number, SIZE) for number in range(40)})
+    assert len(compared) == 1, "all tenants are compared once, not for each value"
+    assert cache.size_of(A) == 1000
+    assert cache.size_bytes == 50_000

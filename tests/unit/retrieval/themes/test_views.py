@@ -18,6 +18,7 @@ from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query, SeenVersions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.tokens import text_tokens
+from agentic_rag_backend.retrieval.caching.entries import TenantCache
 from agentic_rag_backend.retrieval.themes.views import ThemeViews
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Vector
@@ -76,7 +77,7 @@ def views(reader: Reader) -> ThemeViews:
     terms = lambda text: frozenset(map(len, text.split()))  # noqa: E731
     made = ThemeViews(
         cast("Any", SimpleNamespace(documents=None, communities=None, graph=None, vectors=SimpleNamespace(terms=terms))),
-        max_bytes=100_000,
+        TenantCache("test", 100_000),
     )
     made._reader = cast("Any", reader)
     return made

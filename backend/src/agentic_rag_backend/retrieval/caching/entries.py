@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -41,7 +43,7 @@ class TenantCache(Generic[V]):
     """
 
     def __init__(self, name: str, max_bytes: int) -> None:
-        self._name = name
+        self.name = name
         self._max_bytes = max_bytes
         self._shares: dict[TenantId, _Share[V]] = {}
         self.size_bytes = 0
@@ -65,28 +67,32 @@ class TenantCache(Generic[V]):
 
     def put(self, tenant: TenantId, key: bytes, value: V, size_bytes: int, *, state: State = ()) -> None:
         """Keep a value. A value that is too large, or of an older state than the tenant's other entries, is not kept."""
-        size_bytes += ENTRY_BYTES
-        if size_bytes > self._max_bytes * LARGEST_SHARE:
-            return
+        self.put_all(tenant, {key: (value, size_bytes)}, state=state)
+
+    def put_all(self, tenant: TenantId, values: Mapping[bytes, tuple[V, int]], *, state: State = ()) -> None:
+        """Keep several values with their sizes in bytes, as `put` does. Room is made once."""
+        largest = self._max_bytes * LARGEST_SHARE
+        kept = {key: (value, size + ENTRY_BYTES) for key, (value, size) in values.items() if size + ENTRY_BYTES <= largest}
         share = self._shares.get(tenant)
-        if share is not None and share.state > state:
+        if not kept or (share is not None and share.state > state):
             return
         if share is None or share.state < state:
             self.forget(tenant)
             share = self._shares[tenant] = _Share(state)
-        if key in share.entries:
-            self._resize(share, -share.entries.pop(key)[1])
-        share.entries[key] = (value, size_bytes)
-        self._resize(share, size_bytes)
+        for key, entry in kept.items():
+            if key in share.entries:
+                self._resize(share, -share.entries.pop(key)[1])
+            share.entries[key] = entry
+            self._resize(share, entry[1])
         self._make_room()
-        set_cache_bytes(self._name, self.size_bytes)
+        set_cache_bytes(self.name, self.size_bytes)
 
     def forget(self, tenant: TenantId) -> None:
         """Drop all entries of a tenant."""
         share = self._shares.pop(tenant, None)
         if share is not None:
             self.size_bytes -= share.size_bytes
-            set_cache_bytes(self._name, self.size_bytes)
+            set_cache_bytes(self.name, self.size_bytes)
 
     def size_of(self, tenant: TenantId) -> int:
         """Return the bytes of a tenant's entries."""
@@ -95,8 +101,13 @@ class TenantCache(Generic[V]):
 
     def _make_room(self) -> None:
         while self.size_bytes > self._max_bytes:
-            tenant, share = max(self._shares.items(), key=lambda item: item[1].size_bytes)
-            self._resize(share, -share.entries.popitem(last=False)[1][1])
+            (tenant, share), *second = heapq.nlargest(2, self._shares.items(), key=lambda item: item[1].size_bytes)
+            # The tenants are compared again only when another one may hold the most.
+            until = second[0][1].size_bytes if second else 0
+            while share.entries and self.size_bytes > self._max_bytes:
+                self._resize(share, -share.entries.popitem(last=False)[1][1])
+                if share.size_bytes < until:
+                    break
             if not share.entries:
                 del self._shares[tenant]
 

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.retrieval.caching.entries import State, TenantCache
+from agentic_rag_backend.telemetry.metrics import count_cache_use
 
 V = TypeVar("V")
 
@@ -20,12 +21,14 @@ class ReadThrough(Generic[V]):
         cache: holds the values.
         kind: distinguishes the keys of this kind.
         size_of: memory of a value in bytes.
+        counted: whether its reads count as uses of the cache. A read is a hit if it found all values.
     """
 
-    def __init__(self, cache: TenantCache[Any], kind: str, size_of: Callable[[V], int]) -> None:
+    def __init__(self, cache: TenantCache[Any], kind: str, size_of: Callable[[V], int], *, counted: bool = False) -> None:
         self._cache = cache
         self._kind = f"{kind}\0"
         self._size_of = size_of
+        self._counted = counted
 
     async def read(
         self, query: Query, state: State, ids: Sequence[str], load: Callable[[list[str]], Awaitable[Mapping[str, V]]]
@@ -49,12 +52,15 @@ class ReadThrough(Generic[V]):
         if not (self._cache.enabled and query.cache):
             return {}
         values = ((id, self._cache.get(query.tenant_id, self._key(id), state=state)) for id in ids)
-        return {id: value for id, value in values if value is not None}
+        found = {id: value for id, value in values if value is not None}
+        if self._counted and ids:
+            count_cache_use(self._cache.name, "hit" if len(found) == len(ids) else "miss")
+        return found
 
     def _keep(self, query: Query, state: State, values: Mapping[str, V]) -> None:
         if self._cache.enabled and query.cache:
-            for id, value in values.items():
-                self._cache.put(query.tenant_id, self._key(id), value, self._size_of(value), state=state)
+            entries = {self._key(id): (value, self._size_of(value)) for id, value in values.items()}
+            self._cache.put_all(query.tenant_id, entries, state=state)
 
     def _key(self, id: str) -> bytes:
         return (self._kind + id).encode()

@@ -10,6 +10,7 @@ from agentic_rag_backend.communities.views import CommunityView
 from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query, ThemeHit
 from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.caching.entries import TenantCache
 from agentic_rag_backend.retrieval.scoring.coverage import Coverage, cover, terms_held
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.structured_calls import Spending
@@ -62,7 +63,7 @@ class FoundThemes:
     details: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
-    question: Vector | None = None
+    question: Vector | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +87,10 @@ class ThemeFinder:
     With filters or a time, prose and findings are shown only if all passages behind them match.
     """
 
-    def __init__(self, stores: Stores, rater: ThemeRater | None = None, *, cache_bytes: int = 0) -> None:
+    def __init__(self, stores: Stores, rater: ThemeRater | None = None, cache: TenantCache[Any] | None = None) -> None:
         self._stores = stores
         self._rater = rater
-        self._views = ThemeViews(stores, max_bytes=cache_bytes)
+        self._views = ThemeViews(stores, cache)
 
     async def find(self, query: Query, search: ThemeSearch, spending: Spending | None = None) -> FoundThemes:
         """Return the selected themes. Empty before the first generation is built."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -68,21 +69,21 @@ class _Entry:
         view = self.examined.view
         texts = [view.name, view.summary, *view.keywords, *(each.statement for each in view.findings)]
         references = len(self.versions) + len(view.sources) + sum(len(each.sources) for each in view.findings)
-        return sum(map(len, texts)) + int(self.examined.terms.nbytes) + _REFERENCE_BYTES * (references + len(texts))
+        return sum(map(getsizeof, texts)) + int(self.examined.terms.nbytes) + _REFERENCE_BYTES * (references + len(texts))
 
 
 class ThemeViews:
     """Reads communities as a query may see them.
 
     Args:
-        max_bytes: bound of the cache. 0: nothing is kept.
+        cache: keeps them. None: nothing is kept.
     """
 
-    def __init__(self, stores: Stores, *, max_bytes: int = 0) -> None:
+    def __init__(self, stores: Stores, cache: TenantCache[Any] | None = None) -> None:
         self._reader = CommunityReader(documents=stores.documents, communities=stores.communities, graph=stores.graph)
         self._vectors = stores.vectors
         self._graph = stores.graph
-        self.entries = TenantCache[Any](THEMES_CACHE, max_bytes)
+        self.entries = cache or TenantCache[Any](THEMES_CACHE, 0)
         self._records = ReadThrough[Community](self.entries, "record", lambda _: _RECORD_BYTES)
         self._points = ReadThrough[Vector](self.entries, "vector", lambda vector: vector.nbytes)
 
@@ -101,6 +102,8 @@ class ThemeViews:
         async def load(missing: list[str]) -> Mapping[str, Vector]:
             points = {community_point_id(id, pointer.generation): id for id in missing}
             found = await self._vectors.vectors(query.tenant_id, Collection.NODES, list(points))
+            for vector in found.values():
+                vector.setflags(write=False)  # several searches read it
             return {points[point]: vector for point, vector in found.items()}
 
         vectors = await self._points.read(query, _state(query, pointer), ids, load)
