@@ -16,6 +16,7 @@ from agentic_rag_backend.retrieval.scoring.hops import (
     HUB_MINIMUM,
     HUB_SHARE,
     Link,
+    Links,
     expand,
     prune,
     score_hops,
@@ -109,13 +110,13 @@ def test_a_hop_leads_to_another_subject(graph_of: Build) -> None:
 
     assert reached("source") == {"section", "other", "none", "alike"}
     assert reached("none") == set(number) - {"none"}, "passages without a subject are linked to all others"
-    assert to_other_subjects(graph, []) == []
+    assert len(to_other_subjects(graph, Links.of())) == 0
 
 
 @pytest.mark.parametrize("beam", [[], [0]])
 def test_nothing_to_follow(graph_of: Build, beam: list[int]) -> None:
     graph = graph_of({"c1": ["Alone"], "c2": ["Other"]})
-    assert expand(graph, beam, without=set()) == []
+    assert len(expand(graph, beam, without=set())) == 0
 
 
 def test_strength_is_below_one_and_grows() -> None:
@@ -128,7 +129,7 @@ def test_strength_is_below_one_and_grows() -> None:
 
 def test_prune_keeps_the_most_promising_targets_with_all_their_links() -> None:
     links = [Link(source, target, float(target), 0) for target in range(2, CANDIDATES + 12) for source in (0, 1)]
-    kept = prune(links, {0: 1.0, 1: 0.25}, {}, floor=0.3)
+    kept = prune(Links.of(links), {0: 1.0, 1: 0.25}, {}, floor=0.3)
     targets = {link.target for link in kept}
     assert targets == set(range(12, CANDIDATES + 12))
     assert len(kept) == 2 * CANDIDATES
@@ -137,15 +138,15 @@ def test_prune_keeps_the_most_promising_targets_with_all_their_links() -> None:
 
 def test_prune_takes_the_first_of_equals() -> None:
     links = [Link(0, target, 1.0, 0) for target in reversed(range(1, CANDIDATES + 5))]
-    assert {link.target for link in prune(links, {0: 1.0}, {}, floor=0.3)} == set(range(5, CANDIDATES + 5))
+    assert {link.target for link in prune(Links.of(links), {0: 1.0}, {}, floor=0.3)} == set(range(5, CANDIDATES + 5))
 
 
 def test_prune_takes_a_known_cosine_before_the_floor() -> None:
     links = [Link(0, target, 1.0, 0) for target in range(1, CANDIDATES + 2)]
     last = CANDIDATES + 1
-    assert last not in {link.target for link in prune(links, {0: 1.0}, {}, floor=0.3)}
-    assert last in {link.target for link in prune(links, {0: 1.0}, {last: 0.31}, floor=0.3)}
-    assert 1 not in {link.target for link in prune(links, {0: 1.0}, {1: 0.29}, floor=0.3)}
+    assert last not in {link.target for link in prune(Links.of(links), {0: 1.0}, {}, floor=0.3)}
+    assert last in {link.target for link in prune(Links.of(links), {0: 1.0}, {last: 0.31}, floor=0.3)}
+    assert 1 not in {link.target for link in prune(Links.of(links), {0: 1.0}, {1: 0.29}, floor=0.3)}
 
 
 LINKS = st.lists(st.builds(Link, st.integers(0, 2), st.integers(3, 9), st.floats(0.01, 50), st.integers(0, 5)), max_size=20)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.retrieval.scoring.subjects import SUBJECT_SHARE, share, subjects_of
+from agentic_rag_backend.retrieval.scoring.subjects import SUBJECT_SHARE, share, subject_keys, subjects_of
 from agentic_rag_backend.retrieval.strategies.graph import SCORE_BASE, GraphEvidence, direct_scores, walked_mass
 
 Build = Callable[..., TenantGraph]
@@ -33,6 +33,18 @@ def test_a_subject_is_the_set_of_entities_that_a_chunk_is_about(
     assert subjects[number["section"]] != subjects[number["first"]]
     assert number["none"] not in subjects
     assert subjects_of(graph, []) == {}
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**16), numbers=st.lists(st.integers(0, 29), unique=True))
+def test_keys_are_equal_where_subjects_are(random_graph: Build, seed: int, numbers: list[int]) -> None:
+    graph = random_graph(chunks=30, entities=4, per_chunk=2, seed=seed)
+    chunks = [number for number in numbers if number < graph.chunk_places]
+    subjects, keys = subjects_of(graph, chunks), subject_keys(graph, np.array(chunks, dtype=np.int64)).tolist()
+    for one, key in zip(chunks, keys, strict=True):
+        assert (key == 0) == (one not in subjects)
+        for other, another in zip(chunks, keys, strict=True):
+            assert (key == another) == (subjects.get(one) == subjects.get(other))
 
 
 @given(

@@ -10,15 +10,16 @@ Measured on MuSiQue and HotpotQA (`docs/reference/benchmarks.md`). Small changes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import starmap
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.knowledge.tenant_graph.graph import Floats, Ints, TenantGraph
 from agentic_rag_backend.retrieval.scoring.coverage import Coverage
-from agentic_rag_backend.retrieval.scoring.subjects import subjects_of
+from agentic_rag_backend.retrieval.scoring.subjects import subject_keys
 
 BEAM = 15
 """Passages that are expanded."""
@@ -47,7 +48,37 @@ class Link:
     entity: int
 
 
-def expand(graph: TenantGraph, beam: Sequence[int], *, without: Set[int]) -> list[Link]:
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Links as arrays of one length. In a large corpus, a beam has tens of thousands, of which `prune` leaves few."""
+
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    mass: Floats
+    entity: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, links: Sequence[Link] = ()) -> Links:
+        """Return single links as arrays."""
+        source, target, entity = (
+            np.array([getattr(link, name) for link in links], dtype=np.int64) for name in ("source", "target", "entity")
+        )
+        return cls(source, target, np.array([link.mass for link in links], dtype=np.float64), entity)
+
+    def where(self, wanted: NDArray[np.bool_]) -> Links:
+        """Return the links of a mask, in order."""
+        return Links(self.source[wanted], self.target[wanted], self.mass[wanted], self.entity[wanted])
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __iter__(self) -> Iterator[Link]:
+        return starmap(
+            Link, zip(self.source.tolist(), self.target.tolist(), self.mass.tolist(), self.entity.tolist(), strict=True)
+        )
+
+
+def expand(graph: TenantGraph, beam: Sequence[int], *, without: Set[int]) -> Links:
     """Return the links from the chunks of ``beam``, one per (source, target). Entities in ``without`` are not followed.
 
     The mass of a link is the idf of the shared entities, doubled if the target is *about* the entity.
@@ -61,20 +92,20 @@ def expand(graph: TenantGraph, beam: Sequence[int], *, without: Set[int]) -> lis
                 sources.append(chunk)
                 entities.append(entity)
     if not entities:
-        return []
+        return Links.of()
     rows = np.array(entities, dtype=np.int32)
     position, targets, weights = graph.links.gather(rows)
     return _merge(graph, np.array(sources, dtype=np.int64), rows, (position, targets, weights))
 
 
-def _merge(graph: TenantGraph, sources: NDArray[np.int64], rows: Ints, gathered: tuple[Ints, Ints, Floats]) -> list[Link]:
+def _merge(graph: TenantGraph, sources: NDArray[np.int64], rows: Ints, gathered: tuple[Ints, Ints, Floats]) -> Links:
     position, targets, weights = gathered
     source, entity = sources[position], rows[position]
     mass = weights * graph.idf[entity]
     other = source != targets
     source, targets, entity, mass = source[other], targets[other], entity[other], mass[other]
     if not len(source):
-        return []
+        return Links.of()
     width = graph.chunk_places
     key = source * width + targets
     # Within a key, the heaviest first: the first of each run then names the strongest entity. Ties are ordered by the nodes'
@@ -84,18 +115,14 @@ def _merge(graph: TenantGraph, sources: NDArray[np.int64], rows: Ints, gathered:
     order = np.lexsort((entity_keys[entity], -mass, key, keys[targets], keys[source]))
     key, entity, mass = key[order], entity[order], mass[order]
     first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
-    total = np.add.reduceat(mass, first)
     ends = key[first]
-    return [
-        Link(int(pair // width), int(pair % width), float(weight), int(strongest))
-        for pair, weight, strongest in zip(ends, total, entity[first], strict=True)
-    ]
+    return Links(ends // width, ends % width, np.add.reduceat(mass, first), entity[first].astype(np.int64))
 
 
-def to_other_subjects(graph: TenantGraph, links: Sequence[Link]) -> list[Link]:
+def to_other_subjects(graph: TenantGraph, links: Links) -> Links:
     """Return the links between passages that are not about one subject."""
-    subjects = subjects_of(graph, list({number for link in links for number in (link.source, link.target)}))
-    return [link for link in links if link.source not in subjects or subjects[link.source] != subjects.get(link.target)]
+    source, target = subject_keys(graph, links.source), subject_keys(graph, links.target)
+    return links.where((source == 0) | (source != target))
 
 
 def strength(link: Link) -> float:
@@ -103,22 +130,25 @@ def strength(link: Link) -> float:
     return link.mass / (link.mass + HALF_LINK)
 
 
-def prune(links: Sequence[Link], direct: Mapping[int, float], similarity: Mapping[int, float], floor: float) -> list[Link]:
+def prune(links: Links, direct: Mapping[int, float], similarity: Mapping[int, float], floor: float) -> list[Link]:
     """Keep the links to the `CANDIDATES` best targets, scored without their texts. For ties, the first target wins.
 
     Args:
         direct: scores of the beam's passages, at most 1.0.
         similarity: cosine with the question for chunks that a leg found. For other chunks it is at most ``floor``.
     """
-
-    def promise(link: Link) -> float:
-        return float(direct[link.source] ** 0.5 * strength(link) * (similarity.get(link.target, floor) + COVERAGE_WEIGHT / 2))
-
-    best: dict[int, float] = {}
-    for link in links:
-        best[link.target] = max(best.get(link.target, 0.0), promise(link))
-    kept = set(sorted(best, key=lambda target: -best[target])[:CANDIDATES])
-    return [link for link in links if link.target in kept]
+    targets, first, place = np.unique(links.target, return_index=True, return_inverse=True)
+    if len(targets) > CANDIDATES:
+        near = np.array([similarity.get(number, floor) for number in targets.tolist()])
+        sources, source_place = np.unique(links.source, return_inverse=True)
+        start = np.array([direct[number] ** 0.5 for number in sources.tolist()])
+        promise = start[source_place] * (links.mass / (links.mass + HALF_LINK)) * (near[place] + COVERAGE_WEIGHT / 2)
+        best = np.full(len(targets), 0.0)
+        np.maximum.at(best, place, promise)
+        kept = np.zeros(len(targets), dtype=np.bool_)
+        kept[np.lexsort((first, -best))[:CANDIDATES]] = True
+        links = links.where(kept[place])
+    return list(links)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentic_rag_backend.knowledge.tenant_graph.graph import ABOUT_WEIGHT, TenantGraph
 
@@ -32,6 +33,19 @@ def subjects_of(graph: TenantGraph, chunks: Sequence[int]) -> dict[int, Subject]
     for chunk, entity in zip(rows[position[about]].tolist(), entities[about].tolist(), strict=True):
         found[chunk].append(entity)
     return {chunk: tuple(about_it) for chunk, about_it in found.items()}
+
+
+def subject_keys(graph: TenantGraph, chunks: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """Return a hash of the subject of each chunk: equal for equal subjects, 0 without a subject.
+
+    It is the sum of the keys of the entities, which are hashes. Two of a million subjects share one with probability 3e-8.
+    """
+    numbers, place = np.unique(chunks, return_inverse=True)
+    position, entities, weights = graph.mentions.gather(numbers)
+    about = weights == ABOUT_WEIGHT
+    sums = np.zeros(len(numbers), dtype=np.uint64)
+    np.add.at(sums, position[about], graph.entity_keys[entities[about]])
+    return sums[place]
 
 
 def share(values: Mapping[int, float], subjects: Mapping[int, Subject]) -> dict[int, float]:
