@@ -37,11 +37,11 @@ def shares(graph: TenantGraph, *, chunk: str = "", entity: str = "") -> dict[str
     if chunk:
         mass = np.zeros(graph.chunk_places)
         mass[graph.chunk_index[chunk]] = 1.0
-        reached = graph.transitions.to_entities(mass, 0.0)
+        reached = graph.transitions.to_entities(mass)
         return {graph.entity(number).name: float(reached[number]) for number in np.flatnonzero(reached).tolist()}
     mass = np.zeros(graph.entity_places)
     mass[graph.entity_index[f"e:{entity}"]] = 1.0
-    reached = graph.transitions.to_chunks(mass, 0.0)
+    reached = graph.transitions.to_chunks(mass)
     return {graph.chunk_ids[number]: float(reached[number]) for number in np.flatnonzero(reached).tolist()}
 
 
@@ -102,7 +102,7 @@ def test_transitions_are_shares(random_graph: Build) -> None:
     for number in graph.entity_index.values():
         mass = np.zeros(graph.entity_places)
         mass[number] = 1.0
-        reached = graph.transitions.to_chunks(mass, 0.0).sum()
+        reached = graph.transitions.to_chunks(mass).sum()
         assert reached == pytest.approx(1.0 if graph.document_frequency[number] else 0.0)
 
 
@@ -141,8 +141,7 @@ def test_gather_repeats_rows_and_keeps_their_order(graph_of: Build) -> None:
     assert weights.tolist() == [1.0] * 4
 
 
-@pytest.mark.parametrize("floor", [0.0, 1e-12])
-def test_a_step_is_the_matrix_product(random_graph: Build, floor: float) -> None:
+def test_a_step_is_the_matrix_product(random_graph: Build) -> None:
     graph = random_graph(chunks=60, entities=30)
     random = np.random.default_rng(1)
     chunks, entities = random.random(graph.chunk_places), random.random(graph.entity_places)
@@ -153,13 +152,12 @@ def test_a_step_is_the_matrix_product(random_graph: Build, floor: float) -> None
     from_chunks = weights * graph.idf
     from_chunks /= from_chunks.sum(axis=1, keepdims=True)
     from_entities = weights / np.maximum(weights.sum(axis=0), 1)
-    assert graph.transitions.to_entities(chunks, floor) == pytest.approx(chunks @ from_chunks)
-    assert graph.transitions.to_chunks(entities, floor) == pytest.approx(from_entities @ entities)
-
-
-def test_a_step_holds_back_what_is_not_above_the_floor(graph_of: Build) -> None:
-    graph = graph_of({"c1": ["Mira"], "c2": ["Osric"]})
-    mass = np.zeros(2)
-    mass[graph.chunk_index["c1"]], mass[graph.chunk_index["c2"]] = 0.5, 0.1
-    reached = graph.transitions.to_entities(mass, 0.1)
-    assert [reached[graph.entity_index[id]] for id in ("e:Mira", "e:Osric")] == [0.5, 0.0]
+    assert graph.transitions.to_entities(chunks) == pytest.approx(chunks @ from_chunks)
+    assert graph.transitions.to_chunks(entities) == pytest.approx(from_entities @ entities)
+    for edges, expected in (
+        (graph.transitions.from_chunks(np.arange(60)), from_chunks),
+        (graph.transitions.from_entities(np.arange(30)), from_entities.T),
+    ):
+        steps = np.zeros_like(expected)
+        steps[edges[0], edges[1]] = edges[2]
+        assert steps == pytest.approx(expected)

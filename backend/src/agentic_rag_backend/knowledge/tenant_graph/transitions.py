@@ -43,7 +43,7 @@ class Transitions:
     From a chunk in proportion to weight × inverse document frequency, from an entity in proportion to weight.
     """
 
-    __slots__ = ("_by_chunk", "_by_entity", "_idf", "_keys", "_matrices", "_named", "_totals")
+    __slots__ = ("_by_chunk", "_by_entity", "_idf", "_matrices", "_named", "_totals", "chunk_keys", "entity_keys")
 
     def __init__(self, by_chunk: Edges, by_entity: Edges, *, idf: Floats, totals: Floats, keys: tuple[Keys, Keys]) -> None:
         """``totals`` are the entities' sums of weights. ``keys`` are the keys of chunks and of entities."""
@@ -51,31 +51,31 @@ class Transitions:
         self._by_entity = by_entity
         self._idf = idf
         self._totals = np.maximum(totals, 1.0)
-        self._keys = keys
+        self.chunk_keys, self.entity_keys = keys
         # Each chunk's sum of weight × idf. Computed when the walk first needs it, because each added chunk changes all of them.
         self._named = np.full(len(by_chunk.rows.lengths), np.nan)
         self._matrices: tuple[sparse.csr_matrix, sparse.csr_matrix] | None = None
 
-    def to_chunks(self, entities: Floats, floor: float) -> Floats:
-        """Return the mass that ``entities`` pass to chunks. Entities with at most ``floor`` pass nothing."""
-        if floor <= 0:
-            return np.asarray(self._dense()[0] @ entities)
-        rows = _active(entities, floor, self._keys[1])
-        position, chunks, weights = self._by_entity.gather(rows)
-        shares = entities[rows] / self._totals[rows]
-        return _added(chunks, weights * shares[position], len(self._named))
+    def to_chunks(self, entities: Floats) -> Floats:
+        """Return the mass that all ``entities`` pass to chunks."""
+        return np.asarray(self._dense()[0] @ entities)
 
-    def to_entities(self, chunks: Floats, floor: float) -> Floats:
-        """Return the mass that ``chunks`` pass to entities. Chunks with at most ``floor`` pass nothing."""
-        if floor <= 0:
-            return np.asarray(self._dense()[1] @ chunks)
-        rows = _active(chunks, floor, self._keys[0])
+    def to_entities(self, chunks: Floats) -> Floats:
+        """Return the mass that all ``chunks`` pass to entities."""
+        return np.asarray(self._dense()[1] @ chunks)
+
+    def from_entities(self, rows: NDArray[np.integer]) -> tuple[Ints, Ints, Floats]:
+        """Return (position in ``rows``, chunk, share of the entity's mass) of every edge of the given entities."""
+        position, chunks, weights = self._by_entity.gather(rows)
+        return position, chunks, weights / self._totals[rows][position]
+
+    def from_chunks(self, rows: NDArray[np.integer]) -> tuple[Ints, Ints, Floats]:
+        """Return (position in ``rows``, entity, share of the chunk's mass) of every edge of the given chunks."""
         position, entities, weights = self._by_chunk.gather(rows)
         unknown = np.isnan(self._named[rows])
         if unknown.any():
             self._name(rows[unknown])
-        shares = chunks[rows] / self._named[rows]
-        return self._idf * _added(entities, weights * shares[position], len(self._idf))
+        return position, entities, weights * self._idf[entities] / self._named[rows][position]
 
     def _name(self, chunks: NDArray[np.integer]) -> None:
         position, entities, weights = self._by_chunk.gather(chunks)
@@ -96,12 +96,6 @@ class Transitions:
     def size_bytes(self) -> int:
         """Memory in bytes, without the matrices."""
         return int(self._totals.nbytes + self._named.nbytes)
-
-
-def _active(mass: Floats, floor: float, keys: Keys) -> NDArray[np.int64]:
-    rows = np.flatnonzero(mass > floor)
-    # The numbers of one load are in key order, so the input is nearly sorted and sorting is cheap.
-    return rows[np.argsort(keys[rows], kind="stable")]
 
 
 def _added(places: Ints, values: Floats, size: int) -> Floats:
