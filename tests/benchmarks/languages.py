@@ -7,7 +7,7 @@ All passages of `language_sets` are in one tenant. Passages of the same number i
 - ``across R@1``: the same question with a filter for another language, on average over the other languages. A bilingual reader
   would find the passage there.
 - ``margin``: cosine of the right passage minus that of the best passage about another subject, in the language of the question
-  and across languages. A negative one means that most questions are closer to a wrong passage.
+  and, on average, in the other languages. If it is negative, questions are closer to a wrong passage on average.
 
 Another encoder needs its settings only: ``EMBEDDER=openai``, ``OPENAI_BASE_URL``, ``OPENAI_API_KEY``, ``EMBEDDING_MODEL`` and
 ``EMBEDDING_DIMENSIONS``, or ``EMBEDDING_MODEL_PATH``. ``--label NAME`` names its table. Writes ``results/languages.json`` and

@@ -17,6 +17,8 @@ READ_CHARACTERS = 20_000
 """Characters at the beginning of a text that decide."""
 MIN_WORDS = 20
 """Words, or letters of a script, from which the shares decide."""
+_MIN_LETTERS = 8
+"""Letters of a script that has one language, or that shows it, as Chinese characters do."""
 _MIN_SHARE = 0.15
 _CLEAR_WORDS = 3
 _LEAD = 1.5
@@ -117,7 +119,7 @@ def language_of(text: str) -> str | None:
 
     A short text must show its language as clearly as a query.
     """
-    script = foreign_script_of(text)
+    script = foreign_script_of(text, least=_MIN_LETTERS)
     if script is not None:
         # Japanese has more syllables than Chinese characters, but a short text may have few.
         return "ja" if script == "Han" and _JAPANESE.search(text[:READ_CHARACTERS]) else _LANGUAGE_OF_SCRIPT.get(script)
@@ -155,11 +157,14 @@ def is_mostly_latin(text: str) -> bool:
     return 2 * sum(_script(letter) == "Latin" for letter in letters) >= len(letters)
 
 
-def foreign_script_of(text: str) -> str | None:
-    """Return the script of most letters, such as "Cyrillic", if it is not the Latin one. None: Latin, mixed, or few letters."""
+def foreign_script_of(text: str, *, least: int = MIN_WORDS) -> str | None:
+    """Return the script of most letters, such as "Cyrillic", if it is not the Latin one.
+
+    None: Latin, mixed, or fewer than ``least`` letters.
+    """
     scripts = Counter(_script(letter) for letter in text[:READ_CHARACTERS] if letter.isalpha())
     total = sum(scripts.values())
-    if total < MIN_WORDS:
+    if total < least:
         return None
     latin = scripts.pop("Latin", 0)
     if not scripts or total - latin < _MIN_FOREIGN * total:
