@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sampling import sampled
@@ -56,16 +57,17 @@ class Said:
         )
 
 
-DOCUMENTS = st.lists(
-    st.builds(
-        Said,
-        names=st.lists(st.sampled_from(NAMES), max_size=4, unique=True).map(tuple),
-        aliases=st.lists(st.sampled_from(ALIASES), max_size=1).map(tuple),
-        teller=st.sampled_from(DESCRIPTIONS),
-    ),
-    min_size=2,
-    max_size=7,
-)
+def documents_with(descriptions: Sequence[str]) -> st.SearchStrategy[list[Said]]:
+    return st.lists(
+        st.builds(
+            Said,
+            names=st.lists(st.sampled_from(NAMES), max_size=4, unique=True).map(tuple),
+            aliases=st.lists(st.sampled_from(ALIASES), max_size=1).map(tuple),
+            teller=st.sampled_from(descriptions),
+        ),
+        min_size=2,
+        max_size=7,
+    )
 
 
 class Tenant:
@@ -168,7 +170,7 @@ THREE_BEARERS = [Said(("Scarrow",), teller="nurse"), Said((), teller="chair"), S
 @sampled(gate=15, deep=400)
 @example(said=FIRST_BARE, order=[2, 1, 0])
 @example(said=THREE_BEARERS, order=[1, 2, 0])
-@given(said=DOCUMENTS, order=st.permutations(range(7)))
+@given(said=documents_with(DESCRIPTIONS), order=st.permutations(range(7)))
 def test_the_order_of_documents_does_not_matter(said: list[Said], order: list[int]) -> None:
     documents = [(f"d{number}", each) for number, each in enumerate(said)]
     other = [documents[number] for number in order if number < len(documents)]
@@ -202,7 +204,7 @@ EDITS = (
 
 @sampled(gate=15, deep=400)
 @given(
-    said=DOCUMENTS,
+    said=documents_with([""]),
     order=st.permutations(range(7)),
     edits=st.lists(st.sampled_from(EDITS), min_size=1, max_size=4, unique=True),
     after=st.integers(0, 7),
@@ -218,5 +220,22 @@ def test_edits_hold_for_all_documents(said: list[Said], order: list[int], edits:
         assert got == expected, (other, edits, after, got, expected)
         undone = await result(documents, edits=edits, after=min(after, len(documents)), undo=range(len(edits)))
         assert undone == await result(documents), (documents, edits, after)
+
+    asyncio.run(compare())
+
+
+@pytest.mark.xfail(strict=True, reason="the bearers of a shared name are told apart by names that an edit removes (ADR 40)")
+def test_an_edit_tells_bearers_apart_whenever_it_is_made() -> None:
+    """A deleted entity was what the passages about two bearers had in common. Only documents written later follow."""
+    documents = [
+        ("d0", Said((), (), "oceanographer; female")),
+        ("d1", Said((), (ALIASES[0],), "nurse")),
+        ("d2", Said(("Rowan Teller", "North Sea Institute", "Hollin Bank"), (ALIASES[0],), "male")),
+        ("d3", Said(("Hollin Bank",), (), "chair")),
+    ]
+    delete = [EDITS[6]]
+
+    async def compare() -> None:
+        assert await result(documents, edits=delete, after=0) == await result(documents, edits=delete, after=4)
 
     asyncio.run(compare())
