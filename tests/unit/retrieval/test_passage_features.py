@@ -64,14 +64,14 @@ async def test_terms_are_those_of_text_and_title(
     assert store.counted == ["Title of c\nharbours"]
 
 
-@pytest.mark.parametrize("change", ["state", "anew", "tenant"])
+@pytest.mark.parametrize("change", ["state", "recreated", "tenant"])
 async def test_a_change_makes_them_unreachable(features: PassageFeatures, store: Store, query: Ask, change: str) -> None:
     first = query("Where?")
     await features.vectors(first, ["a"])
     store.value = 2.0
     changed = {
         "state": replace(first.tenant, state_version=first.tenant.state_version + 1),
-        "anew": replace(first.tenant, created_at=datetime(2999, 1, 1, tzinfo=UTC)),
+        "recreated": replace(first.tenant, created_at=datetime(2999, 1, 1, tzinfo=UTC)),
         "tenant": replace(first.tenant, id=TenantId("t_" + "f" * 32)),
     }
     assert (await features.vectors(replace(first, tenant=changed[change]), ["a"]))["a"].tolist() == [2.0, 2.0]

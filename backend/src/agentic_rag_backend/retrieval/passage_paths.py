@@ -26,7 +26,7 @@ from agentic_rag_backend.knowledge.paths.trails import Trail
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.hydration import passes
-from agentic_rag_backend.retrieval.scoring.hops import HALF_LINK, Hop, strength
+from agentic_rag_backend.retrieval.scoring.hops import Hop, strength, strength_of
 from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -184,7 +184,7 @@ class _Tracing:
         shown = self._found.visible[id]
         if weight is None:
             mass = float(self._graph.idf[self._graph.entity_index[entity.id]])
-            weight = mass / (mass + HALF_LINK)
+            weight = strength_of(mass)
         return GraphStep(
             source=entity.name,
             source_id=entity.id,

@@ -226,7 +226,7 @@ def test_edits_hold_for_all_documents(said: list[Said], order: list[int], edits:
 
 @pytest.mark.xfail(strict=True, reason="the bearers of a shared name are told apart by names that an edit removes (ADR 40)")
 def test_an_edit_tells_bearers_apart_whenever_it_is_made() -> None:
-    """A deleted entity was what the passages about two bearers had in common. Only documents written later follow."""
+    """The passages about two bearers shared the deleted entity. Only documents written later follow."""
     documents = [
         ("d0", Said((), (), "oceanographer; female")),
         ("d1", Said((), (ALIASES[0],), "nurse")),

@@ -155,7 +155,7 @@ async def test_terms_and_tokens_of_a_theme(views: ThemeViews, query: Ask) -> Non
 
 @dataclass
 class Records:
-    """Counts what is read of communities and of their vectors."""
+    """Records the reads of communities and of their vectors."""
 
     read: list[list[str]] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""The walk over chunks and entities, limited to the neighbourhood of its seeds, so that its cost does not grow with the graph.
+"""The walk over chunks and entities, limited to the neighbourhood of its seeds. Its iterations do not grow with the graph.
 
 Nodes get numbers of their own when the walk first visits them. The edges of a node are read once, when it first has more than the
 least mass. Each iteration is then two sums over the edges read so far.

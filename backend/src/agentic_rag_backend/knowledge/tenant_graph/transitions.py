@@ -79,7 +79,7 @@ class Transitions:
 
     def _name(self, chunks: NDArray[np.integer]) -> None:
         position, entities, weights = self._by_chunk.gather(chunks)
-        sums = _added(position, weights * self._idf[entities], len(chunks))
+        sums = np.bincount(position, weights=weights * self._idf[entities], minlength=len(chunks))
         self._named[chunks] = np.where(sums > 0, sums, 1.0)
 
     def _dense(self) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
@@ -96,10 +96,6 @@ class Transitions:
     def size_bytes(self) -> int:
         """Memory in bytes, without the matrices."""
         return int(self._totals.nbytes + self._named.nbytes)
-
-
-def _added(places: Ints, values: Floats, size: int) -> Floats:
-    return np.bincount(places, weights=values, minlength=size).astype(np.float64, copy=False)
 
 
 def _matrix(edges: Edges, gains: Floats, sums: Floats) -> sparse.csr_matrix:

@@ -33,7 +33,7 @@ class ReadThrough(Generic[V]):
     async def read(
         self, query: Query, state: State, ids: Sequence[str], load: Callable[[list[str]], Awaitable[Mapping[str, V]]]
     ) -> dict[str, V]:
-        """Return the values of ``ids``. Those that are not kept come from ``load``, which may leave some out."""
+        """Return the values of ``ids``. ``load`` reads the missing ones, and may leave some out."""
         found = self._kept(query, state, ids)
         if missing := [id for id in ids if id not in found]:
             loaded = await load(missing)
@@ -42,7 +42,7 @@ class ReadThrough(Generic[V]):
         return found
 
     def compute(self, query: Query, state: State, ids: Sequence[str], make: Callable[[str], V]) -> dict[str, V]:
-        """Return the values of ``ids``. Those that are not kept come from ``make``."""
+        """Return the values of ``ids``. ``make`` computes the missing ones."""
         found = self._kept(query, state, ids)
         made = {id: make(id) for id in ids if id not in found}
         self._keep(query, state, made)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import starmap
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 from agentic_rag_backend.knowledge.tenant_graph.graph import Floats, Ints, TenantGraph
 from agentic_rag_backend.retrieval.scoring.coverage import Coverage
 from agentic_rag_backend.retrieval.scoring.subjects import subject_keys
+
+M = TypeVar("M", float, Floats)
 
 BEAM = 15
 """Passages that are expanded."""
@@ -50,7 +53,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Links as arrays of one length. In a large corpus, a beam has tens of thousands, of which `prune` leaves few."""
+    """Links as arrays of one length. In a large corpus, a beam has tens of thousands, and `prune` keeps few."""
 
     source: NDArray[np.int64]
     target: NDArray[np.int64]
@@ -127,7 +130,12 @@ def to_other_subjects(graph: TenantGraph, links: Links) -> Links:
 
 def strength(link: Link) -> float:
     """Return the strength of a link, in [0, 1)."""
-    return link.mass / (link.mass + HALF_LINK)
+    return strength_of(link.mass)
+
+
+def strength_of(mass: M) -> M:
+    """Return the strength of a link of this shared idf mass, or of links, in [0, 1)."""
+    return mass / (mass + HALF_LINK)
 
 
 def prune(links: Links, direct: Mapping[int, float], similarity: Mapping[int, float], floor: float) -> list[Link]:
@@ -142,7 +150,7 @@ def prune(links: Links, direct: Mapping[int, float], similarity: Mapping[int, fl
         near = np.array([similarity.get(number, floor) for number in targets.tolist()])
         sources, source_place = np.unique(links.source, return_inverse=True)
         start = np.array([direct[number] ** 0.5 for number in sources.tolist()])
-        promise = start[source_place] * (links.mass / (links.mass + HALF_LINK)) * (near[place] + COVERAGE_WEIGHT / 2)
+        promise = start[source_place] * strength_of(links.mass) * (near[place] + COVERAGE_WEIGHT / 2)
         best = np.full(len(targets), 0.0)
         np.maximum.at(best, place, promise)
         kept = np.zeros(len(targets), dtype=np.bool_)

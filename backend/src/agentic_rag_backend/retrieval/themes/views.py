@@ -7,7 +7,8 @@ tenant does not change, the result is the same for all questions without a filte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from sys import getsizeof
 from typing import Any
 
@@ -34,25 +35,21 @@ _RECORD_BYTES = 500
 """Memory of a community without its members."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExaminedTheme:
     """The visible part of a community that has prose or findings.
 
     Attributes:
         terms: BM25 terms of its text, rising.
-        tokens: estimated tokens of its text in a prompt, counted when they are first asked for.
     """
 
     view: CommunityView
     terms: NDArray[np.int64]
-    _tokens: list[int] = field(default_factory=list)
 
-    @property
+    @cached_property
     def tokens(self) -> int:
-        if not self._tokens:
-            view = self.view
-            self._tokens.append(text_tokens([view.name, view.summary, *(each.statement for each in view.findings)]))
-        return self._tokens[0]
+        """Estimated tokens of its text in a prompt. Only those of themes that may be chosen are counted."""
+        return text_tokens([self.view.name, self.view.summary, *(each.statement for each in self.view.findings)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,7 @@ def _summed(
 def _ranked(leg: Ranked, hits: Sequence[EngineHit], sums: Mapping[Any, float]) -> tuple[ScoredId, ...]:
     scores = _scores(hits)
     if sums:
-        # Without sums, no hit is asked for its id, which the embedded engine makes anew each time.
+        # Only with sums: the embedded engine creates the id of a hit at each access.
         scores = np.array([sums.get(hit.id, hit.score) for hit in hits])
     ids = [str((hit.payload or {})["id"]) for hit in hits]
     found = sorted(zip((-_rounded(leg, scores)).tolist(), ids, strict=True))
