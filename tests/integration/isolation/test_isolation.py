@@ -184,7 +184,8 @@ async def test_imports_start_no_threads_and_a_failed_import_ends_nothing(opened:
         await _refused(isolation, media_type)
     assert len([*Path(f"/proc/{server}/task").iterdir()]) == 1
     assert _server(isolation) == server
-    assert len(_children(server)) <= KEPT_WORKERS + 1
+    while len(_children(server)) > KEPT_WORKERS + 1:  # a retired worker ends in its own time
+        await asyncio.sleep(0.01)
 
 
 async def _refused(isolation: Isolation, media_type: str) -> None:
