@@ -3,7 +3,8 @@
 The corpus is MuSiQue, ingested, and then copies of it with other names, which go to the stores without jobs and without the
 encoder: their vectors are those of the originals with noise. Communities are built at every size, with random vectors of their
 summaries. Questions are embedded by the real encoder. Results and vectors of
-questions are not cached; themes are, as in a deployment, and the warm-up fills that cache in part.
+questions are not cached; themes and passages are, as in a deployment. So every question is asked twice: when these caches
+hold little, and when they hold what the questions reach.
 
 Strategies take turns, so that noise affects all alike. Then 32 readers ask at once: their throughput is compared with the two
 cores' worth of one question's CPU time.
@@ -36,6 +37,7 @@ from agentic_rag_backend.evaluation.metrics import percentile
 from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.memory import serve_from_now
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.testing.stores.passages import paragraphs_as_chunks, show
 
@@ -178,15 +180,16 @@ async def read_at_once(
 
 
 async def figures(services: Container, tenants: Sequence[Tenant], questions: Sequence[str]) -> dict[str, Any]:
-    """Ask once to warm up, then measure."""
+    """Ask once to warm up, then measure, with the garbage collection of a server."""
+    serve_from_now()
     await ask(services, tenants, questions[: max(5, len(tenants))])
+    first = await ask(services, tenants, questions)
     strategies = await ask(services, tenants, questions)
     at_once = {
         name: await read_at_once(services, tenants, questions, name, strategies[name]["cpu_ms"])
         for name in ("dense", "dual_level")
     }
-    ratio = strategies["dual_level"]["p95_ms"] / strategies["dense"]["p95_ms"]
-    return {"strategies": strategies, "dual_level_p95_per_dense_p95": round(ratio, 2), "at_once": at_once}
+    return {"first": first, "again": strategies, "at_once": at_once}
 
 
 async def measure(folder: Path, data_dir: Path, sizes: Sequence[int], tenants: int) -> dict[str, Any]:
@@ -226,11 +229,13 @@ async def measure(folder: Path, data_dir: Path, sizes: Sequence[int], tenants: i
 
 def markdown(results: Mapping[str, Any]) -> str:
     """Return the tables."""
-    lines = ["| corpus | " + " | ".join(STRATEGIES) + " | dual-level ÷ dense |", "|---|" + "---|" * (len(STRATEGIES) + 1)]
+    lines = ["| corpus | asked | " + " | ".join(STRATEGIES) + " | dual-level ÷ dense |", "|---|---|" + "---|" * (len(STRATEGIES) + 1)]
     for name, row in results.items():
-        cells = [f"{figure['p50_ms']} / {figure['p95_ms']} ({figure['cpu_ms']})" for figure in row["strategies"].values()]
-        lines.append(f"| {name} | " + " | ".join(cells) + f" | {row['dual_level_p95_per_dense_p95']} |")
-    lines += ["", "Milliseconds, p50 / p95 (CPU of a search).", ""]
+        for asked, found in (("first", row["first"]), ("again", row["again"])):
+            cells = [f"{figure['p50_ms']} / {figure['p95_ms']} ({figure['cpu_ms']})" for figure in found.values()]
+            ratio = found["dual_level"]["p95_ms"] / found["dense"]["p95_ms"]
+            lines.append(f"| {name} | {asked} | " + " | ".join(cells) + f" | {ratio:.2f} |")
+    lines += ["", "Milliseconds, p50 / p95 (CPU of a search); the last column is of p95.", ""]
     lines += [
         f"{READERS} readers at once:",
         "",

@@ -25,6 +25,7 @@ from agentic_rag_backend.domain.query import Query, Rerank, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.evaluation.datasets import QuestionSet, load_question_set
 from agentic_rag_backend.evaluation.metrics import all_at, ndcg_at, percentile, recall_at
+from agentic_rag_backend.memory import serve_from_now
 from agentic_rag_backend.settings import Settings
 
 STRATEGIES: Mapping[str, tuple[str, Rerank | None]] = {
@@ -52,6 +53,7 @@ async def ask_all(services: Container, tenant: TenantId, questions: QuestionSet)
     warm = Query(tenant=current, text="a question to warm up with", limit=10, dual_level=True)
     for strategy, rerank in STRATEGIES.values():
         await services.retrievers.get(strategy).retrieve(replace(warm, rerank=rerank))
+    serve_from_now()
     for labelled in questions.questions:
         query = Query(tenant=current, text=labelled.question, limit=20, dual_level=True)
         for name, (strategy, rerank) in STRATEGIES.items():

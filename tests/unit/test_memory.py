@@ -26,11 +26,13 @@ def test_a_start_that_is_over_leaves_what_it_made_out_of_collections() -> None:
     # In a separate process, because freezing objects cannot be undone.
     code = """
 import gc
-from agentic_rag_backend.memory import collection_paused, settle
+from agentic_rag_backend.memory import collection_paused, serve_from_now
+before = gc.get_threshold()
 with collection_paused():
     made = [[] for _ in range(1000)]
-    settle()
+    serve_from_now()
     assert gc.isenabled()
+    assert gc.get_threshold() > before, gc.get_threshold()
     assert gc.get_freeze_count() > 1000, gc.get_freeze_count()
 assert gc.isenabled()
 """

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 MIB = 1024 * 1024
 """Bytes of a mebibyte."""
+_COLLECTED_AFTER = (20_000, 10, 100)
+"""Thresholds of the garbage collector: a full collection per 20 million new objects instead of per 70,000."""
 
 
 def give_back() -> None:
@@ -41,3 +43,13 @@ def settle() -> None:
     gc.enable()
     gc.freeze()
     give_back()
+
+
+def serve_from_now() -> None:
+    """End the start of a process that answers requests: `settle`, and collect garbage less often.
+
+    A full garbage collection stops every thread, for 0.2 s of CPU as measured. Most of it scans objects that live as long as the
+    process.
+    """
+    settle()
+    gc.set_threshold(*_COLLECTED_AFTER)

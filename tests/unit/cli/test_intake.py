@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,10 +100,11 @@ async def test_concurrent_submissions_are_bounded() -> None:
 
 
 async def test_jobs_are_asked_for_by_the_page_not_one_by_one() -> None:
-    jobs = Jobs()
+    jobs, started = Jobs(), time.monotonic()
     await Intake(jobs, Processing(), wait=True).take(_rows(1000))
     assert jobs.calls["GET"] <= 20
-    assert jobs.calls["page"] <= 1000 / IN_FLIGHT * 8
+    # A page per interval, however many jobs are open. How many intervals there are depends on the machine.
+    assert jobs.calls["page"] <= (time.monotonic() - started) / following.POLL_INTERVAL_S + 1
 
 
 async def test_jobs_that_others_push_off_the_page_still_end() -> None:

@@ -20,6 +20,7 @@ def test_a_snapshot_holds_the_ids_in_use(ids: list[str], later: list[str], used:
     expected = {id: number for number, id in enumerate(numbers.ids[: len(ids)]) if in_use[number]}
     assert dict(snapshot) == expected
     assert len(snapshot) == len(expected)
+    assert [*snapshot.among("hgfedcba").items()] == [(id, expected[id]) for id in "hgfedcba" if id in expected]
     for id in "abcdefgh":
         assert snapshot.get(id) == expected.get(id)
         assert snapshot.get(id, -1) == expected.get(id, -1)

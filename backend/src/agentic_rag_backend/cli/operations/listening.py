@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import ipaddress
 import os
 import signal
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from agentic_rag_backend.cli.interruption import Interrupted
 from agentic_rag_backend.errors import ConfigurationError, Conflict
 from agentic_rag_backend.fairness import FairThreadPool
-from agentic_rag_backend.memory import settle
+from agentic_rag_backend.memory import serve_from_now
 
 if TYPE_CHECKING:
     import uvicorn
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from agentic_rag_backend.settings import Settings
 
 _BACKLOG = 2048
-_COLLECTED_AFTER = (20_000, 10, 100)
-"""Thresholds of the garbage collector: a full collection per 20 million new objects instead of per 70,000."""
 _INTERRUPTED_DRAIN_S: Any = 0.3
 """Seconds that running requests get at Ctrl-C. Uvicorn's annotation is int, but fractions work."""
 
@@ -107,10 +104,7 @@ async def serve_until_stopped(server: uvicorn.Server, listening: socket.socket, 
     Raises:
         Interrupted: Ctrl-C. The message reports the stop, and ``goes_on``.
     """
-    # A full garbage collection stops every thread, for 0.2 s of CPU as measured. Most of it scans objects of the start, which
-    # live as long as the process.
-    settle()
-    gc.set_threshold(*_COLLECTED_AFTER)
+    serve_from_now()
     await server.serve(sockets=[listening])
     if getattr(server, "interrupted", False):
         raise Interrupted(f"stopped; {goes_on}")

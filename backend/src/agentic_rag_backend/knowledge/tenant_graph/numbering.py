@@ -102,6 +102,11 @@ class Numbered(Mapping[str, int]):
         number = self._index.get(id)
         return default if number is None or number >= len(self._in_use) or not self._in_use[number] else number
 
+    def among(self, ids: Iterable[str]) -> dict[str, int]:
+        """Return the numbers of those of ``ids`` that are in use, in their order. Several times as fast as single lookups."""
+        index, in_use, unknown = self._index, self._in_use, len(self._in_use)
+        return {id: number for id in ids if (number := index.get(id, unknown)) < unknown and in_use[number]}
+
     def __contains__(self, id: object) -> bool:
         return isinstance(id, str) and self.get(id) is not None
 

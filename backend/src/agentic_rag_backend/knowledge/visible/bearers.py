@@ -46,8 +46,11 @@ class NameBearer:
 
 
 def namesakes(graph: TenantGraph, name: str) -> tuple[int, ...]:
-    """Return the entities that are called by a normalised name, not only by an alias, those with most mentions first."""
-    numbers = [number for number in entities_named(graph, name) if normalise_name(graph.entity(number).name) == name]
+    """Return the entities that share a normalised name, not only as an alias, those with most mentions first; () if only one."""
+    found = entities_named(graph, name)
+    if len(found) < 2:  # most names
+        return ()
+    numbers = [number for number in found if normalise_name(graph.entity(number).name) == name]
     return tuple(sorted(numbers, key=lambda number: (-graph.document_frequency[number], graph.entity(number).id)))
 
 

@@ -110,7 +110,7 @@ def direct_scores(graph: TenantGraph, evidence: GraphEvidence) -> dict[str, floa
         best = max(evidence.hybrid.values(), default=0.0) or 1.0
         return {id: score / best for id, score in evidence.hybrid.items()}
     walked = {id: mass**0.5 for id, mass in walked_mass(graph, evidence).items()}
-    numbers = {id: number for id in walked if (number := graph.chunk_index.get(id)) is not None}
+    numbers = graph.chunk_index.among(walked)
     shared = share({number: walked[id] for id, number in numbers.items()}, subjects_of(graph, list(numbers.values())))
     factors = {id: shared[numbers[id]] if id in numbers else own for id, own in walked.items()}
     scores = {id: (evidence.hybrid.get(id, 0.0) + SCORE_BASE) * factor for id, factor in factors.items()}
@@ -125,11 +125,12 @@ def walked_mass(graph: TenantGraph, evidence: GraphEvidence) -> dict[str, float]
     named = sum(graph.idf[entity] * weight for entity, weight in evidence.linked.items())
     share = SEED_CHUNK_SHARE if named > 0 else 1.0
     total = sum(squared.values()) or 1.0
+    numbers = graph.chunk_index.among(squared)
     chunk_seeds = np.zeros(graph.chunk_places)
     entity_seeds = np.zeros(graph.entity_places)
     walked: dict[str, float] = {}
     for id, square in squared.items():
-        number = graph.chunk_index.get(id)
+        number = numbers.get(id)
         if number is None:
             # A passage without entities: its start mass stays on it.
             walked[id] = (1 - DAMPING) * share * square / total
@@ -140,13 +141,12 @@ def walked_mass(graph: TenantGraph, evidence: GraphEvidence) -> dict[str, float]
     mass = personalised_pagerank(graph, chunk_seeds, entity_seeds)
     for number in _largest(mass, graph.chunk_keys, WALKED):
         walked[graph.chunk_ids[number]] = float(mass[number])
-    for id in evidence.hybrid:
-        known = graph.chunk_index.get(id)
-        if known is not None and mass[known] > 0:
-            walked[id] = float(mass[known])
-        # Chunks of a leg that the walk does not reach are listed last.
-        walked.setdefault(id, 0.0)
-    return walked
+    known = graph.chunk_index.among(evidence.hybrid)
+    for id, held in zip(known, mass[list(known.values())].tolist(), strict=True):
+        if held > 0:
+            walked[id] = held
+    # Chunks of a leg that the walk does not reach are listed last.
+    return walked | {id: 0.0 for id in evidence.hybrid if id not in walked}
 
 
 def _largest(mass: NDArray[np.float64], keys: Keys, count: int) -> list[int]:
@@ -225,9 +225,9 @@ class GraphRetriever:
         self, query: Query, graph: TenantGraph, evidence: GraphEvidence, direct: Mapping[str, float]
     ) -> GraphRanking:
         order = ranked(direct)
-        by_number = {graph.chunk_index[item.id]: item.score for item in order if item.id in graph.chunk_index}
+        by_number = {number: direct[id] for id, number in graph.chunk_index.among(item.id for item in order).items()}
         beam = list(by_number)[:BEAM]
-        cosine = {graph.chunk_index[id]: score for id, score in evidence.cosine.items() if id in graph.chunk_index}
+        cosine = {number: evidence.cosine[id] for id, number in graph.chunk_index.among(evidence.cosine).items()}
         reached = to_other_subjects(graph, expand(graph, beam, without=set(evidence.linked)))
         links = prune(reached, by_number, cosine, evidence.floor)
         targets = list(dict.fromkeys(link.target for link in links))
