@@ -37,12 +37,14 @@ from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.answerability.grading import AnswerabilityGrader
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
+from agentic_rag_backend.generation.answerability.languages import LanguageJudge
 from agentic_rag_backend.generation.claims.registry import VerifierParts, verifier_factory
 from agentic_rag_backend.generation.claims.statements import is_stated
 from agentic_rag_backend.generation.contradicting import AnswerContradictions
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
+from agentic_rag_backend.generation.similarity import RelativeSimilarity
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.extracting import ChunkExtractions
@@ -543,14 +545,23 @@ class Container:
 
     @cached_property
     def _judge(self) -> AnswerJudge:
-        return AnswerJudge(self._adapters.evidence_encoder)
+        return AnswerJudge(self._adapters.evidence_encoder, languages=LanguageJudge(self._similarity))
+
+    @cached_property
+    def _similarity(self) -> RelativeSimilarity | None:
+        """Compares texts in several languages by the embedder of the indexes. None: it knows one language."""
+        known = self.embedder.languages
+        return RelativeSimilarity(self.embedder) if known is None or len(known) > 1 else None
 
     @cached_property
     def _answer_checks(self) -> AnswerChecks:
         calls = replace(self._calls, timeout_s=self.settings.verification_timeout_s)
         return AnswerChecks(
             judge=self._judge,
-            verifier=verifier_factory(self.settings.claim_verifier, VerifierParts(self._adapters.evidence_encoder, calls)),
+            verifier=verifier_factory(
+                self.settings.claim_verifier,
+                VerifierParts(self._adapters.evidence_encoder, calls, similarity=self._similarity),
+            ),
             calls=calls,
             contradictions=AnswerContradictions(self.contradictions_of_results),
         )

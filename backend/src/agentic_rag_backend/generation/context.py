@@ -11,6 +11,7 @@ from agentic_rag_backend.domain.location import Region, joined_regions
 from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.query import Hit, LevelWeights, Retrieval, ThemeHit
 from agentic_rag_backend.domain.text.entries.reading import header_at
+from agentic_rag_backend.domain.text.languages import language_in
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.domain.text.words import content_forms
@@ -37,6 +38,7 @@ class Passage:
     ``header`` are the lines that name the columns of the table with which the passage begins, or that introduce its list; empty
     if it does not begin within one. ``regions`` are the places of its text in the file.
     ``chunks`` are the starts and ids of the chunks of a parent, in order; empty if the passage is of one chunk.
+    ``language`` is the ISO 639-1 code in the document's metadata, or empty.
     """
 
     marker: int
@@ -52,6 +54,7 @@ class Passage:
     header: str = ""
     regions: tuple[Region, ...] = ()
     chunks: tuple[tuple[int, str], ...] = ()
+    language: str = ""
 
     def chunk_at(self, place: int) -> str:
         """Return the chunk that holds the character at ``place`` of the document's text, which is within the passage."""
@@ -197,6 +200,7 @@ def passage_of(visible: VisibleChunk, start: int, end: int, score: float, *, the
         date=document_date(visible.document_title, visible.metadata),
         header=header_at(chunk.text, chunk.location.header, start),
         regions=chunk.location.regions,
+        language=language_in(visible.metadata),
     )
 
 

@@ -359,7 +359,8 @@ class AnswerService:
 
     async def _judged(self, question: str, context: Context) -> Judgement:
         passages = [
-            PassageText(each.title, each.text, each.score, each.document_id, each.date, each.header) for each in context.passages
+            PassageText(each.title, each.text, each.score, each.document_id, each.date, each.header, each.language)
+            for each in context.passages
         ]
         return await self._judge.judge(question, passages, least=self._options.min_confidence)
 

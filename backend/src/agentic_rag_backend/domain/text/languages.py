@@ -15,6 +15,8 @@ from dataclasses import dataclass
 ENGLISH = "en"
 READ_CHARACTERS = 20_000
 """Characters at the beginning of a text that decide."""
+PASSAGE_CHARACTERS = 800
+"""Characters at the beginning of a passage that decide."""
 MIN_WORDS = 20
 """Words, or letters of a script, from which the shares decide."""
 _MIN_LETTERS = 8
@@ -81,6 +83,13 @@ STOP_WORDS: Mapping[str, frozenset[str]] = {
     ),
 }
 """Function words of the languages that are told apart, by ISO 639-1 code. All of them are written in the Latin script."""
+_LETTERS: Mapping[str, str] = {
+    "de": "äöüß", "fr": "àâæçèéêëîïôùûüœ", "es": "áéíñóúü", "it": "àèéìòù", "pt": "àáâãçéêíóôõú", "nl": "éëïó", "sv": "äåö",
+    "pl": "ąćęłńóśźż",
+}  # fmt: skip
+"""Letters of each language that English has in names and foreign words only."""
+_QUESTION_WORDS = _words("what why whom whose how many much did does do can could should must will there where these those")
+"""English words of questions, with which the language of a long text is not measured."""
 _LANGUAGE_OF_SCRIPT: Mapping[str, str] = {
     "Han": "zh",
     "Hiragana": "ja",
@@ -97,6 +106,12 @@ _JAPANESE = re.compile("[\u3040-\u30ff]")
 _LANGUAGES_OF: Mapping[str, frozenset[str]] = {
     word: frozenset(code for code, held in STOP_WORDS.items() if word in held) for held in STOP_WORDS.values() for word in held
 }
+
+
+_ENGLISH_ALONE = frozenset(
+    word for word in STOP_WORDS[ENGLISH] | _QUESTION_WORDS if _LANGUAGES_OF.get(word, frozenset()) <= {ENGLISH}
+)
+"""Function words that no other language has."""
 
 
 def language_of_words(words: Iterable[str]) -> str | None:
@@ -149,6 +164,60 @@ def likely_languages(query: str) -> LikelyLanguages:
     most, second, *_ = *sorted(counts.values(), reverse=True), 0, 0
     codes = tuple(code for code in STOP_WORDS if most and counts[code] == most)
     return LikelyLanguages(codes, clear=most >= _CLEAR_WORDS and most >= 2 * second)
+
+
+def language_in(metadata: Mapping[str, object]) -> str:
+    """Return the ISO 639-1 code that a document's metadata gives ("de" for "de-AT"), or an empty text."""
+    code = metadata.get("language")
+    return code.split("-")[0].lower() if isinstance(code, str) else ""
+
+
+def language_near(text: str, near: str | None, *, least: int = _CLEAR_WORDS) -> str | None:
+    """Return the language of a short text about another text: a question or a sentence of an answer about a passage.
+
+    A text that shows no language has that of the other one. Near an English text, or one that shows no language, a text is in
+    another language only if it has no word of English alone, and at least ``least`` function words of the other language. Its
+    letters with accents, within a word in lower case, count as one.
+
+    Args:
+        near: ISO 639-1 code of the other text's language; None: it shows none.
+        least: different function words that show another language near an English text.
+    """
+    script = foreign_script_of(text, least=1)
+    if script is not None:
+        return language_of(text) or _LANGUAGE_OF_SCRIPT.get(script) or (None if near in STOP_WORDS else near)
+    if near is not None and near not in STOP_WORDS:
+        # The other text is in another script.
+        return next(iter(likely_languages(text).codes), ENGLISH if any(map(str.isalpha, text)) else near)
+    written = _WORD.findall(text[:READ_CHARACTERS])
+    held = {word.lower() for word in written if len(word) > 1}
+    english = not held.isdisjoint(_ENGLISH_ALONE)
+    letters = {letter for word in written if word[0].islower() and not word.isascii() for letter in word}
+    counts = Counter(
+        {code: len(held & words) + (not letters.isdisjoint(_LETTERS.get(code, ""))) for code, words in STOP_WORDS.items()}
+    )
+    (best, most), (_, second) = counts.most_common(2)
+    if near is None or near == ENGLISH:
+        return near if english or best == ENGLISH or most < least or most < _LEAD * second else best
+    if english and 2 * counts[near] <= most:
+        return ENGLISH
+    return best if most > counts[near] and most >= _LEAD * counts[near] else near
+
+
+def language_of_passage(text: str) -> str | None:
+    """Return the language of a passage, as `language_of`, also if it is short.
+
+    None for a text with words of English alone that seems to be in another language.
+    """
+    read = text[:PASSAGE_CHARACTERS]
+    found = language_of(read)
+    if found is None:
+        return language_near(read, None)
+    if found == ENGLISH or found not in STOP_WORDS:
+        return found
+    words = [word.lower() for word in _WORD.findall(read) if len(word) > 1]
+    own, english = (sum(word in held for word in words) for held in (STOP_WORDS[found], _ENGLISH_ALONE))
+    return found if own > 2 * english else None
 
 
 def is_mostly_latin(text: str) -> bool:

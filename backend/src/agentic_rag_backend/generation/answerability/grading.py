@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.query import Hit
+from agentic_rag_backend.domain.text.languages import language_in
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.retrieval.grading.base import read_text
@@ -52,4 +53,5 @@ def _passage(hit: Hit, score: float) -> PassageText:
         document=visible.chunk.document_id,
         date=document_date(visible.document_title, visible.metadata),
         header=visible.chunk.location.header if hit.parent is None else "",
+        language=language_in(visible.metadata),
     )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
+from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import choose_candidates
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, fitted
@@ -29,11 +30,15 @@ from agentic_rag_backend.generation.answerability.features import (
     chosen_rows,
     lexical_features,
 )
+from agentic_rag_backend.generation.answerability.languages import LanguageJudge, Languages, languages_of
 from agentic_rag_backend.generation.answerability.namesakes import Bearer, Namesakes, Separation, separate
 from agentic_rag_backend.generation.answerability.parts import about_the_first, split_question
 from agentic_rag_backend.generation.answerability.question import read_question
 from agentic_rag_backend.generation.answerability.selection import Selection, select
 from agentic_rag_backend.models.embedding.base import TextVectors, WordEncoder
+from agentic_rag_backend.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
 
 COMPARED = 8
 """Passages that are compared with a question for an account."""
@@ -62,7 +67,7 @@ class Judgement:
     An account that rests on many passages has no sentences: ``confidence`` is then the chance that the passages hold it.
     ``conflicts`` are the different values that documents give for one thing: a sentence of each value is in ``sentences``, in
     the order of the conflict. ``unanswered`` are the parts of the question that none answers. ``namesakes`` are the bearers of a
-    name of the question that has several.
+    name of the question that has several. ``language`` is the question's, if it or the best passage is not in English.
     """
 
     confidence: float
@@ -71,6 +76,7 @@ class Judgement:
     conflicts: tuple[Conflict, ...] = ()
     unanswered: tuple[str, ...] = ()
     namesakes: tuple[Namesakes, ...] = ()
+    language: str = ""
 
     @property
     def introduction(self) -> str:
@@ -88,6 +94,8 @@ class Judgement:
             shown["namesakes"] = [each.details for each in self.namesakes]
         if self.unanswered:
             shown["unanswered"] = list(self.unanswered)
+        if self.language:
+            shown["language"] = self.language
         return shown
 
 
@@ -103,11 +111,15 @@ class AnswerJudge:
     """Judges questions with an encoder of words in context.
 
     The encoder is not the embedder of the indexes: weights are fitted to one encoder, and hold whatever vectors are searched.
+    It knows English. ``languages`` judges other questions and passages.
     """
 
-    def __init__(self, encoder: WordEncoder, coefficients: Coefficients | None = None) -> None:
+    def __init__(
+        self, encoder: WordEncoder, coefficients: Coefficients | None = None, languages: LanguageJudge | None = None
+    ) -> None:
         self._encoder = encoder
         self._weights = coefficients or fitted()
+        self._languages = languages or LanguageJudge(None)
 
     async def judge(self, question: str, passages: Sequence[PassageText], *, least: float = 0.0) -> Judgement:
         """Judge a question, each of its parts by itself.
@@ -119,6 +131,28 @@ class AnswerJudge:
         Raises:
             ModelUnavailable: the encoder is closed.
         """
+        languages = languages_of(question, passages)
+        if not self._languages.judges(question, languages):
+            return await self._judge_english(question, passages, least)
+        try:
+            other = await self._judge_language(question, passages, languages)
+        except ModelUnavailable as error:
+            _log.warning("languages_not_compared", code=error.code)
+            return await self._judge_english(question, passages, least)
+        if not languages.english:
+            return other
+        english = await self._judge_english(question, passages, least)
+        return other if other.confidence > english.confidence else english
+
+    async def _judge_language(self, question: str, passages: Sequence[PassageText], languages: Languages) -> Judgement:
+        """Judge by the deployment's embedder: a question in English by the passages in other languages only."""
+        chosen = languages.foreign() if languages.english else range(len(passages))
+        of_chosen = Languages(languages.question, tuple(languages.passages[number] for number in chosen))
+        found = await self._languages.estimate(question, [passages[number] for number in chosen], of_chosen)
+        sentences = tuple(AnsweringSentence(chosen[each.passage], each.start, each.text) for each in found.sentences)
+        return Judgement(found.confidence, sentences, asked_for(question), language=languages.question)
+
+    async def _judge_english(self, question: str, passages: Sequence[PassageText], least: float) -> Judgement:
         # An account rests on many passages, all parts of it together.
         parts = (question,) if asked_for(question) is AnswerKind.THEME else split_question(question)
         judged = await asyncio.gather(

@@ -10,8 +10,9 @@ from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage
 
-Reason = Literal["unsupported", "negated", "number", "name", "modality", "roles", "quote"]
-"""Why a claim does not hold. ``unsupported``: no passage states it. The others name the contradiction to the nearest passage."""
+Reason = Literal["unsupported", "negated", "number", "name", "modality", "roles", "quote", "language"]
+"""Why a claim does not hold. ``unsupported``: no passage states it. ``language``: it is in another language than the passages,
+and nothing can compare the two. The others name the contradiction to the nearest passage."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,10 @@ from dataclasses import replace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.claims.base import SupportingSpan, Verdict
+from agentic_rag_backend.generation.claims.languages.similarity import AcrossLanguages
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.generation.similarity import RelativeSimilarity
 from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -28,11 +30,17 @@ MAX_QUOTES = 3
 
 
 class EmbeddingVerifier:
-    """A lexical verifier that also accepts paraphrases. One call of the encoder for each call of `verify` that needs one."""
+    """A lexical verifier that also accepts paraphrases. One call of the encoder for each call of `verify` that needs one.
 
-    def __init__(self, lexical: LexicalVerifier, encoder: TextEncoder) -> None:
+    Args:
+        encoder: knows English.
+        similarity: compares claims with passages in another language; None: no encoder knows both, and these claims fail.
+    """
+
+    def __init__(self, lexical: LexicalVerifier, encoder: TextEncoder, similarity: RelativeSimilarity | None = None) -> None:
         self._lexical = lexical
         self._encoder = encoder
+        self._across = None if similarity is None else AcrossLanguages(similarity)
         self._failures: list[str] = []
 
     @property
@@ -53,6 +61,19 @@ class EmbeddingVerifier:
     async def verify(self, claims: Sequence[Claim]) -> list[Verdict]:
         """Return the verdict of each claim."""
         verdicts = [self._lexical.check(claim) for claim in claims]
+        try:
+            await self._accept_paraphrases(verdicts)
+            if self._across is not None:
+                for index, verdict in enumerate(verdicts):
+                    if not verdict.holds and (found := self._lexical.across(verdict.claim)):
+                        verdicts[index] = await self._across.verdict(verdict, found)
+        except ModelUnavailable as error:
+            _log.warning("paraphrases_not_checked", code=error.code)
+            self._failures.append(f"the encoder did not compare sentences: {error.code}")
+        return verdicts
+
+    async def _accept_paraphrases(self, verdicts: list[Verdict]) -> None:
+        """Replace the verdicts of claims that state a quote in other words of its language."""
         open_ones = {
             index: quotes
             for index, verdict in enumerate(verdicts)
@@ -60,17 +81,11 @@ class EmbeddingVerifier:
             and (quotes := self._lexical.paraphrased(verdict.claim, least=MIN_OVERLAP)[:MAX_QUOTES])
         }
         if not open_ones:
-            return verdicts
-        try:
-            nearest = await self._nearest([(claims[index].text, quotes) for index, quotes in open_ones.items()])
-        except ModelUnavailable as error:
-            _log.warning("paraphrases_not_checked", code=error.code)
-            self._failures.append(f"the encoder did not compare sentences: {error.code}")
-            return verdicts
+            return
+        nearest = await self._nearest([(verdicts[index].claim.text, quotes) for index, quotes in open_ones.items()])
         for index, found in zip(open_ones, nearest, strict=True):
             if found is not None:
-                verdicts[index] = Verdict(claims[index], (found,))
-        return verdicts
+                verdicts[index] = Verdict(verdicts[index].claim, (found,))
 
     async def _nearest(self, compared: Sequence[tuple[str, Sequence[SupportingSpan]]]) -> list[SupportingSpan | None]:
         """Return the most similar quote of each text, if it is similar enough."""

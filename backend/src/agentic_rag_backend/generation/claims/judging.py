@@ -21,10 +21,12 @@ from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, numb
 MAX_JUDGED = 30
 """Claims of one answer that the model judges. The other checks decide about more."""
 _REASONS: tuple[Reason, ...] = get_args(Reason)
+_BY_WORDS = ("quote", "language")
+"""Reasons that words decide."""
 _SCHEMA = object_of(
     {
         "not_stated": list_of(
-            object_of({"number": INTEGER, "reason": {**TEXT, "enum": [reason for reason in _REASONS if reason != "quote"]}})
+            object_of({"number": INTEGER, "reason": {**TEXT, "enum": [reason for reason in _REASONS if reason not in _BY_WORDS]}})
         )
     }
 )

@@ -4,6 +4,8 @@ A claim holds under three conditions. The words of a quote of one or two sentenc
 words, each weighted by rarity among the evidence (containment, the direction of entailment). The quotes also cover enough of
 each of its clauses. It contradicts the quotes in nothing that words show: numbers, names, denials, hedges, roles and quoted
 words (`conflicts`).
+
+Passages in other languages have checks of their own (`languages`).
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan, Verdict
 from agentic_rag_backend.generation.claims.conflicts import Evidence, conflict
 from agentic_rag_backend.generation.claims.entries import check_entry, misplaces_number
+from agentic_rag_backend.generation.claims.languages.across import Candidate
+from agentic_rag_backend.generation.claims.languages.verdicts import PassageLanguages
 from agentic_rag_backend.generation.claims.names import Surroundings
 from agentic_rag_backend.generation.claims.passages import Coverage, IndexedPassage
 from agentic_rag_backend.generation.claims.reading import Claim
@@ -40,6 +44,7 @@ class LexicalVerifier:
     def __init__(self, passages: Sequence[Passage], left_s: float | None = None) -> None:
         self._by_marker = {passage.marker: IndexedPassage(passage) for passage in passages}
         self._coverage = Coverage(list(self._by_marker.values()))
+        self._languages = PassageLanguages(passages)
 
     @property
     def whole(self) -> bool:
@@ -73,10 +78,23 @@ class LexicalVerifier:
         entry = check_entry(claim.text, [*cited, *(held for held in self._by_marker.values() if held not in cited)])
         if entry is not None:
             return Verdict(claim, (entry,)) if isinstance(entry, SupportingSpan) else Verdict(claim, reason=entry)
+        if not self._languages.others:
+            return self._check_english(claim, tokens, cited, list(self._by_marker.values()))
+        english = [held for marker, held in self._by_marker.items() if marker not in self._languages.others]
+        verdict = self._check_english(claim, tokens, [held for held in cited if held in english], english)
+        return verdict if verdict.holds else self._languages.check(claim, verdict)
+
+    def across(self, claim: Claim) -> list[Candidate]:
+        """Return the quotes in another language than the claim's, with what it contradicts in each; of cited passages first."""
+        return self._languages.across(claim)
+
+    def _check_english(
+        self, claim: Claim, tokens: Sequence[Token], cited: Sequence[IndexedPassage], held: Sequence[IndexedPassage]
+    ) -> Verdict:
         supports, reason = self._checked(claim, tokens, cited, MIN_SUPPORT)
         if reason is None:
             return Verdict(claim, supports)
-        ranked = sorted(self._by_marker.values(), key=lambda held: -self._coverage.align(tokens, held).score)
+        ranked = sorted(held, key=lambda each: -self._coverage.align(tokens, each).score)
         for other in ranked:
             supports, why = self._checked(claim, tokens, [other], MIN_UNCITED_SUPPORT)
             if why is None:
@@ -87,7 +105,8 @@ class LexicalVerifier:
     def paraphrased(self, claim: Claim, *, least: float) -> list[SupportingSpan]:
         """Return the quotes that cover at least ``least`` of a claim and contradict it in nothing, best first."""
         tokens = read_tokens(claim.text)
-        held = [self._checked(claim, tokens, [passage], least) for passage in self._by_marker.values()]
+        english = [passage for marker, passage in self._by_marker.items() if marker not in self._languages.others]
+        held = [self._checked(claim, tokens, [passage], least) for passage in english]
         found = [support for supports, reason in held if reason is None for support in supports]
         return sorted(found, key=lambda support: (support.passage.marker not in claim.markers, -support.score))
 

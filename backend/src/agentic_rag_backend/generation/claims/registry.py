@@ -11,6 +11,7 @@ from agentic_rag_backend.generation.claims.embedding import EmbeddingVerifier
 from agentic_rag_backend.generation.claims.judging import ModelVerifier
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.similarity import RelativeSimilarity
 from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
@@ -19,11 +20,16 @@ VerifierName = Literal["lexical", "embedding", "model"]
 
 @dataclass(frozen=True, slots=True)
 class VerifierParts:
-    """The parts that verifiers are made of. ``left_s``: seconds left for models; None: their own limits."""
+    """The parts that verifiers are made of.
+
+    ``similarity`` compares languages; None: no embedder knows several. ``left_s``: seconds left for models; None: their own
+    limits.
+    """
 
     encoder: TextEncoder
     calls: StructuredCalls
     left_s: float | None = None
+    similarity: RelativeSimilarity | None = None
 
 
 def lexical(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:
@@ -32,8 +38,8 @@ def lexical(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:
 
 
 def embedding(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:
-    """Words decide, and embeddings accept paraphrases."""
-    return EmbeddingVerifier(LexicalVerifier(passages), parts.encoder)
+    """Words decide. Embeddings accept paraphrases, and claims in another language than their passage."""
+    return EmbeddingVerifier(LexicalVerifier(passages), parts.encoder, parts.similarity)
 
 
 def model(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:

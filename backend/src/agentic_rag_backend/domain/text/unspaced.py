@@ -1,0 +1,34 @@
+"""Scripts that are written without spaces between words: Chinese, Japanese, Korean, Thai, Lao, Burmese and Khmer.
+
+Korean has spaces, but its words have endings, so that it is divided in the same way.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CHARACTERS = "".join(
+    (
+        "\u0e00-\u0eff",  # Thai and Lao
+        "\u1000-\u109f\u1780-\u17ff",  # Burmese and Khmer
+        "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff",  # Japanese syllables
+        "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",  # Chinese characters
+        "\uac00-\ud7af",  # Korean
+    )
+)
+UNSPACED_RUN = re.compile(f"[{_CHARACTERS}]+")
+"""A run of characters of these scripts."""
+_LEAST = 0.5
+
+
+def is_unspaced(text: str) -> bool:
+    """Return whether most letters of ``text`` are of these scripts."""
+    if text.isascii():
+        return False
+    held = sum(len(run) for run in UNSPACED_RUN.findall(text))
+    return held > 0 and held >= _LEAST * sum(map(str.isalpha, text))
+
+
+def pairs(run: str) -> list[str]:
+    """Return the overlapping pairs of characters of a run, or the run if it has one character."""
+    return [run] if len(run) == 1 else [run[start : start + 2] for start in range(len(run) - 1)]

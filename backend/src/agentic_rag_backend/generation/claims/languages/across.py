@@ -1,0 +1,111 @@
+"""Compares a claim with passages in another language: numbers, names, denials and hedges agree with a quote.
+
+That the quote states the claim is left to an embedder that knows both languages (`embedding`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agentic_rag_backend.domain.text.languages import is_mostly_latin
+from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan
+from agentic_rag_backend.generation.claims.languages.conflicts import denies, hedges, misquotes
+from agentic_rag_backend.generation.claims.languages.lexicon import TRANSLATED, TRANSLITERATION, Lexicon
+from agentic_rag_backend.generation.claims.languages.passages import Clause, ReadPassage, ReadText
+from agentic_rag_backend.generation.claims.languages.terms import Term, alike
+
+FOREIGN_NAME = 3
+"""Characters of a foreign name in Chinese, at least."""
+_RUNS = re.compile(f"[{''.join(sorted(TRANSLITERATION))}]+")
+MAX_QUOTES = 40
+"""Quotes in other languages that are compared with one claim."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A possible quote of a passage in another language, and the reason why the claim contradicts it; None if it does not."""
+
+    support: SupportingSpan
+    language: str
+    reason: Reason | None
+
+
+def candidates(claim: ReadText, held: Sequence[ReadPassage]) -> list[Candidate]:
+    """Return the sentences of passages in other languages, and each two neighbours, with their contradictions."""
+    quoted = misquotes(claim.text, held)
+    found: list[Candidate] = []
+    for passage in held:
+        for window in passage.windows[:MAX_QUOTES]:
+            reason: Reason | None = "quote" if quoted else _contradiction(claim, passage, window.start, window.end)
+            support = SupportingSpan(passage.passage, window.start, window.end, 0.0, frozenset())
+            found.append(Candidate(support, passage.language or "", reason))
+    return found[:MAX_QUOTES]
+
+
+def _contradiction(claim: ReadText, passage: ReadPassage, start: int, end: int) -> Reason | None:
+    terms = passage.within(start, end)
+    known = [*terms, *passage.title]
+    if not _values(claim.terms) <= _values(known):
+        return "number"
+    if not _has_names(claim, passage, start, known):
+        return "name"
+    clauses = passage.clauses(terms)
+    if _denied(claim.clauses(), claim.lexicon) is not _denied(clauses, passage.lexicon):
+        return "negated"
+    hedged = any(hedges(clause, passage.lexicon) for clause in clauses)
+    return "modality" if hedged and not any(hedges(clause, claim.lexicon) for clause in claim.clauses()) else None
+
+
+def _values(terms: Sequence[Term]) -> set[str]:
+    """Return the values of numbers, months and weekdays. Not every language has words for directions and ordinals here."""
+    return {term.form for term in terms if term.number and not term.form.startswith(("ordinal:", "direction:"))}
+
+
+def _denied(clauses: Sequence[Clause], lexicon: Lexicon) -> bool:
+    return any(denies(clause, lexicon) for clause in clauses)
+
+
+def _has_names(claim: ReadText, passage: ReadPassage, start: int, known: Sequence[Term]) -> bool:
+    """Return whether the quote, the title, or, for a pronoun, the text before the quote contains the claim's names.
+
+    A name in other letters cannot be compared, so that a claim with such a name does not hold.
+    """
+    if not (is_mostly_latin(passage.text) and is_mostly_latin(claim.text)):
+        return not any(_names(claim)) and not has_foreign_name(claim.text)
+    pronoun = any(term.raw.lower() in passage.lexicon.pronouns for term in known)
+    held = {term.form for term in (*known, *(passage.within(0, start) if pronoun else ()))}
+    return all(any(form == other or alike(form, other) for other in held) for form in _names(claim))
+
+
+def has_foreign_name(text: str) -> bool:
+    """Return whether a Chinese text writes a foreign name by its sounds."""
+    return any(len(run) >= FOREIGN_NAME for run in _RUNS.findall(text))
+
+
+def _names(claim: ReadText) -> Iterator[str]:
+    """Yield the forms of names that both languages write alike."""
+    terms = claim.terms
+    for index, term in enumerate(terms):
+        if not term.capital or not term.content or term.number or term.form in TRANSLATED:
+            continue
+        following = terms[index + 1] if index + 1 < len(terms) else None
+        beside = following is not None and following.capital and following.content and not following.breaks
+        if term.first and not beside:
+            continue
+        if claim.lexicon.nouns and not _named(terms, index):
+            continue
+        yield term.form
+
+
+def _named(terms: Sequence[Term], index: int) -> bool:
+    """Return whether a capitalised German word is a name: after another one, or after a preposition without an article."""
+    before = terms[index - 1] if index and not terms[index].breaks else None
+    if before is None or terms[index].first:
+        following = terms[index + 1 : index + 2]
+        return bool(following and following[0].capital and following[0].content)
+    return (before.capital and before.content) or before.raw.lower() in _BEFORE_NAMES
+
+
+_BEFORE_NAMES = frozenset(["in", "aus", "von", "nach", "bei", "durch", "mit", "für", "gegen", "über"])

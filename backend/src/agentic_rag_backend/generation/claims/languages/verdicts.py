@@ -1,0 +1,77 @@
+"""Verdicts about claims that cite passages in other languages than English."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from agentic_rag_backend.domain.text.languages import ENGLISH, foreign_script_of
+from agentic_rag_backend.generation.claims.base import Reason, Verdict
+from agentic_rag_backend.generation.claims.languages.across import Candidate, candidates
+from agentic_rag_backend.generation.claims.languages.check import MAX_CLAIM_CHARACTERS, MIN_SUPPORT, check_in_language
+from agentic_rag_backend.generation.claims.languages.passages import ReadPassage, ReadText, language_of_claim
+from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.generation.context import Passage
+
+MIN_UNCITED_SUPPORT = 0.8
+"""Share that another passage must cover to support a claim without valid citations."""
+UNKNOWN = "und"
+"""Code of a language that is written in a script of several languages."""
+_MIN_LETTERS = 8
+
+
+class PassageLanguages:
+    """The passages of one answer by their language.
+
+    Those that are in English, or show no language, are checked by English rules.
+    """
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self._read = {passage.marker: ReadPassage(passage) for passage in passages}
+        for passage in self._read.values():
+            if passage.language is None and foreign_script_of(passage.text, least=_MIN_LETTERS) is not None:
+                passage.language = UNKNOWN
+        self.others: Mapping[int, ReadPassage] = {
+            marker: passage for marker, passage in self._read.items() if passage.language not in (None, ENGLISH)
+        }
+        """The passages in other languages, by marker."""
+
+    def check(self, claim: Claim, english: Verdict) -> Verdict:
+        """Return the verdict of a claim that passages in English do not state; ``english`` says why."""
+        cited = [marker for marker in claim.markers if marker in self._read]
+        own = [(ReadText(claim.text, passage.language), passage) for _, passage in self._own(claim)]
+        reasons: dict[int, Reason] = {}
+        named = [(text, passage) for text, passage in own if passage.passage.marker in cited]
+        if named:
+            supports, reason = check_in_language(named[0][0], [passage for _, passage in named], MIN_SUPPORT)
+            if reason is None:
+                return Verdict(claim, supports)
+            reasons = {passage.passage.marker: reason for _, passage in named}
+        for text, passage in own:
+            supports, reason = check_in_language(text, [passage], MIN_UNCITED_SUPPORT)
+            if reason is None:
+                return Verdict(claim, supports)
+        for marker in cited or self._read:
+            if marker in reasons:
+                return Verdict(claim, reason=reasons[marker])
+            if marker in self.others and all(passage.passage.marker != marker for _, passage in own):
+                return Verdict(claim, reason="language")
+        return english
+
+    def across(self, claim: Claim) -> list[Candidate]:
+        """Return the quotes in another language than the claim's, of cited passages first."""
+        if len(claim.text) > MAX_CLAIM_CHARACTERS:
+            return []
+        order = sorted(self._read, key=lambda marker: (marker not in claim.markers, marker))
+        found: list[Candidate] = []
+        for marker in order:
+            passage = self._read[marker]
+            language = language_of_claim(claim.text, passage.language)
+            if (language or ENGLISH) != (passage.language or ENGLISH):
+                found += candidates(ReadText(claim.text, language), [passage])
+        return found
+
+    def _own(self, claim: Claim) -> Iterator[tuple[int, ReadPassage]]:
+        """Yield the passages in the claim's language, if this is not English."""
+        for marker, passage in self.others.items():
+            if language_of_claim(claim.text, passage.language) == passage.language:
+                yield marker, passage
