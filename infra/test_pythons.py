@@ -1,6 +1,7 @@
 """Run the demo and the unit tests on every supported Python of this machine, each in a virtual environment of its own.
 
-    python infra/test_pythons.py [--keep FOLDER] [--only 3.12] [--others | --newest] [--sensitive] [--processes N]
+    python infra/test_pythons.py [--keep FOLDER] [--only 3.12] [--others | --newest]
+                                 [--sensitive | --without-tests] [--processes N]
 
 It finds one interpreter for each minor version from 3.11 on: on PATH, and among pyenv's versions. It installs the universal
 lock file (``backend/requirements-dev.lock``) with hashes, imports every module with the package's warnings as errors, runs
@@ -130,7 +131,10 @@ def run(step: str, command: Sequence[str | Path], *, cwd: Path, environment: dic
 def steps(
     interpreter: Interpreter, folder: Path, processes: str, layers: Sequence[str] = ("",)
 ) -> Iterator[tuple[str, list[str | Path], Path]]:
-    """Yield name, command and working folder of each step, in order. ``layers`` are folders of `tests/unit`; default: all."""
+    """Yield name, command and working folder of each step, in order.
+
+    ``layers`` are folders of `tests/unit`, all by default; without any, no unit test runs.
+    """
     python = folder / "venv" / "bin" / "python"
     backend = ROOT / "backend"
     install = [sys.executable, ROOT / "infra" / "install.py", backend / "requirements-dev.lock", "--editable", backend]
@@ -143,6 +147,8 @@ def steps(
         shutil.copy(ROOT / "examples" / "corpus" / name, corpus)
     demo = [folder / "venv" / "bin" / "agentic-rag", "demo", "--data-dir", "data", "--corpus", corpus, "--question", _QUESTION]
     yield "demo", demo, folder
+    if not layers:
+        return
     tests = ["-m", "pytest", *(f"tests/unit/{layer}" for layer in layers), "-q", "-p", "no:cacheprovider"]
     tests += ["-m", "not slow and not alone and not hypothesis"]
     tests += ["-n", processes, "--dist", "loadfile"]
@@ -178,7 +184,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", action="append", metavar="3.N", help="only these minor versions")
     parser.add_argument("--others", action="store_true", help="skip this interpreter's minor version, which `make test` has tested")
     parser.add_argument("--newest", action="store_true", help="of the others, only the newest")
-    parser.add_argument("--sensitive", action="store_true", help=f"only the unit tests of {', '.join(SENSITIVE)}")
+    tests = parser.add_mutually_exclusive_group()
+    tests.add_argument("--sensitive", action="store_true", help=f"only the unit tests of {', '.join(SENSITIVE)}")
+    tests.add_argument("--without-tests", action="store_true", help="no unit tests: imports and the demo")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="an empty folder for the environments, which is not removed")
     parser.add_argument("--processes", default="auto", metavar="N", help="that run the unit tests (default: one more than cores)")
     given = parser.parse_args(arguments)
@@ -196,7 +204,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     with tempfile.TemporaryDirectory(prefix="pythons-") as temporary:
         folder = (given.keep or Path(temporary)).absolute()
-        layers = SENSITIVE if given.sensitive else ("",)
+        layers = SENSITIVE if given.sensitive else () if given.without_tests else ("",)
         results = [(each, tried(each, folder / each.name, given.processes, layers)) for each in found]
     print(summary(results), flush=True)
     return 1 if any(outcome.problem for _, outcomes in results for outcome in outcomes) else 0

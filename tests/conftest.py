@@ -16,7 +16,7 @@ from graph_database import empty_neo4j, neo4j_address
 from hypothesis import HealthCheck, settings
 from programs import fork_servers_of_workers, keep_priority
 from remembered_vectors import remember_vectors, run_of_tests
-from sampling import DEEP
+from sampling import DEEP, budget
 from services import NAMES, neo4j_server, postgres_server, qdrant_server
 from sql_database import _migrated_postgres, empty_postgres, postgres_url
 
@@ -44,8 +44,14 @@ structlog.configure(
     ]
 )
 
-# A busy machine may take a second for what takes a millisecond: the examples of a property have no deadline.
-settings.register_profile("without a deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A busy machine may take a second for what takes a millisecond: the examples of a property have no deadline. Their default number is
+# low, because every run tries other examples.
+settings.register_profile(
+    "without a deadline",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=budget(gate=40, deep=400),
+)
 settings.load_profile("without a deadline")
 
 _LOWER_PROCESS = priority.lower_process

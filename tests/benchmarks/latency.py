@@ -229,7 +229,10 @@ async def measure(folder: Path, data_dir: Path, sizes: Sequence[int], tenants: i
 
 def markdown(results: Mapping[str, Any]) -> str:
     """Return the tables."""
-    lines = ["| corpus | asked | " + " | ".join(STRATEGIES) + " | dual-level ÷ dense |", "|---|---|" + "---|" * (len(STRATEGIES) + 1)]
+    lines = [
+        "| corpus | asked | " + " | ".join(STRATEGIES) + " | dual-level ÷ dense |",
+        "|---|---|" + "---|" * (len(STRATEGIES) + 1),
+    ]
     for name, row in results.items():
         for asked, found in (("first", row["first"]), ("again", row["again"])):
             cells = [f"{figure['p50_ms']} / {figure['p95_ms']} ({figure['cpu_ms']})" for figure in found.values()]

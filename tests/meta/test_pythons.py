@@ -76,7 +76,7 @@ def test_the_unit_tests_run_in_the_given_number_of_processes(program: ModuleType
     assert command[command.index("-n") + 1] == "1"
 
 
-def test_the_gate_runs_the_unit_tests_of_the_sensitive_layers(
+def test_deep_runs_have_the_unit_tests_of_the_sensitive_layers_and_the_gate_has_none(
     program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interpreter = program.Interpreter(Path(sys.executable), (3, 12, 1), "3.40.1")
@@ -88,14 +88,15 @@ def test_the_gate_runs_the_unit_tests_of_the_sensitive_layers(
 
     monkeypatch.setattr(program, "interpreters", lambda paths: [interpreter])
     monkeypatch.setattr(program, "run", run)
-    for name, arguments in (("part", ["--sensitive"]), ("all", [])):
+    for name, arguments in (("part", ["--sensitive"]), ("all", []), ("none", ["--without-tests"])):
         assert program.main([*arguments, "--keep", str(tmp_path / name)]) == 0
     part, whole = (command for command in given if "pytest" in command)
     folders = [ROOT / each for each in part if each.startswith("tests/unit/")]
     assert {folder.name for folder in folders} == set(program.SENSITIVE)
     assert all(any(folder.glob("**/test_*.py")) for folder in folders)
     assert [each for each in whole if each.startswith("tests/unit")] == ["tests/unit/"]
-    assert "--sensitive" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "--sensitive" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "--without-tests" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
 def test_supported_versions_are_said_alike_in_packaging_readme_and_makefile() -> None:
