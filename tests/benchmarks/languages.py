@@ -1,4 +1,4 @@
-"""Measures retrieval in German, French and Chinese with the encoder of the settings.
+"""Measures retrieval and answers in German, French and Chinese with the encoder of the settings.
 
 All passages of `language_sets` are in one tenant. Passages of the same number in two languages are about the same subject.
 
@@ -12,6 +12,8 @@ All passages of `language_sets` are in one tenant. Passages of the same number i
 Another encoder needs its settings only: ``EMBEDDER=openai``, ``OPENAI_BASE_URL``, ``OPENAI_API_KEY``, ``EMBEDDING_MODEL`` and
 ``EMBEDDING_DIMENSIONS``, or ``EMBEDDING_MODEL_PATH``. ``--label NAME`` names its table. Writes ``results/languages.json`` and
 ``.md``, and keeps the tables of other labels there. Nothing is asserted: the sets have 12 questions for each language.
+
+`language_checks` measures answers and the checks of their sentences.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import language_checks
 from corpora import ingest_uploads
 from report import RESULTS, ROOT, finish, quiet
 
@@ -119,7 +122,8 @@ async def measure(data_dir: Path) -> dict[str, Any]:
         tenant = await filled(services)
         rows: Rows = {name: {code: await ranked(services, tenant, name, code) for code in PASSAGES} for name in STRATEGIES}
         rows["cosine"] = {code: await margins(services, code) for code in PASSAGES}
-        return {"encoder": services.embedder.fingerprint, "rows": rows}
+        answers = await language_checks.measured(services)
+        return {"encoder": services.embedder.fingerprint, "rows": rows, "answers": answers}
 
 
 def table(rows: Rows, names: Sequence[str]) -> list[str]:
@@ -140,6 +144,7 @@ def markdown(results: Mapping[str, Mapping[str, Any]]) -> str:
     for label, held in results.items():
         lines += [f"## {label}", "", f"Encoder: `{held['encoder']}`", ""]
         lines += [*table(held["rows"], list(STRATEGIES)), *table(held["rows"], ["cosine"])]
+        lines += language_checks.table(held.get("answers", {}))
     return "\n".join(lines)
 
 

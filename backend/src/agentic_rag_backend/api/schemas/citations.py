@@ -37,7 +37,7 @@ class ClaimView(View):
     text: str
     supported: bool
     reason: str | None = Field(
-        description="why it is not supported: unsupported, negated, number, name, modality, roles or quote"
+        description="why it is not supported: unsupported, negated, number, name, modality, roles, quote or language"
     )
     markers: list[int]
     start_char: int | None = Field(description="place in `answer`, without markers; null if it was left out")
