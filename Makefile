@@ -47,13 +47,12 @@ worker: $(VENV)/.dev ## run jobs beside others on the stores that .env names (se
 # Exit code 5 means that no test was selected, which is no failure when ARGS selects.
 # ARGS selects tests, and a part of the tests says nothing about coverage: the gate is checked only without ARGS.
 UNCOVERED := $(patsubst %,tests/unit/%.py,test_wording api/documentation/test_openapi api/responses/test_attachments cli/test_app \
-	communities/detection/test_hierarchy ingestion/chunking/test_chunking ingestion/parsing/code/test_code \
-	knowledge/extraction/test_rules knowledge/identity/test_order knowledge/tenant_graph/test_linking \
-	knowledge/tenant_graph/test_pagerank knowledge/visible/test_succession raptor/structure/test_clustering \
-	retrieval/queries/test_filters retrieval/scoring/test_fusion stores/vector/qdrant/test_ranks transfer/test_hostile_archives)
+	ingestion/chunking/test_chunking ingestion/parsing/code/test_code knowledge/extraction/test_rules \
+	knowledge/tenant_graph/test_linking knowledge/tenant_graph/test_pagerank knowledge/visible/test_succession \
+	raptor/structure/test_clustering retrieval/queries/test_filters retrieval/scoring/test_fusion stores/vector/qdrant/test_ranks)
 COVERED := \
 	$(patsubst %,tests/contract/test_%.py,blob_store graph_search graph_store language_model neo4j_graph_store postgres vector_store) \
-	$(patsubst %,tests/e2e/api/test_%.py,changes raptor)
+	$(patsubst %,tests/e2e/api/test_%.py,administration changes idempotency raptor)
 OTHERS := $(filter-out tests/unit/ tests/__pycache__/,$(wildcard tests/*/)) $(COVERED:%=--ignore=%) $(UNCOVERED)
 # Their files only: collecting all tests takes longer than some of them.
 ALONE := $(shell grep -rl --include='test_*.py' 'mark\.alone' tests)
