@@ -118,12 +118,12 @@ async def answered(
 ) -> dict[str, Share]:
     """Return the shares of right answers and refusals of the questions in a language about passages in the language ``of``."""
     written = _written_by_model(services, similarity, code, of)
-    right, model, refused = [], [], []
+    right, model = [], []
     for question, number in ASKED[code]:
         right.append(await _cites(services.answers, tenant, question, PASSAGES[of][number]))
         model.append(await _cites(written, tenant, question, PASSAGES[of][number]))
-    for question in UNANSWERED[code]:
-        refused.append(not (await services.answers.answer(Query(tenant=tenant, text=question), strategy=STRATEGY)).grounded)
+    asked = [Query(tenant=tenant, text=question) for question in UNANSWERED[code]]
+    refused = [not (await services.answers.answer(query, strategy=STRATEGY)).grounded for query in asked]
     return {name: (sum(found), len(found)) for name, found in (("answered", right), ("by a model", model), ("refused", refused))}
 
 
