@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.text.languages import (
     STOP_WORDS,
     foreign_script_of,
+    language_in,
+    language_near,
     language_of,
+    language_of_passage,
     language_of_words,
     likely_languages,
 )
@@ -91,3 +94,63 @@ def test_function_words_show_the_languages_of_a_query() -> None:
     assert likely_languages("Wem gehört das Haus und der Hafen in der Stadt?").clear
     assert not likely_languages("die hard movie").clear
     assert likely_languages("Häuser Hafen").codes == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Do we offer refunds?",
+        "Do we need to renew visas in January?",
+        "So do we get bonuses?",
+        "We ship to Canada?",
+        "Was Napoleon a man?",
+        "Was war declared in 1939?",
+        "Edith Farnsworth sued Ludwig van der Rohe over unpaid fees.",
+        "Clay won over Van Buren in 1836.",
+        "So Nokia acquired Microsoft in 2013.",
+    ],
+)
+def test_english_with_words_of_other_languages_is_english(text: str) -> None:
+    assert language_near(text, "en", least=2) == "en"
+    assert language_near(text, None, least=2) is None
+
+
+@pytest.mark.parametrize("text", ["Do we offer refunds?", "In what year was Kaffa founded?", "What did Japan lift in March 1974?"])
+@pytest.mark.parametrize("near", ["de", "fr", "es"])
+def test_an_english_question_about_a_passage_in_another_language_is_english(text: str, near: str) -> None:
+    assert language_near(text, near, least=2) == "en"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Wer war Otto?", "de"),
+        ("Wie hoch ist der Turm?", "de"),
+        ("Qui est Jean ?", "fr"),
+        ("Combien coûte le billet ?", "fr"),
+        ("Quién es el alcalde?", "es"),
+        ("谁创立了Kaffa?", "zh"),
+    ],
+)
+def test_a_question_about_an_english_passage_is_in_its_own_language(text: str, code: str) -> None:
+    assert language_near(text, "en", least=2) == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Offices: Los Angeles, La Jolla, El Paso, Las Vegas.",
+        "Board: Jan van den Berg, Dirk de Graaf, Hans van Aken, Rogier van der Weyden.",
+        "So ein Millionär hat's schwer is a 1958 Austrian film directed by Géza von Cziffra.",
+    ],
+)
+def test_names_do_not_give_a_passage_a_language(text: str) -> None:
+    assert language_of_passage(text) in (None, "en")
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [("de", "de"), ("de-AT", "de"), ("en_US", "en"), ("eng", "en"), ("German", "de"), ("zh-Hans", "zh"), ("klingon", ""), (7, "")],
+)
+def test_a_language_of_metadata_is_a_code_or_nothing(given: object, code: str) -> None:
+    assert language_in({"language": given}) == code

@@ -88,8 +88,18 @@ _LETTERS: Mapping[str, str] = {
     "pl": "ąćęłńóśźż",
 }  # fmt: skip
 """Letters of each language that English has in names and foreign words only."""
-_QUESTION_WORDS = _words("what why whom whose how many much did does do can could should must will there where these those")
+_QUESTION_WORDS = _words(
+    "what why whom whose how many much did does do can could should must will there where these those you your my our us"
+)
 """English words of questions, with which the language of a long text is not measured."""
+_ALSO_ENGLISH = _words(
+    "a al ale all also am an as at bin by come con da dan de del den der di die do door dot du el era est far for from had "
+    "hans has hat he her here his i in is it la las le les los man me men met must no not of on or over para per pour sans "
+    "se sin so son ten to un una van via von war was we"
+)
+"""Words of the other languages that English sentences have, too: as words of English or in names."""
+_ASKING = _words("do we")
+"""English words that one or two other languages have."""
 _LANGUAGE_OF_SCRIPT: Mapping[str, str] = {
     "Han": "zh",
     "Hiragana": "ja",
@@ -102,6 +112,8 @@ _LANGUAGE_OF_SCRIPT: Mapping[str, str] = {
     "Georgian": "ka",
 }
 """Scripts that mostly one language is written in, by ISO 639-1 code. Cyrillic and Arabic have many."""
+_DENSE = frozenset({"Han", "Hiragana", "Katakana", "Hangul"})
+"""Scripts with a syllable or a word in each character."""
 _JAPANESE = re.compile("[\u3040-\u30ff]")
 _LANGUAGES_OF: Mapping[str, frozenset[str]] = {
     word: frozenset(code for code, held in STOP_WORDS.items() if word in held) for held in STOP_WORDS.values() for word in held
@@ -112,6 +124,16 @@ _ENGLISH_ALONE = frozenset(
     word for word in STOP_WORDS[ENGLISH] | _QUESTION_WORDS if _LANGUAGES_OF.get(word, frozenset()) <= {ENGLISH}
 )
 """Function words that no other language has."""
+_CODES: Mapping[str, str] = {
+    name: code
+    for code, names in {
+        "en": "eng english", "de": "deu ger german deutsch", "fr": "fra fre french", "es": "spa spanish", "it": "ita italian",
+        "pt": "por portuguese", "nl": "nld dut dutch", "sv": "swe swedish", "pl": "pol polish", "zh": "zho chi chinese",
+        "ja": "jpn japanese", "ko": "kor korean", "ru": "rus russian",
+    }.items()
+    for name in names.split()
+}  # fmt: skip
+"""ISO 639-1 codes by the codes of ISO 639-2 and by names."""
 
 
 def language_of_words(words: Iterable[str]) -> str | None:
@@ -167,9 +189,11 @@ def likely_languages(query: str) -> LikelyLanguages:
 
 
 def language_in(metadata: Mapping[str, object]) -> str:
-    """Return the ISO 639-1 code that a document's metadata gives ("de" for "de-AT"), or an empty text."""
-    code = metadata.get("language")
-    return code.split("-")[0].lower() if isinstance(code, str) else ""
+    """Return the ISO 639-1 code of a document's metadata: "de" for "de-AT", "deu" or "German". Empty if it is not one."""
+    given = metadata.get("language")
+    first = re.split("[-_]", given.strip().lower(), maxsplit=1)[0] if isinstance(given, str) else ""
+    code = _CODES.get(first, first)
+    return code if len(code) == 2 and code.isascii() and code.isalpha() else ""
 
 
 def language_near(text: str, near: str | None, *, least: int = _CLEAR_WORDS) -> str | None:
@@ -177,31 +201,68 @@ def language_near(text: str, near: str | None, *, least: int = _CLEAR_WORDS) -> 
 
     A text that shows no language has that of the other one. Near an English text, or one that shows no language, a text is in
     another language only if it has no word of English alone, and at least ``least`` function words of the other language. Its
-    letters with accents, within a word in lower case, count as one.
+    letters with accents, within a word in lower case, count as one. English must not have all these words and letters.
 
     Args:
         near: ISO 639-1 code of the other text's language; None: it shows none.
         least: different function words that show another language near an English text.
     """
-    script = foreign_script_of(text, least=1)
+    script = _script_near(text)
     if script is not None:
         return language_of(text) or _LANGUAGE_OF_SCRIPT.get(script) or (None if near in STOP_WORDS else near)
     if near is not None and near not in STOP_WORDS:
         # The other text is in another script.
         return next(iter(likely_languages(text).codes), ENGLISH if any(map(str.isalpha, text)) else near)
-    written = _WORD.findall(text[:READ_CHARACTERS])
-    held = {word.lower() for word in written if len(word) > 1}
-    english = not held.isdisjoint(_ENGLISH_ALONE)
-    letters = {letter for word in written if word[0].islower() and not word.isascii() for letter in word}
-    counts = Counter(
-        {code: len(held & words) + (not letters.isdisjoint(_LETTERS.get(code, ""))) for code, words in STOP_WORDS.items()}
-    )
-    (best, most), (_, second) = counts.most_common(2)
+    shown = _Shown.by(text)
+    (best, most), (_, second) = shown.counts.most_common(2)
     if near is None or near == ENGLISH:
-        return near if english or best == ENGLISH or most < least or most < _LEAD * second else best
-    if english and 2 * counts[near] <= most:
+        clear = best != ENGLISH and most >= max(least, _LEAD * second) and shown.own(best)
+        return best if clear and not shown.english else near
+    english = shown.english or not shown.words.isdisjoint(_ASKING - STOP_WORDS[near])
+    if english and (2 * shown.counts[near] <= most or not shown.own(near)):
         return ENGLISH
-    return best if most > counts[near] and most >= _LEAD * counts[near] else near
+    other = most > shown.counts[near] and most >= _LEAD * shown.counts[near] and shown.own(best)
+    return best if other else near
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What the words of a text show. ``counts``: function words, and letters, by language; ``english``: a word of English alone."""
+
+    words: frozenset[str]
+    letters: frozenset[str]
+    """Of all its words, in lower case."""
+    counts: Counter[str]
+    english: bool
+
+    @classmethod
+    def by(cls, text: str) -> _Shown:
+        written = _WORD.findall(text[:READ_CHARACTERS])
+        words = frozenset(word.lower() for word in written if len(word) > 1)
+        accented = [word for word in written if not word.isascii()]
+        common = {letter for word in accented if word[0].islower() for letter in word}
+        counts = Counter(
+            {code: len(words & held) + (not common.isdisjoint(_LETTERS.get(code, ""))) for code, held in STOP_WORDS.items()}
+        )
+        letters = frozenset("".join(accented).lower())
+        return cls(words, letters, counts, not words.isdisjoint(_ENGLISH_ALONE))
+
+    def own(self, code: str) -> bool:
+        """Return whether a word or letter shows a language that no English text shows."""
+        words = STOP_WORDS[code] - STOP_WORDS[ENGLISH] - _ALSO_ENGLISH
+        return not self.words.isdisjoint(words) or not self.letters.isdisjoint(_LETTERS.get(code, ""))
+
+
+def _script_near(text: str) -> str | None:
+    """Return the script of a short text if it is not the Latin one. A Latin name in Chinese does not make it Latin."""
+    script = foreign_script_of(text, least=1)
+    if script is not None or text.isascii():
+        return script
+    counts = Counter(_script(letter) for letter in text[:READ_CHARACTERS] if letter.isalpha())
+    latin = counts.pop("Latin", 0)
+    dense = [name for name in counts if name in _DENSE]
+    # One character is a word or a part of one, for which the Latin script needs several letters.
+    return max(dense, key=lambda name: (counts[name], name)) if 2 * sum(counts[name] for name in dense) >= max(latin, 1) else None
 
 
 def language_of_passage(text: str) -> str | None:
@@ -217,6 +278,9 @@ def language_of_passage(text: str) -> str | None:
         return found
     words = [word.lower() for word in _WORD.findall(read) if len(word) > 1]
     own, english = (sum(word in held for word in words) for held in (STOP_WORDS[found], _ENGLISH_ALONE))
+    # A short English text may be mostly a title or names in another language.
+    if len(words) < MIN_WORDS and (english or not _Shown.by(read).own(found)):
+        return None
     return found if own > 2 * english else None
 
 
