@@ -77,11 +77,11 @@ class ReadText:
 def units_of(terms: Sequence[Term]) -> frozenset[str]:
     """Return the forms of words and numbers that carry meaning, and all pairs of neighbouring characters."""
     words = {term.form for term in terms if term.content and not is_character(term)}
-    words.update(pair for index in range(len(terms)) if (pair := _pair(terms, index)))
+    words.update(pair for index in range(len(terms)) if (pair := pair_at(terms, index)))
     return frozenset(words)
 
 
-def _pair(terms: Sequence[Term], index: int) -> str:
+def pair_at(terms: Sequence[Term], index: int) -> str:
     """Return the character at a place and the next one; empty if there are no such two."""
     after = terms[index + 1] if 0 <= index < len(terms) - 1 else None
     if after is None or not after.glued or after.breaks or len(after.raw) > 1 or len(terms[index].raw) > 1:
@@ -157,7 +157,7 @@ class Matcher:
         """Yield the units that contain a word of the claim."""
         terms = self._claim.terms
         if is_character(terms[number]):
-            yield from filter(None, {_pair(terms, number - 1), _pair(terms, number)})
+            yield from filter(None, {pair_at(terms, number - 1), pair_at(terms, number)})
         else:
             yield from {terms[number].form, *self._forms.get(terms[number].form, ())}
 
