@@ -44,8 +44,8 @@ structlog.configure(
     ]
 )
 
-# A busy machine may take a second for what takes a millisecond: the examples of a property have no deadline. Their default number is
-# low, because every run tries other examples.
+# A busy machine may take a second for what takes a millisecond: the examples of a property have no deadline. Their default number
+# is low, because every run tries other examples.
 settings.register_profile(
     "without a deadline",
     deadline=None,

@@ -1,7 +1,8 @@
 """Measures answers in German, French, Chinese and English: questions, and checks of sentences, within a language and across.
 
 - ``answered``: questions with an answer whose first citation is of the right passage. Without a language model.
-- ``refused``: questions without an answer that are refused.
+- ``refused``: questions about other matters that are refused. ``near misses refused``: questions without an answer about the
+  things that the passages name.
 - ``by a model``: questions that are answered if a model writes the right sentence in the language of the question. The passages
   may be in another one, so that the judge must let the question pass and the check must accept the sentence.
 - ``kept``, ``dropped``: right sentences that pass the check, and wrong ones that do not.
@@ -33,7 +34,7 @@ from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelR
 
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
 
-from language_answers import ASKED, CLAIMS, FURTHER_CLAIMS, PASSAGES, SUBJECTS, UNANSWERED
+from language_answers import ASKED, CLAIMS, FURTHER_CLAIMS, NEAR_MISSES, PASSAGES, SUBJECTS, UNANSWERED
 from language_sets import PASSAGES as OTHER_PASSAGES
 
 Share = tuple[int, int]
@@ -122,9 +123,11 @@ async def answered(
     for question, number in ASKED[code]:
         right.append(await _cites(services.answers, tenant, question, PASSAGES[of][number]))
         model.append(await _cites(written, tenant, question, PASSAGES[of][number]))
-    asked = [Query(tenant=tenant, text=question) for question in UNANSWERED[code]]
-    refused = [not (await services.answers.answer(query, strategy=STRATEGY)).grounded for query in asked]
-    return {name: (sum(found), len(found)) for name, found in (("answered", right), ("by a model", model), ("refused", refused))}
+    figures = {"answered": right, "by a model": model}
+    for name, questions in (("refused", UNANSWERED[code]), ("near misses refused", NEAR_MISSES[code])):
+        asked = [Query(tenant=tenant, text=question) for question in questions]
+        figures[name] = [not (await services.answers.answer(query, strategy=STRATEGY)).grounded for query in asked]
+    return {name: (sum(found), len(found)) for name, found in figures.items()}
 
 
 async def _cites(service: AnswerService, tenant: Tenant, question: str, passage: str) -> bool:
@@ -168,7 +171,7 @@ async def measured(services: Container) -> dict[str, dict[str, Share]]:
 
 def table(found: Mapping[str, Mapping[str, Sequence[int]]]) -> list[str]:
     """Return the table of answers and checks."""
-    asked = ("answered", "by a model", "refused")
+    asked = ("answered", "by a model", "refused", "near misses refused")
     kinds = tuple(dict.fromkeys(kind for row in found.values() for kind in row if kind not in asked))
     names = {**{kind: kind for kind in asked}, "right": "kept", **{kind: f"dropped: {kind}" for kind in kinds if kind != "right"}}
     columns = [*asked, "right", *(kind for kind in kinds if kind != "right")]

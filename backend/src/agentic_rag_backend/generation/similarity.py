@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agentic_rag_backend.errors import ModelReplyInvalid
 from agentic_rag_backend.models.embedding.base import TextEncoder, Vectors
 
 COHORT: Mapping[str, tuple[str, ...]] = {
@@ -98,20 +100,33 @@ class RelativeSimilarity:
         self._loading = asyncio.Lock()
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Embed texts, see `TextEncoder.embed`."""
-        return await self._encoder.embed(texts)
+        """Embed texts, see `TextEncoder.embed`. The rows have length 1, whatever the encoder returns.
+
+        Raises:
+            ModelUnavailable: the encoder did not answer.
+            ModelReplyInvalid: it returned values that are not finite, or not one row for each text.
+        """
+        vectors = np.asarray(await self._encoder.embed(texts), dtype=np.float32)
+        if vectors.ndim != 2 or len(vectors) != len(texts):
+            raise ModelReplyInvalid(f"the embedder returned vectors of shape {vectors.shape} for {len(texts)} texts")
+        with np.errstate(over="ignore"):
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not np.isfinite(lengths).all():
+            raise ModelReplyInvalid("the embedder returned a vector whose values are not finite")
+        result: Vectors = vectors / np.maximum(lengths, np.float32(1e-12))
+        return result
 
     async def cohort(self, language: str | None) -> Vectors:
         """Return the vectors of the sentences in a language.
 
         Raises:
-            ModelUnavailable: the encoder did not answer.
+            ModelUnavailable: the encoder did not answer, or not with finite vectors.
         """
         code = language if language is not None and language in COHORT else ""
         async with self._loading:
             if code not in self._cohorts:
                 sentences = COHORT[code] if code else tuple(each for group in COHORT.values() for each in group)
-                self._cohorts[code] = await self._encoder.embed(sentences)
+                self._cohorts[code] = await self.embed(sentences)
             return self._cohorts[code]
 
 
@@ -126,3 +141,8 @@ def standing(text: NDArray[np.float32], cosine: float, cohort: Vectors, others: 
     mean = float(unrelated.mean())
     relative = (cosine - mean) / max(1e-6, 1.0 - mean)
     return Standing(relative, (cosine - float(every.mean())) / (float(every.std()) + 1e-6))
+
+
+def relative_to(mean: Any, cosine: Any) -> Any:
+    """Return the place of a cosine, or of an array of them, between the mean of unrelated texts (0) and 1 (1)."""
+    return (cosine - mean) / np.maximum(1e-6, 1.0 - mean)

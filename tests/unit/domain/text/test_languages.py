@@ -115,7 +115,9 @@ def test_english_with_words_of_other_languages_is_english(text: str) -> None:
     assert language_near(text, None, least=2) is None
 
 
-@pytest.mark.parametrize("text", ["Do we offer refunds?", "In what year was Kaffa founded?", "What did Japan lift in March 1974?"])
+@pytest.mark.parametrize(
+    "text", ["Do we offer refunds?", "In what year was Kaffa founded?", "What did Japan lift in March 1974?"]
+)
 @pytest.mark.parametrize("near", ["de", "fr", "es"])
 def test_an_english_question_about_a_passage_in_another_language_is_english(text: str, near: str) -> None:
     assert language_near(text, near, least=2) == "en"
@@ -150,7 +152,16 @@ def test_names_do_not_give_a_passage_a_language(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("given", "code"),
-    [("de", "de"), ("de-AT", "de"), ("en_US", "en"), ("eng", "en"), ("German", "de"), ("zh-Hans", "zh"), ("klingon", ""), (7, "")],
+    [
+        ("de", "de"),
+        ("de-AT", "de"),
+        ("en_US", "en"),
+        ("eng", "en"),
+        ("German", "de"),
+        ("zh-Hans", "zh"),
+        ("klingon", ""),
+        (7, ""),
+    ],
 )
 def test_a_language_of_metadata_is_a_code_or_nothing(given: object, code: str) -> None:
     assert language_in({"language": given}) == code

@@ -13,8 +13,15 @@ from numpy.typing import NDArray
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
-from agentic_rag_backend.generation.answerability.languages import LanguageJudge, languages_of
-from agentic_rag_backend.generation.similarity import RelativeSimilarity
+from agentic_rag_backend.generation.answerability.languages import (
+    ASKED_CHARACTERS,
+    MAX_ASKED_WORDS,
+    MAX_SAID_WORDS,
+    MAX_SENTENCES,
+    LanguageJudge,
+    languages_of,
+)
+from agentic_rag_backend.generation.similarity import COHORT, RelativeSimilarity
 from agentic_rag_backend.models.embedding.base import Vectors
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.embedding.evidence import EvidenceEncoder
@@ -49,6 +56,17 @@ class ByMatter:
         place = next((number for number, words in enumerate(MATTERS) if any(word in text for word in words)), len(MATTERS))
         found[place] = 1.0
         return found / np.float32(np.linalg.norm(found))
+
+
+class ByStem(ByMatter):
+    """An encoder that knows what a sentence is about, and the stems of single words."""
+
+    def vector(self, text: str) -> NDArray[np.float32]:
+        if len(text.split()) > 1:
+            return np.pad(super().vector(text), (0, 64))
+        seed = int.from_bytes(text.lower()[:5].encode(), "big")
+        found = np.random.default_rng(seed).normal(size=64).astype(np.float32)
+        return np.pad(found / np.float32(np.linalg.norm(found)), (len(MATTERS) + 1, 0))
 
 
 def passages_in(code: str) -> list[PassageText]:
@@ -93,6 +111,32 @@ async def test_other_matters_are_refused_in_every_language(judging: AnswerJudge)
         for question in UNANSWERED[asked][:6]:
             for passages in ("de", "fr", "zh"):
                 assert (await judging.judge(question, passages_in(passages))).confidence < ANSWERED, (question, passages)
+
+
+@pytest.mark.parametrize(
+    ("answered", "near_miss"),
+    [
+        ("Wann wurde die Mühle verkauft?", "Wer hat die Mühle gebaut?"),
+        ("Wie lang ist die Brücke über die Hunte?", "Wer hat die Brücke über die Hunte entworfen?"),
+    ],
+)
+async def test_a_sentence_about_the_matter_without_a_word_for_what_is_asked_does_not_answer(
+    answered: str, near_miss: str
+) -> None:
+    judging = multilingual(ByStem())
+    right = await judging.judge(answered, passages_in("de"))
+    wrong = await judging.judge(near_miss, passages_in("de"))
+    assert 1 - wrong.confidence > 10 * (1 - right.confidence)
+
+
+async def test_a_question_sends_a_bounded_number_of_texts_to_the_embedder() -> None:
+    encoder = ByMatter()
+    judging = multilingual(encoder)
+    long = PassageText("yard", " ".join(f"Die Werft hat {number} neue Schiffe gebaut." for number in range(500)), 1.0)
+    await judging.judge("Wie viele Schiffe hat die Werft " + "wirklich " * 800 + "gebaut?", [long])
+    cohort = sum(map(len, COHORT.values())) * 12
+    assert len(encoder.texts) <= MAX_SENTENCES + 1 + MAX_ASKED_WORDS + MAX_SAID_WORDS + cohort
+    assert max(map(len, encoder.texts)) <= ASKED_CHARACTERS
 
 
 async def test_a_question_with_the_number_of_another_year_has_less_confidence(judging: AnswerJudge) -> None:

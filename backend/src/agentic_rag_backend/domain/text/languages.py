@@ -227,11 +227,14 @@ def language_near(text: str, near: str | None, *, least: int = _CLEAR_WORDS) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What the words of a text show. ``counts``: function words, and letters, by language; ``english``: a word of English alone."""
+    """What the words of a text show.
+
+    ``letters`` are those of its words that are not ASCII. ``counts`` are the function words and letters by language. ``english``
+    says that it has a word of English alone.
+    """
 
     words: frozenset[str]
     letters: frozenset[str]
-    """Of all its words, in lower case."""
     counts: Counter[str]
     english: bool
 

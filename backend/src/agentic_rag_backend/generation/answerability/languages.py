@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.text.languages import ENGLISH, is_mostly_latin, language_near, language_of_passage
 from agentic_rag_backend.domain.text.sentences import split_sentences
@@ -19,15 +18,22 @@ from agentic_rag_backend.domain.text.unspaced import is_unspaced
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.claims.languages.conflicts import names_in
 from agentic_rag_backend.generation.claims.languages.lexicon import QUESTION_WORDS, lexicon_of
-from agentic_rag_backend.generation.claims.languages.passages import Matcher, ReadText, units_of
-from agentic_rag_backend.generation.claims.languages.terms import read_terms
-from agentic_rag_backend.generation.similarity import RelativeSimilarity, standing
+from agentic_rag_backend.generation.claims.languages.passages import Matcher, ReadText, pair_at, units_of
+from agentic_rag_backend.generation.claims.languages.terms import is_character, read_terms
+from agentic_rag_backend.generation.similarity import COHORT, RelativeSimilarity, relative_to
+from agentic_rag_backend.models.embedding.base import Vectors
 
 MAX_SENTENCES = 64
 """Sentences that are embedded for a question: those of the best passages."""
 MAX_ANSWERING = 2
 FURTHER = 0.9
 """Share of the best relative similarity that a second sentence needs to be quoted."""
+MAX_ASKED_WORDS = 12
+"""Words of a question that are compared with those of its best sentence: the first ones."""
+MAX_SAID_WORDS = 64
+"""Words of the best sentence and its neighbours that are compared with those of a question."""
+ASKED_CHARACTERS = 1000
+"""Characters of a question that are read."""
 LEAST_DIFFERENT = 2
 """Function words that show that a question is in another language than English."""
 
@@ -82,6 +88,7 @@ class LanguageJudge:
 
     def __init__(self, similarity: RelativeSimilarity | None) -> None:
         self._similarity = similarity
+        self._everyday: dict[str, Vectors] = {}
 
     def judges(self, question: str, languages: Languages) -> bool:
         """Return whether this judge knows more about a question than the English one."""
@@ -98,38 +105,77 @@ class LanguageJudge:
         places = _places(passages)
         if not places:
             return Estimate(0.0, ())
-        asked = ReadText(question, languages.question)
+        asked = ReadText(question[:ASKED_CHARACTERS], languages.question)
         if self._similarity is None:
             return _by_words(asked, places, languages)
-        vectors = await self._similarity.embed([question, *(each.text for each in places)])
+        vectors = await self._similarity.embed([asked.text, *(each.text for each in places)])
         cosines = vectors[1:] @ vectors[0]
         order = [int(number) for number in np.argsort(-cosines, kind="stable")]
         best = places[order[0]]
         language = languages.passages[best.passage]
-        others = [number for number, each in enumerate(places, 1) if each.passage != best.passage]
         cohort = await self._similarity.cohort(language)
-        stands = standing(vectors[0], float(cosines[order[0]]), cohort, vectors[others])
-        same = language == languages.question
+        mean = float((cohort @ vectors[0]).mean())
         features = {
-            "relative": stands.relative,
-            "covered": _covered(asked, passages[best.passage], language) if same else 0.0,
+            "relative": relative_to(mean, cosines[order[0]]),
+            "least_word": await self._least_word(self._similarity, asked, ReadText(_around(places, order[0]), language)),
             "absent": _absent(asked, passages, languages),
         }
-        chosen = [number for number in order[:MAX_ANSWERING] if cosines[number] >= _least(cosines[order[0]], cohort @ vectors[0])]
-        return Estimate(_logistic(WITHIN if same else ACROSS, features), tuple(places[number] for number in chosen))
+        weights = WITHIN if language == languages.question else ACROSS
+        least = mean + FURTHER * (cosines[order[0]] - mean)
+        chosen = [number for number in order[:MAX_ANSWERING] if cosines[number] >= least]
+        return Estimate(_logistic(weights, features), tuple(places[number] for number in chosen))
+
+    async def _least_word(self, similarity: RelativeSimilarity, asked: ReadText, said: ReadText) -> float:
+        """Return how near the best word of a text is to a word of the question, for the word for which it is least near.
+
+        A sentence about the same thing that says something else has no word for what is asked: "mayor" is far from every word
+        of "the harbour was built in 1887". Near is relative to everyday words of the text's language.
+        """
+        asking = QUESTION_WORDS.get(asked.language or "", frozenset())
+        words = [each for each in _words_of(asked) if each.lower() not in asking and asking.isdisjoint(each)]
+        wanted, held = words[:MAX_ASKED_WORDS], _words_of(said)[:MAX_SAID_WORDS]
+        if not wanted or not held:
+            return 0.0
+        vectors = await similarity.embed([*wanted, *held])
+        everyday = await self._everyday_words(similarity, said.language)
+        asked_for, found = vectors[: len(wanted)], vectors[len(wanted) :]
+        means = (asked_for @ everyday.T).mean(axis=1)
+        return float(relative_to(means, (asked_for @ found.T).max(axis=1)).min())
+
+    async def _everyday_words(self, similarity: RelativeSimilarity, language: str | None) -> Vectors:
+        code = language if language is not None and language in COHORT else ENGLISH
+        if code not in self._everyday:
+            words = [word for sentence in COHORT[code] for word in _words_of(ReadText(sentence, code))]
+            self._everyday[code] = await similarity.embed(list(dict.fromkeys(words)))
+        return self._everyday[code]
 
 
-WITHIN = {"intercept": -5.0, "relative": 9.0, "covered": 4.5, "absent": -2.0}
-"""Log odds that a sentence in the question's language answers. Fitted on the questions of ``tests/benchmarks/languages.py``."""
-ACROSS = {"intercept": -4.0, "relative": 20.0, "absent": -3.0}
+WITHIN = {"intercept": -6.0, "relative": 8.0, "least_word": 3.9, "absent": -2.0}
+"""Log odds that a sentence in the question's language answers, by logistic regression on ``tests/fixtures/language_answers.py``.
+
+How far the best passage is ahead of the others tells as much there, but two documents that say the same are both right.
+"""
+ACROSS = {"intercept": -3.2, "relative": 10.0, "least_word": 1.5, "absent": -3.0}
 """Log odds that a sentence in another language answers."""
 BY_WORDS = {"intercept": -3.5, "covered": 8.0}
 """Log odds without an embedder that knows the language."""
 
 
-def _least(best: float, unrelated: NDArray[np.float32]) -> float:
-    mean = float(unrelated.mean())
-    return mean + FURTHER * (best - mean)
+def _around(places: Sequence[Place], number: int) -> str:
+    """Return a sentence with its neighbours in the passage."""
+    near = places[max(0, number - 1) : number + 2]
+    return " ".join(each.text for each in near if each.passage == places[number].passage)
+
+
+def _words_of(read: ReadText) -> list[str]:
+    """Return the words of a text that carry meaning, and pairs of characters of scripts without spaces, in order."""
+    found: list[str] = []
+    for index, term in enumerate(read.terms):
+        if not is_character(term):
+            found += [term.raw] * term.content
+        elif pair := pair_at(read.terms, index):
+            found.append(pair)
+    return list(dict.fromkeys(found))
 
 
 def _logistic(weights: dict[str, float], features: dict[str, float]) -> float:
@@ -157,11 +203,6 @@ def _by_words(asked: ReadText, places: Sequence[Place], languages: Languages) ->
     covered = shares[order[0]]
     chosen = tuple(places[number] for number in order[:1])
     return Estimate(_logistic(BY_WORDS, {"covered": covered}), chosen)
-
-
-def _covered(asked: ReadText, passage: PassageText, language: str) -> float:
-    """Return the share of the question's words that its best passage or the passage's title contains."""
-    return _share(asked, f"{passage.title}\n{passage.text}", language)
 
 
 def _share(asked: ReadText, text: str, language: str) -> float:

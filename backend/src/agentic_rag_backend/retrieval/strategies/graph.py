@@ -142,9 +142,8 @@ def walked_mass(graph: TenantGraph, evidence: GraphEvidence) -> dict[str, float]
     for number in _largest(mass, graph.chunk_keys, WALKED):
         walked[graph.chunk_ids[number]] = float(mass[number])
     known = graph.chunk_index.among(evidence.hybrid)
-    for id, held in zip(known, mass[list(known.values())].tolist(), strict=True):
-        if held > 0:
-            walked[id] = held
+    reached = mass[list(known.values())].tolist()
+    walked |= {id: held for id, held in zip(known, reached, strict=True) if held > 0}
     # Chunks of a leg that the walk does not reach are listed last.
     return walked | {id: 0.0 for id in evidence.hybrid if id not in walked}
 

@@ -243,6 +243,7 @@ QUESTION_WORDS: Mapping[str, frozenset[str]] = {
     "de": _set(
         "wer wem wen wessen was wann wo wohin woher wie warum weshalb wieso welche welcher welches welchen welchem viele viel"
     ),
+    "en": _set("who whom whose what which when where why how many much long does do did"),
     "fr": _set("qui que qu quoi quand où comment combien pourquoi quel quelle quels quelles est-ce t il elle"),
     "zh": frozenset("谁什么么何哪几多少怎样呢吗嘛时候"),
     "ja": frozenset("誰何どこいつか"),
