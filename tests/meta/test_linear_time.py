@@ -36,6 +36,7 @@ UNITS = (
     "AB ", "the ", "Ab the ", "Anna Lee and ", "in 1999 ", "1,", "1.", "1-", "May 5, 1999, ", "-", "a-", "A-b", "_", "a_b.",
     "aB", "http://a", "www.", "\"A\" ", "“", "Ab & ", "AbCd ", "é", "\u0301", "雨", "雨。", "what is ", "how many ", "<", "&lt;",
     "---\n", "a: b\n", "Ab is Cd. ", "a,b\n", "a\tb\n", "|-|\n", "a|b\n-|-\n", "<td>", "<table><tr><th>a", "Ab:\n- a\n", "\"a,",
+    "千万", "万亿千",
 )  # fmt: skip
 BEGINNINGS = ("", "# a", "---\na: b\n", "Ab (")
 

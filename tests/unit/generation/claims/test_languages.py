@@ -11,9 +11,10 @@ from language_answers import CLAIMS, FURTHER_CLAIMS, PASSAGES, SUBJECTS
 from language_sets import PASSAGES as OTHER_PASSAGES
 from numpy.typing import NDArray
 
-from agentic_rag_backend.errors import ModelUnavailable
+from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.generation.claims.base import Verdict
 from agentic_rag_backend.generation.claims.embedding import EmbeddingVerifier
+from agentic_rag_backend.generation.claims.languages.across import MAX_QUOTES
 from agentic_rag_backend.generation.claims.languages.lexicon import lexicon_of
 from agentic_rag_backend.generation.claims.languages.terms import alike, read_terms, same_name
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
@@ -217,3 +218,106 @@ async def test_an_english_answer_cites_german_and_english_passages() -> None:
     claims = [Claim("The shipyard employs 340 people.", (1,)), Claim("The Tidal Array was switched on in 2011.", (2,))]
     verdicts = await verifier.verify(claims)
     assert [[support.passage.marker for support in verdict.supports] for verdict in verdicts] == [[1], [2]]
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        (
+            "Ludwig van der Rohe sued Edith Farnsworth over unpaid fees.",
+            "Edith Farnsworth sued Ludwig van der Rohe over unpaid fees.",
+        ),
+        ("Van Buren won over Clay in 1836.", "Clay won over Van Buren in 1836."),
+        ("Microsoft acquired Nokia in 2013 so Nokia left phones.", "So Nokia acquired Microsoft in 2013."),
+    ],
+)
+async def test_an_english_sentence_with_foreign_names_is_english(text: str, claim: str) -> None:
+    """Two function words of another language, as in "van der Rohe", let an embedder accept a sentence that roles refuse."""
+    alike = TwoLanguages((text, claim))
+    assert (await verdict_of(claim, encoder=alike, held=passage(1, text))).reason == "roles"
+
+
+async def test_a_claim_that_its_own_language_contradicts_is_not_accepted_across() -> None:
+    english = passage(1, "The shipyard was founded by Johann Harms in 1887.")
+    encoder = TwoLanguages(("gegründet", "founded"))
+    verifier = EmbeddingVerifier(LexicalVerifier([english, replace(GERMAN, marker=2)]), encoder, RelativeSimilarity(encoder))
+    claims = [Claim("The shipyard was not founded by Johann Harms in 1887.", (1,)), Claim("Harms founded it in 1887.", (2,))]
+    wrong, right = await verifier.verify(claims)
+    assert wrong.reason == "negated"
+    assert right.holds
+
+
+class Faulty(TwoLanguages):
+    """An encoder that returns ``fault`` for one text."""
+
+    def __init__(self, fault: float, at: str, *groups: Sequence[str]) -> None:
+        super().__init__(*groups)
+        self.fault, self.at = fault, at
+
+    def vector(self, text: str) -> NDArray[np.float32]:
+        found = super().vector(text)
+        return np.full_like(found, self.fault) if self.at in text else found
+
+
+@pytest.mark.parametrize("fault", [float("nan"), float("inf"), 1e38])
+@pytest.mark.parametrize("at", ["founded", "gegründet", "It rained", "Es regnete"])
+async def test_vectors_that_are_not_finite_accept_nothing(fault: float, at: str) -> None:
+    encoder = Faulty(fault, at, ("gegründet", "founded"))
+    similarity = RelativeSimilarity(encoder)
+    verifier = EmbeddingVerifier(LexicalVerifier([GERMAN]), TwoLanguages(), similarity)
+    (verdict,) = await verifier.verify([Claim("Johann Harms founded the shipyard in Elsfleth in 1887.", (1,))])
+    # English everyday sentences are not embedded for a German passage.
+    assert verdict.holds is (at == "It rained")
+    assert bool(verifier.failures) is not verdict.holds
+
+
+async def test_vectors_are_brought_to_length_1() -> None:
+    long = Faulty(0.0, "nowhere", ("one",))
+    long.vector = lambda text: np.array([3.0, 4.0], np.float32)  # type: ignore[method-assign]
+    similarity = RelativeSimilarity(long)
+    for vectors in (await similarity.embed(["one"]), await similarity.cohort("de")):
+        assert np.allclose(vectors, [0.6, 0.8])
+
+
+async def test_one_row_is_wanted_for_each_text() -> None:
+    class Short(TwoLanguages):
+        async def embed(self, texts: Sequence[str]) -> Vectors:
+            return (await super().embed(texts))[1:]
+
+    with pytest.raises(ModelReplyInvalid, match="for 2 texts"):
+        await RelativeSimilarity(Short()).embed(["one", "two"])
+
+
+async def test_the_claims_of_one_call_are_embedded_together() -> None:
+    class Counted(TwoLanguages):
+        def __init__(self, *groups: Sequence[str]) -> None:
+            super().__init__(*groups)
+            self.calls: list[list[str]] = []
+
+        async def embed(self, texts: Sequence[str]) -> Vectors:
+            self.calls.append(list(texts))
+            return await super().embed(texts)
+
+    encoder = Counted(*ENCODER.groups)
+    verifier = EmbeddingVerifier(LexicalVerifier([GERMAN]), TwoLanguages(), RelativeSimilarity(encoder))
+    texts = ["The shipyard employs 340 people.", "Johann Harms founded the shipyard in Elsfleth in 1887.", "They sing there."]
+    first, second, third = await verifier.verify([Claim(text, (1,)) for text in texts])
+    assert first.holds
+    assert second.holds
+    assert not third.holds
+    compared = [call for call in encoder.calls if call[0] in texts]
+    assert len(compared) == 1
+    assert len(set(compared[0])) == len(compared[0])
+
+
+async def test_a_claim_is_compared_with_a_bounded_number_of_quotes() -> None:
+    many = [replace(GERMAN, marker=number, text=f"{GERMAN.text} Das war im Jahr {number}.") for number in range(1, 30)]
+    found = LexicalVerifier(many).across(Verdict(Claim("They sing there.", (3,)), reason="language"))
+    assert len(found) == MAX_QUOTES
+    assert found[0].support.passage.marker == 3
+
+
+def test_numerals_that_are_no_number_are_characters() -> None:
+    terms = read_terms("千万不要，一半是三千万", lexicon_of("zh"))
+    assert [term.form for term in terms if term.number] == ["30000000"]
+    assert "".join(term.raw for term in terms) == "千万不要一半是三千万"

@@ -30,7 +30,9 @@ MAX_QUOTES = 3
 
 
 class EmbeddingVerifier:
-    """A lexical verifier that also accepts paraphrases. One call of the encoder for each call of `verify` that needs one.
+    """A lexical verifier that also accepts paraphrases.
+
+    One call of the encoder for each call of `verify` that needs one, and one of the embedder of several languages.
 
     Args:
         encoder: knows English.
@@ -63,10 +65,7 @@ class EmbeddingVerifier:
         verdicts = [self._lexical.check(claim) for claim in claims]
         try:
             await self._accept_paraphrases(verdicts)
-            if self._across is not None:
-                for index, verdict in enumerate(verdicts):
-                    if not verdict.holds and (found := self._lexical.across(verdict.claim)):
-                        verdicts[index] = await self._across.verdict(verdict, found)
+            await self._accept_translations(verdicts)
         except ModelUnavailable as error:
             _log.warning("paraphrases_not_checked", code=error.code)
             self._failures.append(f"the encoder did not compare sentences: {error.code}")
@@ -86,6 +85,19 @@ class EmbeddingVerifier:
         for index, found in zip(open_ones, nearest, strict=True):
             if found is not None:
                 verdicts[index] = Verdict(verdicts[index].claim, (found,))
+
+    async def _accept_translations(self, verdicts: list[Verdict]) -> None:
+        """Replace the verdicts of claims that state a quote in another language."""
+        if self._across is None:
+            return
+        open_ones = {
+            index: (verdict, found)
+            for index, verdict in enumerate(verdicts)
+            if not verdict.holds and (found := self._lexical.across(verdict))
+        }
+        if open_ones:
+            for index, verdict in zip(open_ones, await self._across.verdicts(list(open_ones.values())), strict=True):
+                verdicts[index] = verdict
 
     async def _nearest(self, compared: Sequence[tuple[str, Sequence[SupportingSpan]]]) -> list[SupportingSpan | None]:
         """Return the most similar quote of each text, if it is similar enough."""

@@ -84,9 +84,16 @@ class LexicalVerifier:
         verdict = self._check_english(claim, tokens, [held for held in cited if held in english], english)
         return verdict if verdict.holds else self._languages.check(claim, verdict)
 
-    def across(self, claim: Claim) -> list[Candidate]:
-        """Return the quotes in another language than the claim's, with what it contradicts in each; of cited passages first."""
-        return self._languages.across(claim)
+    def across(self, verdict: Verdict) -> list[Candidate]:
+        """Return the quotes in another language than the claim's, with what it contradicts in each; of cited passages first.
+
+        None for a claim that contradicts a passage in its own language. A translation shares names and numbers only, so that a
+        passage in English that covers enough of a claim is in its language.
+        """
+        tokens = read_tokens(verdict.claim.text)
+        english = {marker: held for marker, held in self._by_marker.items() if marker not in self._languages.others}
+        covering = (marker for marker, held in english.items() if self._coverage.align(tokens, held).score >= MIN_SUPPORT)
+        return self._languages.across(verdict, frozenset(covering))
 
     def _check_english(
         self, claim: Claim, tokens: Sequence[Token], cited: Sequence[IndexedPassage], held: Sequence[IndexedPassage]

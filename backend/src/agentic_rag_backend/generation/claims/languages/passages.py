@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ MAX_FORMS = 200
 _JOINING = frozenset(
     ["und", "et", "y", "e", "och", "en", "i", "and", "mais", "aber", "but", "oder", "ou", "sowie", "pero", "ma", "mas"]
 )
+_WORD = re.compile(r"[^\W\d_]+")
 LEAST_DIFFERENT = 2
 """Function words that show that a claim is in another language than an English passage."""
 
@@ -116,6 +118,14 @@ class ReadPassage(ReadText):
         spans = [(sentence.start, sentence.end) for sentence in split_sentences(self.text)]
         joined = [(one[0], two[1]) for one, two in pairwise(spans) if two[1] - one[0] <= LONGEST_QUOTE]
         return [Window(*span, units_of(self.within(*span))) for span in (*spans, *joined)]
+
+    def lacking(self, text: str) -> str:
+        """Return ``text`` without the words that the passage or its title has."""
+        return _WORD.sub(lambda found: "" if found[0].lower() in self._words else found[0], text)
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(word.lower() for each in (self.text, self.passage.title) for word in _WORD.findall(each))
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:

@@ -5,7 +5,7 @@ An embedder hardly distinguishes 1912 from 1921, or a denial. Numbers, names, de
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,32 +26,44 @@ NEARLY = 0.85
 
 
 class AcrossLanguages:
-    """Compares claims with quotes in other languages. One call of the embedder for each claim of an answer."""
+    """Compares claims with quotes in other languages. One call of the embedder for each call of `verdicts`."""
 
     def __init__(self, similarity: RelativeSimilarity) -> None:
         self._similarity = similarity
         self._vectors: dict[str, NDArray[np.float32]] = {}
 
-    async def verdict(self, verdict: Verdict, found: Sequence[Candidate]) -> Verdict:
+    async def verdicts(self, compared: Sequence[tuple[Verdict, Sequence[Candidate]]]) -> list[Verdict]:
+        """Return the verdicts of claims, each with the quotes in other languages that may state it.
+
+        All new texts are embedded in one call: each claim, and up to `across.MAX_QUOTES` quotes of each, which claims of one
+        answer have in common.
+
+        Raises:
+            ModelUnavailable: the embedder did not answer, or not with finite vectors.
+        """
+        await self._embed(
+            text for verdict, found in compared for text in (verdict.claim.text, *(each.support.quote for each in found))
+        )
+        return [await self._verdict(verdict, found) for verdict, found in compared]
+
+    async def _verdict(self, verdict: Verdict, found: Sequence[Candidate]) -> Verdict:
         """Return the verdict of a claim by its nearest quote in another language.
 
         Of the nearest passage, the nearest quote that the claim contradicts in nothing states it if it is near enough. Otherwise
         the reason is the contradiction to the nearest quote. A claim that is near no quote keeps its verdict.
-
-        Raises:
-            ModelUnavailable: the embedder did not answer.
         """
-        claim, *quotes = await self._embedded([verdict.claim.text, *(each.support.quote for each in found)])
-        cosines = np.stack(quotes) @ claim
+        claim = self._vectors[verdict.claim.text]
+        cosines = np.stack([self._vectors[each.support.quote] for each in found]) @ claim
         reason, least = verdict.reason, MIN_RELATIVE
         nearest: Candidate | None = None
         for number in (int(number) for number in np.argsort(-cosines, kind="stable")):
             candidate = found[number]
             cohort = await self._similarity.cohort(candidate.language)
             near = standing(claim, float(cosines[number]), cohort, cohort[:0]).relative
-            if near < least:
+            # Written so that a value that is no number refuses.
+            if not near >= least:
                 break
-            if candidate.support.passage.marker not in verdict.claim.markers and near < MIN_UNCITED_RELATIVE:
+            if not (candidate.support.passage.marker in verdict.claim.markers or near >= MIN_UNCITED_RELATIVE):
                 continue
             nearest = nearest or candidate
             least = max(least, NEARLY * near)
@@ -63,9 +75,8 @@ class AcrossLanguages:
         reason = "unsupported" if reason == "language" else reason
         return Verdict(verdict.claim, reason=reason)
 
-    async def _embedded(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """Return the vectors of texts. Claims of one answer have the same quotes, which are embedded once."""
+    async def _embed(self, texts: Iterable[str]) -> None:
+        """Keep the vectors of texts. Claims of one answer have the same quotes, which are embedded once."""
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if new:
             self._vectors.update(zip(new, await self._similarity.embed(new), strict=True))
-        return [self._vectors[text] for text in texts]

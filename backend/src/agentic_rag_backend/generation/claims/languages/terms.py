@@ -87,7 +87,7 @@ def _word(start: int, raw: str, lexicon: Lexicon, *, first: bool, breaks: bool) 
 
 def _characters(start: int, run: str, lexicon: Lexicon, *, first: bool, breaks: bool) -> list[Term]:
     found: list[Term] = []
-    place = 0
+    place = plain = 0  # the characters before ``plain`` are no number
     while place < len(run):
         if day := _WEEKDAY.match(run, place):
             form = f"day:{'一二三四五六日天'.index(day[1]) + 1 if day[1] != '天' else 7}"
@@ -96,8 +96,11 @@ def _characters(start: int, run: str, lexicon: Lexicon, *, first: bool, breaks: 
             found.append(Term(start + place, start + day.end(), day[0], form, True, False, *marks, False, not opening))
             place = day.end()
             continue
-        numerals = _NUMERALS.match(run, place)
+        numerals = _NUMERALS.match(run, place) if place >= plain else None
         value = _value(numerals[0]) if numerals and _counts(run, numerals) else None
+        if numerals and value is None:
+            # No later part of these numerals is a number either, except after a half.
+            plain = place + numerals[0].rfind("半") + 1 if "半" in numerals[0] else numerals.end()
         width = len(numerals[0]) if numerals and value is not None else 1
         raw = run[place : place + width]
         opening = place == 0
@@ -116,7 +119,7 @@ def _counts(run: str, numerals: re.Match[str]) -> bool:
     """Return whether Chinese numerals are a number: not "一" alone, which is part of many words, nor "百", "千", "半"."""
     if len(numerals[0]) > 1:
         return any(each in _DIGITS for each in numerals[0])
-    return numerals[0] in "二两兩三四五六七八九" or (numerals[0] == "一" and run[: numerals.start()].endswith("第"))
+    return numerals[0] in "二两兩三四五六七八九" or (numerals[0] == "一" and run.startswith("第", max(0, numerals.start() - 1)))
 
 
 def _value(numerals: str) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agentic_rag_backend.domain.text.languages import ENGLISH, foreign_script_of
 from agentic_rag_backend.generation.claims.base import Reason, Verdict
-from agentic_rag_backend.generation.claims.languages.across import Candidate, candidates
+from agentic_rag_backend.generation.claims.languages.across import MAX_QUOTES, Candidate, candidates
 from agentic_rag_backend.generation.claims.languages.check import MAX_CLAIM_CHARACTERS, MIN_SUPPORT, check_in_language
 from agentic_rag_backend.generation.claims.languages.passages import ReadPassage, ReadText, language_of_claim
 from agentic_rag_backend.generation.claims.reading import Claim
@@ -17,6 +17,8 @@ MIN_UNCITED_SUPPORT = 0.8
 UNKNOWN = "und"
 """Code of a language that is written in a script of several languages."""
 _MIN_LETTERS = 8
+_UNDECIDED = ("unsupported", "language")
+"""Reasons that are no contradictions."""
 
 
 class PassageLanguages:
@@ -57,21 +59,51 @@ class PassageLanguages:
                 return Verdict(claim, reason="language")
         return english
 
-    def across(self, claim: Claim) -> list[Candidate]:
-        """Return the quotes in another language than the claim's, of cited passages first."""
+    def across(self, verdict: Verdict, covering: frozenset[int]) -> list[Candidate]:
+        """Return the quotes in another language than the claim's, of cited passages first; `MAX_QUOTES` at most.
+
+        None for a claim that contradicts a passage in its own language: an embedder does not see that names changed places.
+
+        Args:
+            covering: markers of passages in English that cover so much of the claim that it is in English.
+        """
+        claim = verdict.claim
         if len(claim.text) > MAX_CLAIM_CHARACTERS:
             return []
         order = sorted(self._read, key=lambda marker: (marker not in claim.markers, marker))
+        languages = {marker: self._language(claim, self._read[marker]) for marker in order}
+        compared = [
+            marker for marker in order if marker not in covering and not _same(languages[marker], self._read[marker].language)
+        ]
+        if verdict.reason not in _UNDECIDED and any(marker not in compared for marker in self._asked(claim)):
+            return []
         found: list[Candidate] = []
-        for marker in order:
-            passage = self._read[marker]
-            language = language_of_claim(claim.text, passage.language)
-            if (language or ENGLISH) != (passage.language or ENGLISH):
-                found += candidates(ReadText(claim.text, language), [passage])
-        return found
+        for marker in compared:
+            found += candidates(ReadText(claim.text, languages[marker]), [self._read[marker]])
+        return found[:MAX_QUOTES]
+
+    def _asked(self, claim: Claim) -> list[int]:
+        """Return the markers of the passages that a claim is checked with first: those that it cites, or all."""
+        return [marker for marker in claim.markers if marker in self._read] or list(self._read)
 
     def _own(self, claim: Claim) -> Iterator[tuple[int, ReadPassage]]:
         """Yield the passages in the claim's language, if this is not English."""
         for marker, passage in self.others.items():
-            if language_of_claim(claim.text, passage.language) == passage.language:
+            if self._language(claim, passage) == passage.language:
                 yield marker, passage
+
+    def _language(self, claim: Claim, passage: ReadPassage) -> str | None:
+        """Return the language of a claim about a passage.
+
+        The words that the passage lacks must show another language, too: "van der Rohe" is no Dutch if the passage names him.
+        """
+        found = language_of_claim(claim.text, passage.language)
+        if _same(found, passage.language):
+            return passage.language
+        further = language_of_claim(passage.lacking(claim.text), passage.language)
+        return passage.language if _same(further, passage.language) else found
+
+
+def _same(one: str | None, other: str | None) -> bool:
+    """Return whether two languages are one; a text that shows none counts as English."""
+    return (one or ENGLISH) == (other or ENGLISH)
