@@ -6,6 +6,7 @@ knows the languages, and the words of the question are compared in scripts witho
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -107,7 +108,7 @@ class LanguageJudge:
             return Estimate(0.0, ())
         asked = ReadText(question[:ASKED_CHARACTERS], languages.question)
         if self._similarity is None:
-            return _by_words(asked, places, languages)
+            return await asyncio.to_thread(_by_words, asked, places, languages)
         vectors = await self._similarity.embed([asked.text, *(each.text for each in places)])
         cosines = vectors[1:] @ vectors[0]
         order = [int(number) for number in np.argsort(-cosines, kind="stable")]
@@ -155,7 +156,7 @@ WITHIN = {"intercept": -6.0, "relative": 8.0, "least_word": 3.9, "absent": -2.0}
 
 How far the best passage is ahead of the others tells as much there, but two documents that say the same are both right.
 """
-ACROSS = {"intercept": -3.2, "relative": 10.0, "least_word": 1.5, "absent": -3.0}
+ACROSS = {"intercept": -2.8, "relative": 9.0, "least_word": 1.5, "absent": -3.0}
 """Log odds that a sentence in another language answers."""
 BY_WORDS = {"intercept": -3.5, "covered": 8.0}
 """Log odds without an embedder that knows the language."""
