@@ -31,7 +31,7 @@ def check_in_language(
     """
     if not claim.content or len(claim.text) > MAX_CLAIM_CHARACTERS:
         return (), "unsupported"
-    matcher = Matcher(claim, frozenset[str]().union(*(held.vocabulary for held in cited)))
+    matcher = Matcher(claim, indexes=[held.forms for held in cited])
     aligned = [align(claim, held, matcher) for held in cited]
     kept = [each for each in aligned if each.score >= MIN_OWN_SHARE]
     covered = frozenset[int]().union(*(each.covered for each in kept))

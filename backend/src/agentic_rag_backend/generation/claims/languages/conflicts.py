@@ -10,7 +10,7 @@ from itertools import pairwise
 from agentic_rag_backend.generation.claims.base import Reason
 from agentic_rag_backend.generation.claims.languages.lexicon import PARTICLES, TRANSLITERATION, Lexicon
 from agentic_rag_backend.generation.claims.languages.passages import Clause, Matcher, ReadPassage, ReadText, units_of
-from agentic_rag_backend.generation.claims.languages.terms import Term, alike, is_character, plain_form, same_name
+from agentic_rag_backend.generation.claims.languages.terms import Term, is_character, plain_form, same_name
 
 _QUOTED = re.compile('["“„«「『]([^"“”„«»「」『』]{3,600})(?:["”“»」』]|\\Z)')
 _SPACE = re.compile(r"[\W_]+")
@@ -113,22 +113,22 @@ def _adds_noun(claim: ReadText, quotes: Sequence[Quoted]) -> bool:
     """
     if not claim.lexicon.nouns:
         return False
-    known = {term.form for quote in quotes for term in (*quote.held.terms, *quote.held.title)}
+    known = [quote.held.forms for quote in quotes]
     began = True
     for term in claim.terms:
         began = began or term.first
         if not term.capital or not term.content or term.number:
             continue
-        if not began and not any(
-            same_name(term.form, other, claim.lexicon.endings) or alike(term.form, other) for other in known
-        ):
+        form, endings = term.form, claim.lexicon.endings
+        if not began and not any(forms.names(form, endings) or forms.alike_to(form) for forms in known):
             return True
         began = False
     return False
 
 
 def _held(form: str, known: Iterable[str], endings: frozenset[str]) -> bool:
-    return any(same_name(form, other, endings) for other in known)
+    beginning = form[:3]
+    return any(other.startswith(beginning) and same_name(form, other, endings) for other in known)
 
 
 def _replaces_name(claim: ReadText, quotes: Sequence[Quoted]) -> bool:

@@ -12,8 +12,9 @@ from itertools import pairwise
 from agentic_rag_backend.domain.text.languages import language_near, language_of_passage
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.generation.claims.base import SupportingSpan
+from agentic_rag_backend.generation.claims.languages.forms import FormIndex
 from agentic_rag_backend.generation.claims.languages.lexicon import Lexicon, lexicon_of
-from agentic_rag_backend.generation.claims.languages.terms import Term, alike, is_character, read_terms
+from agentic_rag_backend.generation.claims.languages.terms import Term, is_character, read_terms
 from agentic_rag_backend.generation.context import Passage
 
 LONGEST_QUOTE = 600
@@ -128,9 +129,9 @@ class ReadPassage(ReadText):
         return frozenset(word.lower() for each in (self.text, self.passage.title) for word in _WORD.findall(each))
 
     @cached_property
-    def vocabulary(self) -> frozenset[str]:
-        """All units of its text and title."""
-        return units_of(self.terms) | units_of(self.title)
+    def forms(self) -> FormIndex:
+        """The words of its text and title, in this order."""
+        return FormIndex(term.form for term in (*self.terms, *self.title) if not term.number and not is_character(term))
 
     def within(self, start: int, end: int) -> tuple[Term, ...]:
         """Return the words of a span."""
@@ -142,13 +143,19 @@ class ReadPassage(ReadText):
 
 
 class Matcher:
-    """The words of passages that may be other forms of a claim's words."""
+    """The words of passages that may be other forms of a claim's words.
 
-    def __init__(self, claim: ReadText, vocabulary: frozenset[str]) -> None:
+    Args:
+        vocabulary: words of other texts.
+        indexes: the words of passages.
+    """
+
+    def __init__(self, claim: ReadText, vocabulary: frozenset[str] = frozenset(), indexes: Sequence[FormIndex] = ()) -> None:
         self._claim = claim
+        indexes = [*indexes, FormIndex(sorted(vocabulary))] if vocabulary else indexes
         forms = dict.fromkeys(term.form for term in claim.terms if term.content and not term.number and not is_character(term))
         self._forms: Mapping[str, frozenset[str]] = {
-            form: frozenset(other for other in vocabulary if alike(form, other)) for form in list(forms)[:MAX_FORMS]
+            form: frozenset[str]().union(*(index.alike_to(form) for index in indexes)) for form in list(forms)[:MAX_FORMS]
         }
 
         self._places: dict[str, list[int]] = {}

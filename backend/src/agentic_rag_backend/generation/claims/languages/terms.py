@@ -161,9 +161,9 @@ def plain_form(word: str) -> str:
     return "".join(each for each in unicodedata.normalize("NFKD", word.casefold()) if not unicodedata.combining(each))
 
 
-_WHOLE = 4
+SHORTEST = 4
 """Shorter words must be equal."""
-_ALIKE = 0.6
+ALIKE = 0.6
 """Least share of common trigrams (Dice) of two forms of one word."""
 _ALIKE_FROM_START = 0.4
 """The same for forms that begin alike."""
@@ -174,14 +174,16 @@ def alike(one: str, other: str) -> bool:
     """Return whether two forms may be of one word: "gegrundet" and "grundete" share most of their trigrams."""
     if one == other:
         return True
-    if min(len(one), len(other)) < _WHOLE or not (one.isalpha() and other.isalpha()):
+    if min(len(one), len(other)) < SHORTEST or not (one.isalpha() and other.isalpha()):
         return False
-    first, second = _trigrams(one), _trigrams(other)
-    least = _ALIKE_FROM_START if one[:3] == other[:3] else _ALIKE
-    return 2 * len(first & second) >= least * (len(first) + len(second))
+    first, second = trigrams(one), trigrams(other)
+    wanted = (_ALIKE_FROM_START if one[:3] == other[:3] else ALIKE) * (len(first) + len(second))
+    return 2 * min(len(first), len(second)) >= wanted and 2 * len(first & second) >= wanted
 
 
-def _trigrams(word: str) -> frozenset[str]:
+@lru_cache(maxsize=65536)
+def trigrams(word: str) -> frozenset[str]:
+    """Return the trigrams of a word's first letters."""
     return frozenset(word[place : place + 3] for place in range(min(len(word), 60) - 2))
 
 

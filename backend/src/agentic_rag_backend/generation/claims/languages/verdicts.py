@@ -40,7 +40,9 @@ class PassageLanguages:
     def check(self, claim: Claim, english: Verdict) -> Verdict:
         """Return the verdict of a claim that passages in English do not state; ``english`` says why."""
         cited = [marker for marker in claim.markers if marker in self._read]
-        own = [(ReadText(claim.text, passage.language), passage) for _, passage in self._own(claim)]
+        passages = [passage for _, passage in self._own(claim)]
+        texts = {language: ReadText(claim.text, language) for language in {passage.language for passage in passages}}
+        own = [(texts[passage.language], passage) for passage in passages]
         reasons: dict[int, Reason] = {}
         named = [(text, passage) for text, passage in own if passage.passage.marker in cited]
         if named:
