@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan
-from agentic_rag_backend.generation.claims.languages.conflicts import Quoted, conflict, names_in
+from agentic_rag_backend.generation.claims.languages.conflicts import conflict, names_in
 from agentic_rag_backend.generation.claims.languages.passages import Matcher, ReadPassage, ReadText, align
+from agentic_rag_backend.generation.claims.languages.roles import Quoted
 
 MIN_SUPPORT = 0.6
 """Least share of a claim's words that the quotes under it must cover together."""

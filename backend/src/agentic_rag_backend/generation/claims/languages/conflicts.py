@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from agentic_rag_backend.generation.claims.base import Reason
 from agentic_rag_backend.generation.claims.languages.lexicon import PARTICLES, TRANSLITERATION, Lexicon
 from agentic_rag_backend.generation.claims.languages.passages import Clause, Matcher, ReadPassage, ReadText, units_of
-from agentic_rag_backend.generation.claims.languages.terms import Term, is_character, plain_form, same_name
+from agentic_rag_backend.generation.claims.languages.roles import Quoted, changes_frame, changes_place, has_name
+from agentic_rag_backend.generation.claims.languages.terms import Term, is_character, plain_form
 
 _QUOTED = re.compile('["“„«「『]([^"“”„«»「」『』]{3,600})(?:["”“»」』]|\\Z)')
 _SPACE = re.compile(r"[\W_]+")
@@ -23,15 +23,6 @@ _FILLED = 8
 """Characters between two others that may be a name."""
 _NAMED = 0.5
 """Share of characters that write foreign names, in a name."""
-
-
-@dataclass(frozen=True)
-class Quoted:
-    """A quote: ``terms`` are its words, ``before`` the words of the passage before it."""
-
-    held: ReadPassage
-    terms: tuple[Term, ...]
-    before: tuple[Term, ...]
 
 
 def conflict(claim: ReadText, quotes: Sequence[Quoted], matcher: Matcher) -> Reason | None:
@@ -47,10 +38,10 @@ def conflict(claim: ReadText, quotes: Sequence[Quoted], matcher: Matcher) -> Rea
     polarity = _changes_polarity(claim, quotes, matcher)
     if polarity is not None:
         return polarity
-    changed = _changes_frame(claim, quotes)
+    changed = changes_frame(claim, quotes)
     if changed is not None:
         return changed
-    return "roles" if _changes_place(claim, quotes) else None
+    return "roles" if changes_place(claim, quotes) else None
 
 
 def misquotes(text: str, held: Sequence[ReadPassage]) -> bool:
@@ -82,7 +73,7 @@ def _changes_name(claim: ReadText, quotes: Sequence[Quoted]) -> bool:
     for quote in quotes:
         if any(term.raw.lower() in quote.held.lexicon.pronouns for term in quote.terms):
             known |= {term.form for term in quote.before}
-    return any(not _held(term.form, known, endings) for term in names_in(claim.terms, claim.lexicon))
+    return any(not has_name(term.form, known, endings) for term in names_in(claim.terms, claim.lexicon))
 
 
 def names_in(terms: Sequence[Term], lexicon: Lexicon) -> Iterator[Term]:
@@ -124,11 +115,6 @@ def _adds_noun(claim: ReadText, quotes: Sequence[Quoted]) -> bool:
             return True
         began = False
     return False
-
-
-def _held(form: str, known: Iterable[str], endings: frozenset[str]) -> bool:
-    beginning = form[:3]
-    return any(other.startswith(beginning) and same_name(form, other, endings) for other in known)
 
 
 def _replaces_name(claim: ReadText, quotes: Sequence[Quoted]) -> bool:
@@ -245,95 +231,3 @@ def _contains(text: str, wanted: frozenset[str], exempt: frozenset[str]) -> bool
 
 def _unspaced(word: str) -> bool:
     return word >= "\u0e00"
-
-
-Frame = tuple[str, ...]
-
-
-def _changes_frame(claim: ReadText, quotes: Sequence[Quoted]) -> Reason | None:
-    """Return whether the claim has another name or number between the words that surround one in the quotes."""
-    fillers: dict[tuple[bool, Frame], list[frozenset[str]]] = {}
-    for quote in quotes:
-        for forms, number, frames in _frames(quote.terms, claim.lexicon):
-            for frame in frames:
-                fillers.setdefault((number, frame), []).append(forms)
-    endings = claim.lexicon.endings
-    for forms, number, frames in _frames(claim.terms, claim.lexicon):
-        for held in (fillers.get((number, frame), ()) for frame in frames):
-            if held and not any(_held(form, each, endings) for each in held for form in forms):
-                return "number" if number else "roles"
-    return None
-
-
-def _frames(terms: Sequence[Term], lexicon: Lexicon) -> Iterator[tuple[frozenset[str], bool, list[Frame]]]:
-    """Yield the forms of capitalised words and numbers, and the words before and after each."""
-    index = 0
-    while index < len(terms):
-        term = terms[index]
-        end = index + 1
-        if term.number or (term.capital and term.content):
-            while not term.number and end < len(terms) and _continues(terms[end]):
-                end += 1
-            before = _beside(terms, index - 1, -1)
-            # In German and in languages with many endings, the words after a noun change with the order of the sentence.
-            fixed_order = bool(lexicon.stops) and not lexicon.nouns
-            after = _beside(terms, end, 1) if term.number or fixed_order else []
-            frames = [(side, *words) for side, words in (("before", before), ("after", after)) if words]
-            yield frozenset(each.form for each in terms[index:end]), term.number, frames
-        index = end
-
-
-def _continues(term: Term) -> bool:
-    return term.capital and term.content and not term.number and not term.breaks and not term.first
-
-
-def _beside(terms: Sequence[Term], start: int, step: int) -> list[str]:
-    """Return the words before or after a place, nearest first: two of which one carries meaning, or three, or none."""
-    found: list[Term] = []
-    at = start
-    while 0 <= at < len(terms) and len(found) < 3:
-        later = terms[at + 1] if step < 0 else terms[at]
-        if later.breaks or later.first:
-            break
-        found.append(terms[at])
-        if len(found) > 1 and any(term.content for term in found):
-            return [term.form for term in found]
-        at += step
-    return []
-
-
-def _changes_place(claim: ReadText, quotes: Sequence[Quoted]) -> bool:
-    """Return whether a claim without capitals has other characters on one side of a particle than the quotes."""
-    particles = PARTICLES.get(claim.language or "")
-    if particles is None:
-        return False
-    fillers: dict[tuple[str, str, str], set[str]] = {}
-    for quote in quotes:
-        for frame, filler in _places(quote.terms, particles):
-            fillers.setdefault(frame, set()).add(filler)
-    return any(filler not in fillers[frame] for frame, filler in _places(claim.terms, particles) if frame in fillers)
-
-
-def _places(terms: Sequence[Term], particles: frozenset[str]) -> Iterator[tuple[tuple[str, str, str], str]]:
-    """Yield the particles with the characters on one side, and the two characters on the other side."""
-    for index, term in enumerate(terms):
-        if term.form not in particles:
-            continue
-        before, after = _two(terms, index - 1, -1), _two(terms, index + 1, 1)
-        if before and after:
-            yield ("after", before, term.form), after
-            yield ("before", after, term.form), before
-
-
-def _two(terms: Sequence[Term], start: int, step: int) -> str:
-    """Return the two nearest characters that carry meaning, in the same clause; empty if there are fewer."""
-    found: list[str] = []
-    at = start
-    while 0 <= at < len(terms) and len(found) < 2:
-        later = terms[at + 1] if step < 0 else terms[at]
-        if later.breaks or later.first or terms[at].number:
-            break
-        if is_character(terms[at]):
-            found.append(terms[at].form)
-        at += step
-    return "".join(found if step > 0 else reversed(found)) if len(found) > 1 else ""
