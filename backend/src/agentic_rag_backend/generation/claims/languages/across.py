@@ -6,7 +6,7 @@ That the quote states the claim is left to an embedder that knows both languages
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.text.languages import is_mostly_latin
@@ -15,6 +15,7 @@ from agentic_rag_backend.generation.claims.languages.conflicts import denies, he
 from agentic_rag_backend.generation.claims.languages.lexicon import TRANSLATED, TRANSLITERATION, Lexicon
 from agentic_rag_backend.generation.claims.languages.passages import Clause, ReadPassage, ReadText
 from agentic_rag_backend.generation.claims.languages.terms import Term, alike
+from agentic_rag_backend.generation.claims.languages.units import changes_unit
 
 FOREIGN_NAME = 3
 """Characters of a foreign name in Chinese, at least."""
@@ -47,7 +48,7 @@ def candidates(claim: ReadText, held: Sequence[ReadPassage]) -> list[Candidate]:
 def _contradiction(claim: ReadText, passage: ReadPassage, start: int, end: int) -> Reason | None:
     terms = passage.within(start, end)
     known = [*terms, *passage.title]
-    if not _values(claim.terms) <= _values(known):
+    if not _values(claim.terms) <= _values(known) or changes_unit(claim.text, [passage.text[start:end]]):
         return "number"
     if not _has_names(claim, passage, start, known):
         return "name"
@@ -93,10 +94,42 @@ def _names(claim: ReadText) -> Iterator[str]:
         following = terms[index + 1] if index + 1 < len(terms) else None
         beside = following is not None and following.capital and following.content and not following.breaks
         if term.first and not beside:
+            if _is_subject(terms, index, claim.language):
+                yield term.form
             continue
         if claim.lexicon.nouns and not _named(terms, index):
             continue
         yield term.form
+
+
+_VERBS: Mapping[str, re.Pattern[str]] = {
+    "en": re.compile(r"was|is|has|had|will|did|built|won|sold|bought|led|wrote|made|ran|took|became|began|met|\w{2,}ed"),
+    "de": re.compile(r"war|ist|hat|wird|wurde|baute|gewann|schrieb|nahm|begann|verließ|\w{3,}te"),
+    "fr": re.compile(r"a|est|fut|était|avait|\w{3,}a"),
+}
+"""Verbs after one person or thing."""
+_KINDS: Mapping[str, re.Pattern[str]] = {
+    "en": re.compile(
+        r"\w*(?:s|ing|ly|ed|ion|ment|ness|ity|ship|age|ance|ence|ure|ery|body|one|thing|th|ch)|work|access|trade|traffic|water|rain"
+        r"|snow|steel|iron|gold|silver|coal|oil|gas|salt|fish|bread|milk|wood|paper|money|music|food|fire|rent|power|half|today"
+        r"|later|earlier|land|sugar|wool|cotton|beer|wine|meat|corn|wheat|fuel|data|software|demand|output|entry|another"
+    ),
+    "de": re.compile(
+        r"\w*(?:ung|heit|keit|schaft|tät|ion|nis|t|s|dem|her|weise|lich|ig|isch|los|bar|fach|mal|wo|lei)|(?:da|hier|dort|un|ge)\w*"
+        r"|später|früher|bald|dann|heute|gestern|morgen|immer|selten|nun|ferner|nachher|neu|alt|wieder|weiter|regen|schnee|wasser"
+        r"|strom|anfang|ende|mitte|strafe|handel|arbeit|fisch|kohle|stahl|holz|wein|bier|geld|musik|feuer|sand|milch|salz|zucker"
+    ),
+}
+"""Words without an article at the beginning of a sentence that are no names."""
+
+
+def _is_subject(terms: Sequence[Term], index: int, language: str | None) -> bool:
+    """Return whether the first word of a sentence is a name: a verb follows, and it does not look like another kind of word."""
+    following = terms[index + 1 : index + 2]
+    verbs, kinds = _VERBS.get(language or "en"), _KINDS.get(language or "en")
+    if verbs is None or not following or following[0].breaks or following[0].capital:
+        return False
+    return verbs.fullmatch(following[0].raw) is not None and not (kinds and kinds.fullmatch(terms[index].raw.lower()))
 
 
 def _named(terms: Sequence[Term], index: int) -> bool:

@@ -11,6 +11,7 @@ from agentic_rag_backend.generation.claims.languages.lexicon import PARTICLES, T
 from agentic_rag_backend.generation.claims.languages.passages import Clause, Matcher, ReadPassage, ReadText, units_of
 from agentic_rag_backend.generation.claims.languages.roles import Quoted, changes_frame, changes_place, has_name
 from agentic_rag_backend.generation.claims.languages.terms import Term, is_character, plain_form
+from agentic_rag_backend.generation.claims.languages.units import changes_unit
 
 _QUOTED = re.compile('["“„«「『]([^"“”„«»「」『』]{3,600})(?:["”“»」』]|\\Z)')
 _SPACE = re.compile(r"[\W_]+")
@@ -29,7 +30,7 @@ def conflict(claim: ReadText, quotes: Sequence[Quoted], matcher: Matcher) -> Rea
     """Return the reason why a claim contradicts its quotes, which are in its language. None if it contradicts nothing."""
     if misquotes(claim.text, [quote.held for quote in quotes]):
         return "quote"
-    if changes_number(claim.terms, quotes):
+    if changes_number(claim.terms, quotes) or changes_unit(claim.text, _texts(quotes)):
         return "number"
     if _changes_name(claim, quotes) or _replaces_name(claim, quotes):
         return "name"
@@ -42,6 +43,10 @@ def conflict(claim: ReadText, quotes: Sequence[Quoted], matcher: Matcher) -> Rea
     if changed is not None:
         return changed
     return "roles" if changes_place(claim, quotes) else None
+
+
+def _texts(quotes: Sequence[Quoted]) -> list[str]:
+    return [quote.held.text[quote.terms[0].start : quote.terms[-1].end + 2] for quote in quotes if quote.terms]
 
 
 def misquotes(text: str, held: Sequence[ReadPassage]) -> bool:

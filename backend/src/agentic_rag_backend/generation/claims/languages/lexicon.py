@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from agentic_rag_backend.domain.text.languages import STOP_WORDS
 from agentic_rag_backend.domain.text.words import STOP_WORDS as ENGLISH_STOP_WORDS
+from agentic_rag_backend.generation.claims.languages.number_words import english_numbers, french_numbers, german_numbers
 
 
 def _set(text: str) -> frozenset[str]:
@@ -43,7 +44,8 @@ class Lexicon:
     ``only`` are words before or after a denial that take it back ("not only"). ``nouns`` says whether nouns have a capital.
     ``fixed`` are weekdays, directions and
     ordinals, which a claim may not change. ``endings`` are those of names and nouns. ``articles`` are words
-    after which a capitalised word may be any noun. In scripts without spaces, ``denials`` and ``hedges`` may be anywhere.
+    after which a capitalised word may be any noun. ``hundreds`` multiply the number word before them ("three hundred"), and
+    ``joining`` may be between them and the rest. In scripts without spaces, ``denials`` and ``hedges`` may be anywhere.
     """
 
     stops: frozenset[str] = frozenset()
@@ -52,6 +54,8 @@ class Lexicon:
     only: frozenset[str] = frozenset()
     pronouns: frozenset[str] = frozenset()
     numbers: Mapping[str, str] = field(default_factory=dict)
+    hundreds: frozenset[str] = frozenset()
+    joining: str = ""
     scales: Mapping[str, int] = field(default_factory=dict)
     months: Mapping[str, str] = field(default_factory=dict)
     fixed: Mapping[str, str] = field(default_factory=dict)
@@ -66,12 +70,15 @@ LEXICONS: Mapping[str, Lexicon] = {
         stops=STOP_WORDS["en"] | ENGLISH_STOP_WORDS,
         denials=_set(
             "not never no nor neither cannot none nobody nothing without isn't wasn't aren't weren't doesn't didn't don't hasn't "
-            "haven't hadn't won't wouldn't can't couldn't shouldn't mustn't failed refused unable forbidden prohibited"
+            "haven't hadn't won't wouldn't can't couldn't shouldn't mustn't hardly barely scarcely failed refused unable "
+            "forbidden prohibited"
         ),
         hedges=_set("may might could perhaps maybe possibly probably likely allegedly reportedly supposedly apparently planned"),
         only=_set("only just merely"),
         pronouns=_set("he she it they his her its their him them this these"),
-        numbers=_numbers("two three four five six seven eight nine ten eleven twelve") | {"twenty": "20", "half": "0.5"},
+        numbers=english_numbers(),
+        hundreds=_set("hundred"),
+        joining="and",
         scales={"thousand": 1000, "million": _MILLION, "billion": _MILLIARD},
         fixed=_fixed(
             "monday tuesday wednesday thursday friday saturday/saturdays sunday/sundays",
@@ -84,7 +91,7 @@ LEXICONS: Mapping[str, Lexicon] = {
         stops=STOP_WORDS["de"]
         | _set("ebenfalls dürfen darf müssen muss können konnte wird würde wurden sei worden gewesen ihres"),
         denials=_set(
-            "nicht kein keine keinen keinem keiner keines nie niemals ohne weder nichts niemand nirgends keinerlei verboten "
+            "nicht kein keine keinen keinem keiner keines nie niemals ohne weder nichts niemand nirgends keinerlei kaum verboten "
             "untersagt"
         ),
         hedges=_set(
@@ -93,11 +100,7 @@ LEXICONS: Mapping[str, Lexicon] = {
         ),
         only=_set("nur bloß allein"),
         pronouns=_set("er sie es ihr ihre ihren ihrem ihrer sein seine seinen seinem seiner diese dieser dieses"),
-        numbers=_numbers(
-            "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn "
-            "neunzehn zwanzig"
-        )
-        | {"dreißig": "30", "fünfzig": "50", "hundert": "100", "halber": "0.5", "halben": "0.5"}
+        numbers={**german_numbers(), "halber": "0.5", "halben": "0.5"}
         | {f"{word}mal": number for word, number in _numbers("zwei drei vier fünf sechs sieben acht neun zehn").items()},
         scales={"tausend": 1000, "million": _MILLION, "millionen": _MILLION, "milliarde": _MILLIARD, "milliarden": _MILLIARD},
         fixed=_fixed(
@@ -123,11 +126,8 @@ LEXICONS: Mapping[str, Lexicon] = {
         hedges=_set("peut-être probablement éventuellement prétendument apparemment pourrait pourraient serait seraient prévoit"),
         only=_set("seulement uniquement"),
         pronouns=_set("il elle ils elles son sa ses leur leurs ce cette ces lui"),
-        numbers=_numbers(
-            "deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit dix-neuf "
-            "vingt"
-        )
-        | {"trente": "30", "cinquante": "50", "cent": "100", "demi": "0.5", "demie": "0.5"},
+        numbers={**french_numbers(), "demi": "0.5", "demie": "0.5"},
+        hundreds=_set("cent cents"),
         scales={"mille": 1000, "million": _MILLION, "millions": _MILLION, "milliard": _MILLIARD, "milliards": _MILLIARD},
         fixed=_fixed(
             "lundi/lundis mardi/mardis mercredi/mercredis jeudi/jeudis vendredi/vendredis samedi/samedis dimanche/dimanches",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from agentic_rag_backend.domain.text.unspaced import UNSPACED_RUN
@@ -67,7 +68,52 @@ def read_terms(text: str, lexicon: Lexicon) -> tuple[Term, ...]:
         else:
             found.append(_word(match.start(), match[0], lexicon, first=first, breaks=breaks))
         end = match.end()
-    return tuple(found)
+    return tuple(_joined_numbers(found, lexicon)) if lexicon.numbers else tuple(found)
+
+
+def _joined_numbers(terms: Sequence[Term], lexicon: Lexicon) -> Iterator[Term]:
+    """Yield the words, with those of one number joined: "three hundred and forty" is 340, "two million" 2000000."""
+    held: Term | None = None
+    for index, term in enumerate(terms):
+        value = _sum_of(held, term, lexicon) if held is not None else None
+        if held is not None and value is not None:
+            held = replace(held, end=term.end, raw=f"{held.raw} {term.raw}", form=str(value))
+            continue
+        if held is not None and _joins(held, terms[index : index + 2], lexicon):
+            continue
+        if held is not None:
+            yield held
+        held = term if _is_whole(term) else None
+        if held is None:
+            yield term
+    if held is not None:
+        yield held
+
+
+def _is_whole(term: Term) -> bool:
+    """Return whether a term is a whole number in words."""
+    return term.number and term.raw[0].isalpha() and term.form.isdigit() and len(term.form) < 16
+
+
+def _joins(held: Term, following: Sequence[Term], lexicon: Lexicon) -> bool:
+    """Return whether "and" stands between a hundred and a smaller number."""
+    if following[0].raw != lexicon.joining or len(following) < 2 or int(held.form) < 100:
+        return False
+    return _sum_of(held, following[1], lexicon) is not None
+
+
+def _sum_of(held: Term, term: Term, lexicon: Lexicon) -> int | None:
+    """Return the value of a number word and the next word, if they are one number."""
+    if term.breaks or term.first:
+        return None
+    number, word = int(held.form), term.raw.lower()
+    if word in lexicon.hundreds:
+        return number * 100 if number < 100 else None
+    if word in lexicon.scales:
+        return number * lexicon.scales[word] if number < lexicon.scales[word] else None
+    if number >= 100 and number % 100 == 0 and _is_whole(term) and int(term.form) < 100:
+        return number + int(term.form)
+    return None
 
 
 def _number(start: int, end: int, text: str, form: str, *, first: bool, breaks: bool) -> Term:
