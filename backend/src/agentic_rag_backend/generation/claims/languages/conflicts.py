@@ -12,6 +12,7 @@ from agentic_rag_backend.generation.claims.languages.passages import Clause, Mat
 from agentic_rag_backend.generation.claims.languages.roles import Quoted, changes_frame, changes_place, has_name
 from agentic_rag_backend.generation.claims.languages.terms import Term, is_character, plain_form
 from agentic_rag_backend.generation.claims.languages.units import changes_unit
+from agentic_rag_backend.generation.claims.languages.unspaced_names import changes_unspaced_name, exchanges_names
 
 _QUOTED = re.compile('["“„«「『]([^"“”„«»「」『』]{3,600})(?:["”“»」』]|\\Z)')
 _SPACE = re.compile(r"[\W_]+")
@@ -32,7 +33,7 @@ def conflict(claim: ReadText, quotes: Sequence[Quoted], matcher: Matcher) -> Rea
         return "quote"
     if changes_number(claim.terms, quotes) or changes_unit(claim.text, _texts(quotes)):
         return "number"
-    if _changes_name(claim, quotes) or _replaces_name(claim, quotes):
+    if _changes_name(claim, quotes) or _replaces_name(claim, quotes) or changes_unspaced_name(claim.text, _texts(quotes)):
         return "name"
     if _adds_noun(claim, quotes):
         return "unsupported"
@@ -42,7 +43,7 @@ def conflict(claim: ReadText, quotes: Sequence[Quoted], matcher: Matcher) -> Rea
     changed = changes_frame(claim, quotes)
     if changed is not None:
         return changed
-    return "roles" if changes_place(claim, quotes) else None
+    return "roles" if changes_place(claim, quotes) or exchanges_names(claim.text, _texts(quotes)) else None
 
 
 def _texts(quotes: Sequence[Quoted]) -> list[str]:

@@ -212,7 +212,7 @@ LEXICONS: Mapping[str, Lexicon] = {
     ),
     "zh": Lexicon(
         stops=frozenset("的了在是和与於于也就都而及着之这那该有被把由从從到对對为為以他她它们們给給向将將过過一座共曾已"),
-        denials=_set("不 没 沒 未 无 無 并非 並非 勿 从未 禁止"),
+        denials=_set("不 没 沒 未 无 無 并非 並非 勿 从未 禁止 停止"),
         hedges=_set("可能 也许 也許 或许 或許 据说 據說 大概 计划 計劃 预计 預計 据称"),
         only=_set(
             "不仅 不僅 不但 不只 不断 不斷 不久 不过 不過 不少 不同 不得不 未来 未來 无线 無線 无论 無論 没收 沉没 淹没 不管 不论"
@@ -221,7 +221,7 @@ LEXICONS: Mapping[str, Lexicon] = {
     ),
     "ja": Lexicon(
         stops=frozenset("のはがをにでとともやへてたしいるすれまだりなかっさ"),
-        denials=_set("ない ません なかった ざる せず"),
+        denials=_set("ない ません なかった ざる せず 停止"),
         hedges=_set("かもしれ だろう らしい とされ 可能性"),
         pronouns=frozenset("彼此"),
     ),

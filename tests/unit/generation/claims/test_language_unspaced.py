@@ -1,0 +1,58 @@
+"""Chinese and Japanese sentences with another unit, person or order, and right ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
+from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.generation.context import Passage
+
+CHINESE = "王明在杭州创立了华兴公司，投资3亿元。李雷在2014年的比赛中击败了韩梅梅。该厂继续生产汽车。"
+JAPANESE = "田中一郎は1990年に東京で会社を設立し、5億円を投資した。佐藤は鈴木を選挙で破った。工場は車を生産している。"
+
+
+def reason_of(text: str, claim: str) -> str | None:
+    held = Passage(marker=1, chunk_id="c1", document_id="d1", title="", text=text, start_char=0, score=1.0)
+    return LexicalVerifier([held]).check(Claim(claim, (1,))).reason
+
+
+@pytest.mark.parametrize(
+    ("text", "claim", "reason"),
+    [
+        (CHINESE, "李明在杭州创立了华兴公司。", "name"),
+        (CHINESE, "李强在杭州创立了华兴公司。", "name"),
+        (CHINESE, "华兴公司投资3亿美元。", "number"),
+        (CHINESE, "该厂停止生产汽车。", "negated"),
+        (CHINESE, "韩梅梅在2014年的比赛中击败了李雷。", "roles"),
+        ("李雷击败了韩梅梅，获得冠军。", "韩梅梅击败了李雷，获得冠军。", "roles"),
+        (JAPANESE, "山田一郎は1990年に東京で会社を設立した。", "name"),
+        (JAPANESE, "5億ドルを投資した。", "number"),
+        (JAPANESE, "鈴木は佐藤を選挙で破った。", "roles"),
+        (JAPANESE, "工場は車の生産を停止している。", "negated"),
+    ],
+)
+def test_a_changed_sentence_is_dropped(text: str, claim: str, reason: str) -> None:
+    assert reason_of(text, claim) == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        (CHINESE, "王明在杭州创立了华兴公司。"),
+        (CHINESE, "华兴公司由王明在杭州创立。"),
+        (CHINESE, "王明投资了3亿元。"),
+        (CHINESE, "2014年，李雷在比赛中击败了韩梅梅。"),
+        (CHINESE, "韩梅梅在2014年的比赛中被李雷击败。"),
+        (CHINESE, "该厂生产汽车。"),
+        ("首都是北京，人口两千万。", "北京是首都，人口两千万。"),
+        ("从那以后，磨坊停止运营。", "磨坊从那以后不再运营。"),
+        (JAPANESE, "1990年に田中一郎は東京で会社を設立した。"),
+        (JAPANESE, "会社は1990年に東京で田中一郎が設立した。"),
+        (JAPANESE, "選挙で佐藤は鈴木を破った。"),
+        (JAPANESE, "鈴木は選挙で佐藤に破られた。"),
+        (JAPANESE, "工場は車を生産している。"),
+    ],
+)
+def test_a_right_sentence_is_kept(text: str, claim: str) -> None:
+    assert reason_of(text, claim) is None
