@@ -28,6 +28,7 @@ _LEAD = 1.5
 _MIN_FOREIGN = 0.6
 """Share of letters of another script."""
 _WORD = re.compile(r"[^\W\d_]+")
+_SENTENCE_ENDS = ".!?\n"
 
 
 def _words(text: str) -> frozenset[str]:
@@ -93,11 +94,12 @@ _QUESTION_WORDS = _words(
 )
 """English words of questions, with which the language of a long text is not measured."""
 _ALSO_ENGLISH = _words(
-    "a al ale all also am an as at bin by come con da dan de del den der di die do door dot du el era est far for from had "
-    "hans has hat he her here his i in is it la las le les los man me men met must no not of on or over para per pour sans "
-    "se sin so son ten to un una van via von war was we"
+    "a al all also am an as at ale bin by come dan die do dot door era est far for from had has he her here his i in is it man "
+    "me men met must no not of on or over para per pour se sin so son to via war was we ten un"
 )
-"""Words of the other languages that English sentences have, too: as words of English or in names."""
+"""Words of the other languages that English sentences have, too."""
+_PARTICLES = _words("van von der den de del della di da du la las le les los el ten ter zu zum do dos das e y")
+"""Words that join the parts of names: "van der Rohe"."""
 _ASKING = _words("do we")
 """English words that one or two other languages have."""
 _LANGUAGE_OF_SCRIPT: Mapping[str, str] = {
@@ -200,8 +202,8 @@ def language_near(text: str, near: str | None, *, least: int = _CLEAR_WORDS) -> 
     """Return the language of a short text about another text: a question or a sentence of an answer about a passage.
 
     A text that shows no language has that of the other one. Near an English text, or one that shows no language, a text is in
-    another language only if it has no word of English alone, and at least ``least`` function words of the other language. Its
-    letters with accents, within a word in lower case, count as one. English must not have all these words and letters.
+    another language only if it has no word of English alone, and at least ``least`` function words of the other language. Each of
+    its letters with accents, within a word in lower case, counts as one. English must not have all these words and letters.
 
     Args:
         near: ISO 639-1 code of the other text's language; None: it shows none.
@@ -229,8 +231,8 @@ def language_near(text: str, near: str | None, *, least: int = _CLEAR_WORDS) -> 
 class _Shown:
     """What the words of a text show.
 
-    ``letters`` are those of its words that are not ASCII. ``counts`` are the function words and letters by language. ``english``
-    says that it has a word of English alone.
+    ``words`` are its words that are no part of a name. ``letters`` are those of its words that are not ASCII. ``counts`` are the
+    function words and letters by language. ``english`` says that it has a word of English alone.
     """
 
     words: frozenset[str]
@@ -245,15 +247,35 @@ class _Shown:
         accented = [word for word in written if not word.isascii()]
         common = {letter for word in accented if word[0].islower() for letter in word}
         counts = Counter(
-            {code: len(words & held) + (not common.isdisjoint(_LETTERS.get(code, ""))) for code, held in STOP_WORDS.items()}
+            {code: len(words & held) + len(common.intersection(_LETTERS.get(code, ""))) for code, held in STOP_WORDS.items()}
         )
         letters = frozenset("".join(accented).lower())
-        return cls(words, letters, counts, not words.isdisjoint(_ENGLISH_ALONE))
+        return cls(_outside_names(text[:READ_CHARACTERS]), letters, counts, not words.isdisjoint(_ENGLISH_ALONE))
 
     def own(self, code: str) -> bool:
         """Return whether a word or letter shows a language that no English text shows."""
         words = STOP_WORDS[code] - STOP_WORDS[ENGLISH] - _ALSO_ENGLISH
         return not self.words.isdisjoint(words) or not self.letters.isdisjoint(_LETTERS.get(code, ""))
+
+
+def _outside_names(text: str) -> frozenset[str]:
+    """Return the words in lower case, without those with a capital within a sentence, and without particles between these."""
+    found: set[str] = set()
+    end = 0
+    named = False  # whether the word before is a name, or a particle after one
+    places = list(_WORD.finditer(text))
+    for number, place in enumerate(places):
+        following = places[number + 1] if number + 1 < len(places) else None
+        word = place[0]
+        opening = end == 0 or any(mark in _SENTENCE_ENDS for mark in text[end : place.start()])
+        end = place.end()
+        capital = word[0].isupper()
+        before_name = following is not None and (following[0][0].isupper() or following[0] in _PARTICLES)
+        joins = (named or opening) and word.lower() in _PARTICLES and before_name
+        if not joins and (opening or not capital):
+            found.add(word.lower())
+        named = joins or (capital and not (opening and word.lower() in _LANGUAGES_OF))
+    return frozenset(found)
 
 
 def _script_near(text: str) -> str | None:
