@@ -238,13 +238,15 @@ async def test_an_english_sentence_with_foreign_names_is_english(text: str, clai
 
 
 async def test_a_claim_that_its_own_language_contradicts_is_not_accepted_across() -> None:
-    english = passage(1, "The shipyard was founded by Johann Harms in 1887.")
-    encoder = TwoLanguages(("gegründet", "founded"))
-    verifier = EmbeddingVerifier(LexicalVerifier([english, replace(GERMAN, marker=2)]), encoder, RelativeSimilarity(encoder))
-    claims = [Claim("The shipyard was not founded by Johann Harms in 1887.", (1,)), Claim("Harms founded it in 1887.", (2,))]
+    """An embedder does not see that names changed places, and a passage in another language states the same event."""
+    english = passage(1, "Johann Harms sued Anna Petersen over unpaid fees.")
+    german = passage(2, "Johann Harms verklagte die Kapitänin Anna Petersen wegen der Rechnungen auf dem Schiff.")
+    encoder = TwoLanguages(("verklagte", "sued"))
+    verifier = EmbeddingVerifier(LexicalVerifier([english, german]), encoder, RelativeSimilarity(encoder))
+    claims = [Claim("Anna Petersen sued Johann Harms over unpaid fees.", (1,)), Claim("Johann Harms sued the captain.", (2,))]
     wrong, right = await verifier.verify(claims)
-    assert wrong.reason == "negated"
-    assert right.holds
+    assert wrong.reason == "roles"
+    assert [support.passage.marker for support in right.supports] == [2]
 
 
 class Faulty(TwoLanguages):
