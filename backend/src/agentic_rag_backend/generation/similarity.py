@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentic_rag_backend.errors import ModelReplyInvalid
 from agentic_rag_backend.models.embedding.base import TextEncoder, Vectors
@@ -79,18 +77,6 @@ COHORT: Mapping[str, tuple[str, ...]] = {
 """Everyday sentences by language. The sentences of all languages stand for other languages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How far a cosine stands above the cohort's.
-
-    ``relative`` is its place between the cohort's mean (0) and 1 (1). ``deviations`` is its distance from the mean in standard
-    deviations of the cohort and of the other texts.
-    """
-
-    relative: float
-    deviations: float
-
-
 class RelativeSimilarity:
     """Compares cosines with those of the cohort, which is embedded once for each language."""
 
@@ -128,19 +114,6 @@ class RelativeSimilarity:
                 sentences = COHORT[code] if code else tuple(each for group in COHORT.values() for each in group)
                 self._cohorts[code] = await self.embed(sentences)
             return self._cohorts[code]
-
-
-def standing(text: NDArray[np.float32], cosine: float, cohort: Vectors, others: Vectors) -> Standing:
-    """Return how far the ``cosine`` of ``text`` and another one stands above those of ``text`` and the cohort.
-
-    Args:
-        others: vectors of further texts that are not meant, such as sentences of other documents.
-    """
-    unrelated = cohort @ text
-    every = np.concatenate([unrelated, others @ text]) if len(others) else unrelated
-    mean = float(unrelated.mean())
-    relative = (cosine - mean) / max(1e-6, 1.0 - mean)
-    return Standing(relative, (cosine - float(every.mean())) / (float(every.std()) + 1e-6))
 
 
 def relative_to(mean: Any, cosine: Any) -> Any:

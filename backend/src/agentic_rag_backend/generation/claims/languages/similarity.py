@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.generation.claims.base import Verdict
 from agentic_rag_backend.generation.claims.languages.across import Candidate
-from agentic_rag_backend.generation.similarity import RelativeSimilarity, standing
+from agentic_rag_backend.generation.similarity import RelativeSimilarity, relative_to
 
 MIN_RELATIVE = 0.28
 """Least similarity of a claim and a quote, relative to unrelated sentences. Of right claims, nearly all have more."""
@@ -59,7 +59,7 @@ class AcrossLanguages:
         for number in (int(number) for number in np.argsort(-cosines, kind="stable")):
             candidate = found[number]
             cohort = await self._similarity.cohort(candidate.language)
-            near = standing(claim, float(cosines[number]), cohort, cohort[:0]).relative
+            near = float(relative_to((cohort @ claim).mean(), cosines[number]))
             # Written so that a value that is no number refuses.
             if not near >= least:
                 break
