@@ -56,16 +56,14 @@ _NUMBER = r"(?<=[\d〇零一二两兩三四五六七八九十百千万萬亿億�
 """Before a unit in scripts without spaces: these characters are part of many words."""
 
 
-def _pattern() -> re.Pattern[str]:
-    parts = []
-    for kind, units in _WORDS.items():
-        for unit, words in units.items():
-            spelled = "|".join(word if word in ("€", "\\$", "£") else rf"(?<![^\W\d_])(?:{word})(?!\w)" for word in words.split())
-            parts.append(f"(?P<{kind}_{unit}>{spelled})")
-    return re.compile("|".join(parts), re.IGNORECASE)
+def _spelled(words: str) -> str:
+    return "|".join(word if word in ("€", "\\$", "£") else rf"(?<![^\W\d_])(?:{word})(?!\w)" for word in words.split())
 
 
-_SPACED = _pattern()
+_SPACED = re.compile(
+    "|".join(f"(?P<{kind}_{unit}>{_spelled(words)})" for kind, units in _WORDS.items() for unit, words in units.items()),
+    re.IGNORECASE,
+)
 _CHARACTERS = re.compile(
     _NUMBER
     + "(?:"

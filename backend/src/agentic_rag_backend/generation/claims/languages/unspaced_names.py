@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from agentic_rag_backend.domain.text.unspaced import UNSPACED_RUN
 
-_DATE = re.compile(r"(?:\d+\s*[年月日]?\s*)+")
+_DATE = re.compile(r"\d[\d年月日]*")
 _CLAUSE_ENDS = re.compile(r"[,，、。；;：:！!？?\n]+")
 _SURNAMES = frozenset(
     "王李张張刘劉陈陳杨楊赵趙吴吳周徐孙孫朱胡郭何林罗羅郑鄭梁谢謝宋唐许許韩韓冯馮邓鄧曹彭曾萧蕭田董袁潘蔡蒋余杜叶葉程魏苏蘇吕呂丁沈任姚卢盧傅钟鍾姜崔谭譚廖"
