@@ -62,7 +62,7 @@ class EmbeddingVerifier:
 
     async def verify(self, claims: Sequence[Claim]) -> list[Verdict]:
         """Return the verdict of each claim."""
-        verdicts = [self._lexical.check(claim) for claim in claims]
+        verdicts = await self._lexical.verify(claims)
         try:
             await self._accept_paraphrases(verdicts)
             await self._accept_translations(verdicts)

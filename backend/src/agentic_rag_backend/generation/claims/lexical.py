@@ -10,6 +10,7 @@ Passages in other languages have checks of their own (`languages`).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from agentic_rag_backend.domain.usage import Usage
@@ -63,6 +64,9 @@ class LexicalVerifier:
 
     async def verify(self, claims: Sequence[Claim]) -> list[Verdict]:
         """Return the verdict of each claim."""
+        if self._languages.others:
+            # The first claim builds an index of the words of its passages.
+            return await asyncio.to_thread(lambda: [self.check(claim) for claim in claims])
         return [self.check(claim) for claim in claims]
 
     def check(self, claim: Claim) -> Verdict:
