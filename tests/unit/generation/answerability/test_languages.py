@@ -176,7 +176,9 @@ async def test_chinese_is_compared_by_pairs_of_characters_without_a_multilingual
 async def test_the_english_judge_decides_while_the_embedder_is_away() -> None:
     judging = multilingual(ByMatter(fails=True))
     question = ASKED["de"][0][0]
-    assert await judging.judge(question, passages_in("de")) == await judge().judge(question, passages_in("de"))
+    found = await judging.judge(question, passages_in("de"))
+    assert found == await judge().judge(question, passages_in("de"))
+    assert found.details["fallback"] == "the embedder did not compare languages: model_unavailable"
 
 
 def test_the_language_of_a_question_is_read_beside_the_passages() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,7 @@ class Judgement:
     ``conflicts`` are the different values that documents give for one thing: a sentence of each value is in ``sentences``, in
     the order of the conflict. ``unanswered`` are the parts of the question that none answers. ``namesakes`` are the bearers of a
     name of the question that has several. ``language`` is the question's, if it or the best passage is not in English.
+    ``fallback`` says why the English judge decided about another language.
     """
 
     confidence: float
@@ -77,6 +78,7 @@ class Judgement:
     unanswered: tuple[str, ...] = ()
     namesakes: tuple[Namesakes, ...] = ()
     language: str = ""
+    fallback: str = field(default="", compare=False)
 
     @property
     def introduction(self) -> str:
@@ -96,6 +98,8 @@ class Judgement:
             shown["unanswered"] = list(self.unanswered)
         if self.language:
             shown["language"] = self.language
+        if self.fallback:
+            shown["fallback"] = self.fallback
         return shown
 
 
@@ -138,7 +142,8 @@ class AnswerJudge:
             other = await self._judge_language(question, passages, languages)
         except ModelUnavailable as error:
             _log.warning("languages_not_compared", code=error.code)
-            return await self._judge_english(question, passages, least)
+            english = await self._judge_english(question, passages, least)
+            return replace(english, fallback=f"the embedder did not compare languages: {error.code}")
         if not languages.english:
             return other
         english = await self._judge_english(question, passages, least)

@@ -22,17 +22,15 @@ from agentic_rag_backend.generation.claims.languages.verdicts import PassageLang
 from agentic_rag_backend.generation.claims.names import Surroundings
 from agentic_rag_backend.generation.claims.passages import Coverage, IndexedPassage
 from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.generation.claims.thresholds import (
+    MIN_CLAUSE_SUPPORT,
+    MIN_OWN_SHARE,
+    MIN_STATEMENT_SUPPORT,
+    MIN_SUPPORT,
+)
 from agentic_rag_backend.generation.claims.tokens import Token, content_of, names_in, read_tokens
 from agentic_rag_backend.generation.context import Passage
 
-MIN_SUPPORT = 0.6
-"""Least share of a claim's weighted words that the quotes under it must cover together."""
-MIN_CLAUSE_SUPPORT = 0.4
-"""Least share of the words of each clause that the quotes must cover."""
-MIN_STATEMENT_SUPPORT = 0.5
-"""Least share of the words that are no names or numbers: two names alone state nothing."""
-MIN_OWN_SHARE = 0.25
-"""A cited passage that covers less than this share of the claim does not support it. Its marker is dropped."""
 MIN_UNCITED_SUPPORT = 0.8
 """Share that another passage must cover to support a claim without valid citations."""
 _CLAUSE_WORDS = 3

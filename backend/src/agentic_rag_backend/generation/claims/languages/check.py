@@ -8,15 +8,13 @@ from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan
 from agentic_rag_backend.generation.claims.languages.conflicts import conflict, names_in
 from agentic_rag_backend.generation.claims.languages.passages import Matcher, ReadPassage, ReadText, align
 from agentic_rag_backend.generation.claims.languages.roles import Quoted
+from agentic_rag_backend.generation.claims.thresholds import (
+    MIN_CLAUSE_SUPPORT,
+    MIN_OWN_SHARE,
+    MIN_STATEMENT_SUPPORT,
+    MIN_SUPPORT,
+)
 
-MIN_SUPPORT = 0.6
-"""Least share of a claim's words that the quotes under it must cover together."""
-MIN_CLAUSE_SUPPORT = 0.4
-"""Least share of the words of each clause that the quotes must cover."""
-MIN_STATEMENT_SUPPORT = 0.5
-"""Least share of the words that are no names or numbers."""
-MIN_OWN_SHARE = 0.25
-"""A cited passage that covers less than this share of the claim does not support it."""
 MAX_CLAIM_CHARACTERS = 1200
 """A longer text is not one sentence, and is not compared."""
 _CLAUSE_WORDS = 2

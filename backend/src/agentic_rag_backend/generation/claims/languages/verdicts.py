@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from agentic_rag_backend.domain.text.languages import ENGLISH, foreign_script_of
 from agentic_rag_backend.generation.claims.base import Reason, Verdict
 from agentic_rag_backend.generation.claims.languages.across import MAX_QUOTES, Candidate, candidates
-from agentic_rag_backend.generation.claims.languages.check import MAX_CLAIM_CHARACTERS, MIN_SUPPORT, check_in_language
+from agentic_rag_backend.generation.claims.languages.check import MAX_CLAIM_CHARACTERS, check_in_language
 from agentic_rag_backend.generation.claims.languages.passages import ReadPassage, ReadText, language_of_claim
 from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.generation.claims.thresholds import MIN_SUPPORT
 from agentic_rag_backend.generation.context import Passage
 
 MIN_UNCITED_SUPPORT = 0.8

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from alembic import op
-
 from agentic_rag_backend.stores.catalogue.columns import Json
+from alembic import op
 
 revision = "0008"
 down_revision = "0007"
