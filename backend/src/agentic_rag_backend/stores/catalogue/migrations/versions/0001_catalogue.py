@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from agentic_rag_backend.stores.catalogue.columns import Json, PackedJson, UtcDateTime
 from alembic import op
+
+from agentic_rag_backend.stores.catalogue.columns import Json, PackedJson, UtcDateTime
 
 revision = "0001"
 down_revision = None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from agentic_rag_backend.stores.catalogue.columns import UtcDateTime
 from alembic import op
+
+from agentic_rag_backend.stores.catalogue.columns import UtcDateTime
 
 revision = "0003"
 down_revision = "0002"

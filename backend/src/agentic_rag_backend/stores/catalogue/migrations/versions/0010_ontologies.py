@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from agentic_rag_backend.stores.catalogue.columns import Json
 from alembic import op
+
+from agentic_rag_backend.stores.catalogue.columns import Json
 
 revision = "0010"
 down_revision = "0009"

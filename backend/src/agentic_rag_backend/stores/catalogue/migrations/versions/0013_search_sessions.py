@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from agentic_rag_backend.stores.catalogue.columns import Json, UtcDateTime
 from alembic import op
+
+from agentic_rag_backend.stores.catalogue.columns import Json, UtcDateTime
 
 revision = "0013"
 down_revision = "0012"
