@@ -49,6 +49,7 @@ NOISE = 0.3
 READERS, READING_S = 32, 20.0
 PER_TENANT = 40
 SEED = 7
+_WORD = re.compile(r"(?<![^\W\d_])[^\W\d_]{3,}")
 
 Passage = tuple[str, NDArray[np.float32]]
 """A text and its vector."""
@@ -59,7 +60,7 @@ class Corpus:
     """The passages to copy, and the words of their names."""
 
     passages: Sequence[Passage]
-    names: re.Pattern[str]
+    names: frozenset[str]
 
     def documents(self, first: int, count: int) -> Iterator[tuple[str, list[str], list[NDArray[np.float32]]]]:
         """Yield title, paragraphs and vectors of documents of ``count`` copied passages, the ``first``-th and later."""
@@ -73,7 +74,7 @@ class Corpus:
 
     def _renamed(self, text: str, copy: int) -> str:
         suffix = "".join(chr(ord("a") + int(digit)) for digit in str(copy))
-        return self.names.sub(lambda found: found[0] + suffix, text)
+        return _WORD.sub(lambda found: found[0] + suffix if found[0] in self.names else found[0], text)
 
 
 def _noisy(rng: np.random.Generator, vector: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -93,8 +94,8 @@ async def corpus_of(services: Container, tenant: TenantId) -> Corpus:
         after = page[-1].document.id
     words: set[str] = set()
     async for batch in services.graph.all_entities(tenant):
-        words.update(word for entity in batch for word in re.findall(r"[^\W\d_]{3,}", entity.name) if word[0].isupper())
-    return Corpus(passages, re.compile(r"\b(?:" + "|".join(sorted(map(re.escape, words))) + r")\b"))
+        words.update(word for entity in batch for word in _WORD.findall(entity.name) if word[0].isupper())
+    return Corpus(passages, frozenset(words))
 
 
 async def plant(services: Container, tenant: TenantId, corpus: Corpus, first: int, count: int) -> None:
