@@ -78,7 +78,11 @@ class _Visited:
     def _places(self, numbers: NDArray[np.integer]) -> Places:
         """Return the places of nodes. New ones get the next places, without mass."""
         places: Places = self._place_of[numbers]
-        if len(new := np.unique(numbers[places < 0])):
+        if len(unknown := numbers[places < 0]):
+            # Each new node once, without sorting: of equal numbers, the last assignment remains.
+            order = np.arange(len(unknown))
+            self._place_of[unknown] = order
+            new = unknown[self._place_of[unknown] == order]
             held = len(self.numbers)
             self._place_of[new] = np.arange(held, held + len(new))
             self.numbers = np.concatenate([self.numbers, new])
