@@ -173,6 +173,12 @@ def test_aliases_that_the_text_states(chunks: MakeChunks, text: str, name: str, 
     assert [(one.name, one.alias) for one in EXTRACTOR.extract_document("", chunks(text))[0].aliases] == [(name, alias)]
 
 
+def test_alias_of_a_phrase_of_several_names_is_not_of_its_last_name(chunks: MakeChunks) -> None:
+    text = "The United Kingdom of Great Britain and Northern Ireland, commonly known as the United Kingdom (UK), is a country."
+    aliases = [(one.name, one.alias) for one in EXTRACTOR.extract_document("", chunks(text))[0].aliases]
+    assert aliases == [("United Kingdom", "UK")]
+
+
 @pytest.mark.parametrize("letters", ["KLM", "NPIX", "PIN", "N"])
 def test_letters_that_do_not_fit_are_no_acronym(chunks: MakeChunks, letters: str) -> None:
     assert EXTRACTOR.extract_document("", chunks(f"The Northern Polar Institute ({letters}) grew."))[0].aliases == ()

@@ -23,6 +23,7 @@ known as, now known as, alias, dubbed, or the
 _ALIAS_PHRASES = frozenset(tuple(phrase.split()) for phrase in _KNOWN_AS.split(","))
 _DROPPED = frozenset({"the", "a", "an", ",", "(", '"', "“", "``", "commonly", "sometimes", "officially", "is", "was", "are"})
 _LONGEST_GAP = 7
+_JOINS_NAMES = frozenset({"of", "and", "&", "the"})
 
 
 def is_acronym_of(short: str, words: Sequence[str]) -> bool:
@@ -43,7 +44,7 @@ def is_acronym_of(short: str, words: Sequence[str]) -> bool:
 def alias_pairs(tokens: Tokens, spans: Sequence[Span], sentence: tuple[int, int]) -> list[tuple[Span, Span]]:
     """Return (canonical, alias) for neighbouring names of one sentence that the text equates."""
     pairs: list[tuple[Span, Span]] = []
-    for left, right in pairwise(spans):
+    for number, (left, right) in enumerate(pairwise(spans)):
         gap = (
             [tokens.words[index].lower() for index in range(left.last, right.first)]
             if right.first - left.last <= _LONGEST_GAP
@@ -57,8 +58,26 @@ def alias_pairs(tokens: Tokens, spans: Sequence[Span], sentence: tuple[int, int]
             if pair is not None:
                 pairs.append(pair)
         elif gap[0] in "(,;" and tuple(word for word in gap if word not in _DROPPED) in _ALIAS_PHRASES:
-            pairs.append((left, right))
+            if not _names_longer_phrase(tokens, spans[: number + 1], right_words):
+                pairs.append((left, right))
     return pairs
+
+
+def _names_longer_phrase(tokens: Tokens, before: Sequence[Span], alias: list[str]) -> bool:
+    """Return whether ``alias`` begins a phrase of several names that ends with the last one of ``before``.
+
+    In "the United Kingdom of Great Britain and Northern Ireland, commonly known as the United Kingdom", the alias is not another
+    name of Northern Ireland.
+    """
+    first = len(before) - 1
+    while first > 0:
+        between = tokens.words[before[first - 1].last : before[first].first]
+        if not between or not _JOINS_NAMES.issuperset(word.lower() for word in between):
+            break
+        first -= 1
+    start = before[first].first
+    phrase = tokens.words[start : before[-1].last]
+    return first < len(before) - 1 and phrase[: len(alias)] == alias
 
 
 def _closes(tokens: Tokens, span: Span, end: int) -> bool:
