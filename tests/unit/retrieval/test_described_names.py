@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from cpu_time import cpu_s
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Hit, Retrieval, Trace
@@ -60,3 +61,17 @@ def test_without_another_description_everything_stays(visible: Make) -> None:
 )
 def test_other_nouns_before_a_name_describe_nobody(question: str) -> None:
     assert described_names(question) == ()
+
+
+@pytest.mark.parametrize("part", ["Aa ", "Aa Bb. ", "the nurse Aa Bb, "])
+def test_the_longest_question_costs_about_its_length(part: str) -> None:
+    def seconds(characters: int) -> float:
+        return cpu_s(lambda: described_names((part * characters)[:characters]))
+
+    assert seconds(8_000) < 24 * seconds(1_000)
+
+
+def test_of_a_question_with_many_names_the_first_are_described() -> None:
+    names = [f"Ba{first} Ko{last}" for first in "bcdfgklm" for last in "bcdfgklm"]
+    found = described_names(", ".join(f"the nurse {name}" for name in names))
+    assert [each.forms for each in found] == [tuple(name.lower().split()) for name in names[:20]]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from agentic_rag_backend.domain.query import Hit, Retrieval
 from agentic_rag_backend.domain.text.descriptions import Description, belonging, describe, mentions, names_of
@@ -20,6 +21,8 @@ SAMPLE = 15
 """First results in which another description proves that the name is shared. A constant: the request's limit has no effect."""
 
 _PERSON = "person"
+_MAX_NAMES = 20
+"""First names of a question that are described. Each is compared at every word of the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +62,10 @@ class DescribedName:
 
 def described_names(question: str) -> tuple[DescribedName, ...]:
     """Return the names that a question describes by more than Mr or Ms, or by what they belong to."""
-    names = names_and_numbers(question)
+    names, read = names_and_numbers(question), words(question)
     found = (
-        DescribedName(forms, describe(forms, question).of_sort(_PERSON), belonging(forms, question) & names)
-        for forms in dict.fromkeys(names_of(question))
-        if len(forms) > 1
+        DescribedName(forms, describe(forms, question, read).of_sort(_PERSON), belonging(forms, question, read) & names)
+        for forms in islice((forms for forms in dict.fromkeys(names_of(question)) if len(forms) > 1), _MAX_NAMES)
     )
     return tuple(each for each in found if each.description.tells_kind or each.belongs)
 

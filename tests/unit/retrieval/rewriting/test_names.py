@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from cpu_time import cpu_s
 
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question, named_spans
+from agentic_rag_backend.retrieval.rewriting import names
 from agentic_rag_backend.retrieval.rewriting.names import rewrites_by_names
 
 MakeGraph = Callable[..., TenantGraph]
@@ -63,3 +65,23 @@ def test_spans_and_links_agree(graph: TenantGraph) -> None:
     spans = named_spans(graph, question)
     assert {question[span.start : span.end] for span in spans} == {"Mira Voss", "NLS", "Paris"}
     assert set(link_question(graph, question)) == {entity for span in spans for entity in span.entities}
+
+
+@pytest.mark.parametrize("part", ["Mira Voss–", "Paris–", "NLS AB "])
+def test_the_longest_question_costs_about_its_length(graph: TenantGraph, part: str) -> None:
+    def seconds(characters: int) -> float:
+        return cpu_s(lambda: rewrites_by_names(graph, (part * characters)[:characters], 4))
+
+    assert seconds(8_000) < 24 * seconds(1_000)
+
+
+def test_only_the_first_acronyms_are_looked_up(graph: TenantGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[str] = []
+
+    def full_names(_: TenantGraph, short: str) -> list[str]:
+        looked_up.append(short)
+        return []
+
+    monkeypatch.setattr(names, "_full_names", full_names)
+    rewrites_by_names(graph, " ".join(f"Q{number}" for number in range(1_000)) + " Q1" * 100, 4)
+    assert looked_up == [f"Q{number}" for number in range(names.MAX_NAMES)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from agentic_rag_backend.domain.text.kinds import DEEDS, DISCIPLINES, FIELDS, kinds_differ
-from agentic_rag_backend.domain.text.words import Word, all_forms, comparable, words
+from agentic_rag_backend.domain.text.words import MAX_NAME_WORDS, Word, all_forms, comparable, words
 
 NEAR_YEARS = 2
 """Years of birth that differ by no more may be one year, of which one is wrong."""
@@ -232,9 +232,13 @@ def describe_title(name: Sequence[str], title: str) -> Description:
     return found
 
 
-def belonging(name: Sequence[str], text: str) -> frozenset[str]:
-    """Return the forms of what the bearer of a name belongs to: "hospital" for "Rowan Teller of the hospital"."""
-    found = words(text)
+def belonging(name: Sequence[str], text: str, read: Sequence[Word] | None = None) -> frozenset[str]:
+    """Return the forms of what the bearer of a name belongs to: "hospital" for "Rowan Teller of the hospital".
+
+    Args:
+        read: the words of ``text``, if they were read before.
+    """
+    found = words(text) if read is None else read
     ends = (end for _, end in mentions(name, found, text))
     return frozenset(word.form for end in ends if (match := _OF.match(text, end)) for word in words(match[1]) if word.content)
 
@@ -326,7 +330,7 @@ def names_of(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def words_of_names(text: str) -> Iterator[Sequence[Word]]:
-    """Yield the capitalised words in a row of each name of a text."""
+    """Yield the capitalised words in a row of each name of a text. More than `MAX_NAME_WORDS` are no name."""
     run: list[Word] = []
     for word in words(text):
         adjacent = (
@@ -336,9 +340,10 @@ def words_of_names(text: str) -> Iterator[Sequence[Word]]:
         )
         capital = word.name and not word.form[0].isdigit() and word.content
         if run and not (adjacent and capital):
-            yield run
+            if len(run) <= MAX_NAME_WORDS:
+                yield run
             run = []
         if capital:
             run.append(word)
-    if run:
+    if run and len(run) <= MAX_NAME_WORDS:
         yield run

@@ -31,6 +31,12 @@ STOP_WORDS = _set(
 )
 
 
+MAX_NAME_WORDS = 10
+"""Words of a name. A longer row of capitalised words is a heading or a list.
+
+Names are compared at every word of a text, so long ones would take quadratic time."""
+
+
 class Word(NamedTuple):
     """A token. ``form`` is its normalised form. ``name`` marks a number, or a capitalised word or acronym within a sentence."""
 

@@ -57,9 +57,12 @@ def alias_pairs(tokens: Tokens, spans: Sequence[Span], sentence: tuple[int, int]
             pair = _parenthesis(left, right, left_words, right_words, gap[0] == "(" and _closes(tokens, right, sentence[1]))
             if pair is not None:
                 pairs.append(pair)
-        elif gap[0] in "(,;" and tuple(word for word in gap if word not in _DROPPED) in _ALIAS_PHRASES:
-            if not _names_longer_phrase(tokens, spans[: number + 1], right_words):
-                pairs.append((left, right))
+        elif (
+            gap[0] in "(,;"
+            and tuple(word for word in gap if word not in _DROPPED) in _ALIAS_PHRASES
+            and not _names_longer_phrase(tokens, spans[: number + 1], right_words)
+        ):
+            pairs.append((left, right))
     return pairs
 
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.graph import name_words
-from agentic_rag_backend.domain.text.words import STOP_WORDS
+from agentic_rag_backend.domain.text.words import MAX_NAME_WORDS, STOP_WORDS
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 
-MAX_NAME_WORDS = 10
 _WORD = re.compile(r"\S+")
 COMMON_WORD_WEIGHT = 0.3
 """Weight of a single lower-case word that is also a name, such as the title "Seahorse": a weak link."""
@@ -46,7 +45,10 @@ def named_spans(graph: TenantGraph, text: str) -> list[NamedSpan]:
     link "Physics".
     """
     # Word by word, articles included: only leading articles of a name are dropped, not the "A" in "Vitamin A-Z".
-    words = [(form, _is_marked(raw[0]), raw) for raw in _WORD.finditer(text) for form in name_words(raw[0])]
+    words: list[tuple[str, bool, tuple[int, int]]] = []
+    for raw in _WORD.finditer(text):
+        marked, place = _is_marked(raw[0]), _place(raw)  # once, however many words there are in "A-A-A-A"
+        words += [(form, marked, place) for form in name_words(raw[0])]
     found: list[NamedSpan] = []
     free = [True] * len(words)
     for length in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
@@ -63,8 +65,7 @@ def named_spans(graph: TenantGraph, text: str) -> list[NamedSpan]:
                 continue
             for position in window:
                 free[position] = False
-            first, last = words[start][2], words[start + length - 1][2]
-            begin, end = _place(first)[0], _place(last)[1]
+            begin, end = words[start][2][0], words[start + length - 1][2][1]
             found.append(NamedSpan(begin, end, name, tuple(numbers), weight))
     return found
 

@@ -11,6 +11,8 @@ from agentic_rag_backend.knowledge.extraction.aliases import is_acronym_of
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import NamedSpan, named_spans
 
+MAX_NAMES = 20
+"""Names of a question, and acronyms, that are considered: the longest names and the first acronyms."""
 MAX_EXPANSIONS = 2
 """Full names of one acronym that are used, those of the most documents first."""
 MAX_SCANNED = 200_000
@@ -23,13 +25,16 @@ def rewrites_by_names(graph: TenantGraph, question: str, most: int) -> list[str]
 
     A name that several entities share is not replaced. The same graph gives the same wordings, whatever its numbering.
     """
-    replaced = [(span.start, span.end, _others(graph, span)) for span in named_spans(graph, question) if _exact(question, span)]
+    spans = [span for span in named_spans(graph, question)[:MAX_NAMES] if _exact(question, span)]
+    replaced = [(span.start, span.end, _others(graph, span)) for span in spans]
     taken = [(start, end) for start, end, others in replaced if others]
-    replaced += [
-        (match.start(), match.end(), _full_names(graph, match[0]))
-        for match in _ACRONYM.finditer(question)
+    acronyms = [
+        match
+        for match in islice(_ACRONYM.finditer(question), MAX_NAMES)
         if not any(start < match.end() and match.start() < end for start, end in taken)
     ]
+    full_names = {short: _full_names(graph, short) for short in dict.fromkeys(match[0] for match in acronyms)}
+    replaced += [(match.start(), match.end(), full_names[match[0]]) for match in acronyms]
     wordings = (_with_names(question, replaced, turn) for turn in range(max((len(names) for *_, names in replaced), default=0)))
     return list(dict.fromkeys(wording for wording in islice(wordings, most) if wording != question))
 

@@ -29,19 +29,26 @@ def run_legs(shard: EdgeShard, legs: Sequence[EdgeLeg]) -> list[tuple[ScoredId, 
     try:
         asked = next(settling)
         while True:
-            asked = settling.send(shard.query_batch(QueryBatchRequest([_request(ask) for ask in asked])))
+            # One filter for all terms of a leg: making it takes longer than the search.
+            among = {id(ask.leg): ask for ask in asked if ask.among}
+            filters = {key: _only(ask) for key, ask in among.items()}
+            requests = [_request(ask, filters.get(id(ask.leg))) for ask in asked]
+            asked = settling.send(shard.query_batch(QueryBatchRequest(requests)))
     except StopIteration as finished:
         found: list[tuple[ScoredId, ...]] = finished.value
         return found
 
 
-def _request(ask: Ask[EdgeLeg]) -> QueryRequest:
+def _only(ask: Ask[EdgeLeg]) -> EngineFilter:
+    return EngineFilter(must=[ask.leg.filter, HasIdCondition(set(ask.among))])
+
+
+def _request(ask: Ask[EdgeLeg], only: EngineFilter | None) -> QueryRequest:
     leg, query = ask.leg, ask.query
     if isinstance(query, TermWeights):
         nearest = Query.Nearest(SparseVector(list(query.indices), list(query.values)), using=SPARSE)
     else:
         nearest = Query.Nearest(query.tolist(), using=DENSE)
-    if ask.term is None:
+    if only is None:
         return QueryRequest(limit=ask.limit, query=nearest, filter=leg.filter, params=leg.params, with_payload=["id"])
-    only = EngineFilter(must=[leg.filter, HasIdCondition(set(ask.among))])
     return QueryRequest(limit=ask.limit, query=nearest, filter=only, params=leg.params)
