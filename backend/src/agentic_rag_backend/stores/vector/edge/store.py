@@ -60,6 +60,7 @@ from agentic_rag_backend.stores.vector.conditions import TAGS
 from agentic_rag_backend.stores.vector.edge.engine import Layout, engine_errors
 from agentic_rag_backend.stores.vector.edge.filters import Translation, having_ids, match, within
 from agentic_rag_backend.stores.vector.edge.folder import close_shards, lock, open_shards
+from agentic_rag_backend.stores.vector.edge.inverse_frequencies import IN_NOTHING, InverseFrequencies
 from agentic_rag_backend.stores.vector.edge.ranking import EdgeLeg, run_legs
 from agentic_rag_backend.stores.vector.edge.shard import Shard
 from agentic_rag_backend.stores.vector.edge.upkeep import NO_UPKEEP, IndexUpkeep, UpkeepOptions
@@ -106,6 +107,7 @@ class EdgeVectorStore:
         self._fingerprint = fingerprint
         self._dimensions = upkeep.layout.dimensions
         self._vocabularies = {collection: Vocabulary() for collection in Collection}
+        self._frequencies = {collection: InverseFrequencies() for collection in Collection}
 
     @classmethod
     async def open(
@@ -165,6 +167,7 @@ class EdgeVectorStore:
             records = [self._point(tenant, collection, *parts) for parts in zip(batch, dense, tags, strict=True)]
             shard = await self._writable(collection)
             self._vocabularies[collection].add(tenant, set(chain.from_iterable(tags)))
+            self._frequencies[collection].changed(tenant)
             shard.upsert(records)
             await asyncio.sleep(0)
 
@@ -210,8 +213,7 @@ class EdgeVectorStore:
         tenant = require_tenant(tenant)
         if not ids:
             return 0
-        doomed = within(tenant, having_ids(tenant, collection, ids))
-        return (await self._writable(collection)).delete(doomed)
+        return await self._delete(tenant, collection, within(tenant, having_ids(tenant, collection, ids)))
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, keep: Sequence[str] = ()) -> int:
         tenant = require_tenant(tenant)
@@ -219,19 +221,20 @@ class EdgeVectorStore:
         if keep:
             kept = having_ids(tenant, Collection.CHUNKS, keep)
             doomed = EngineFilter(must=[doomed], must_not=[kept])
-        return (await self._writable(Collection.CHUNKS)).delete(doomed)
+        return await self._delete(tenant, Collection.CHUNKS, doomed)
 
     async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
         tenant = require_tenant(tenant)
         communities = match("scope", scope_name(tenant, NodeKind.COMMUNITY, None))
         older = FieldCondition(key="generation", range=RangeFloat(lt=below))
-        return (await self._writable(Collection.NODES)).delete(within(tenant, communities, older))
+        return await self._delete(tenant, Collection.NODES, within(tenant, communities, older))
 
     async def delete_tenant(self, tenant: TenantId) -> int:
         tenant = require_tenant(tenant)
-        deleted = sum([(await self._writable(collection)).delete(within(tenant)) for collection in Collection])
-        for vocabulary in self._vocabularies.values():
-            vocabulary.forget(tenant)
+        deleted = sum([await self._delete(tenant, collection, within(tenant)) for collection in Collection])
+        for collection in Collection:
+            self._vocabularies[collection].forget(tenant)
+            self._frequencies[collection].forget(tenant)
         return deleted
 
     async def count(self, tenant: TenantId, collection: Collection, *, document_id: str | None = None) -> int:
@@ -308,6 +311,11 @@ class EdgeVectorStore:
         await self._shard(collection).writable()
         return self._shard(collection)
 
+    async def _delete(self, tenant: TenantId, collection: Collection, doomed: EngineFilter) -> int:
+        shard = await self._writable(collection)
+        self._frequencies[collection].changed(tenant)
+        return shard.delete(doomed)
+
     def _point(
         self, tenant: TenantId, collection: Collection, point: VectorPoint, dense: Vector | None, tags: Sequence[str]
     ) -> Point:
@@ -323,7 +331,8 @@ class EdgeVectorStore:
         check_limit(search.limit)
         (dense,) = checked_vectors([search.dense], self._dimensions)
         sparse = self._encoder.query(search.text)
-        corpus = EngineFilter(must=[match("scope", scope_name(tenant, search.kind, search.generation))])
+        name = scope_name(tenant, search.kind, search.generation)
+        corpus = EngineFilter(must=[match("scope", name)])
         scope = corpus
         if search.filter is not None:
             translation = Translation(tenant, collection, lambda: self._values(tenant, collection))
@@ -335,7 +344,10 @@ class EdgeVectorStore:
         if dense is not None:
             yield DENSE, EdgeLeg(dense, search.limit, scope, SearchParams())
         if sparse is not None:
-            yield SPARSE, EdgeLeg(sparse, search.limit, scope, SearchParams(idf=IdfParams(corpus=corpus)))
+            with engine_errors("searching"):
+                weighed = self._frequencies[collection].weigh(self._shard(collection).engine, tenant, name, corpus, sparse)
+            params = IN_NOTHING if weighed is not None else SearchParams(idf=IdfParams(corpus=corpus))
+            yield SPARSE, EdgeLeg(weighed or sparse, search.limit, scope, params)
 
     def _values(self, tenant: TenantId, collection: Collection) -> Mapping[str, Mapping[str, Any]]:
         return self._vocabularies[collection].values(tenant, lambda: self._stored_tags(tenant, collection))

@@ -1,0 +1,139 @@
+"""Inverse document frequencies (idf) of large scopes, kept between searches.
+
+The engine computes them for every query from all points of the scope, 10 ns a point: of a search in 2,000,000 facts, 21 of 24 ms.
+Here, a rare term is counted by its postings, and a common one is asked of the engine once. They are kept until a point of the
+tenant is written or deleted. A query then has the idf in its weights, and names an empty corpus, in which all terms have one idf.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from qdrant_edge import (
+    CountRequest,
+    EdgeShard,
+    HasIdCondition,
+    IdfParams,
+    Query,
+    QueryBatchRequest,
+    QueryRequest,
+    ScoredPoint,
+    SearchParams,
+    SparseVector,
+)
+from qdrant_edge import Filter as EngineFilter
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.vector.base import TermWeights
+from agentic_rag_backend.stores.vector.points import SPARSE
+
+LARGE = 100_000
+"""Points of a scope from which on its idf are kept. The engine takes a millisecond for fewer."""
+COUNTED = 256
+"""Points up to which a term is counted. It takes 2 µs a point."""
+MAX_TERMS = 50_000
+"""Terms of a scope that are kept, about 5 MB. If there are more, all are dropped."""
+MAX_UNKNOWN = 64
+"""Terms of a query that are looked up. For more, the engine computes all idf of the query."""
+IN_NOTHING = SearchParams(idf=IdfParams(corpus=EngineFilter(must=[HasIdCondition(set())])))
+"""Parameters of a query whose weights hold the idf: in an empty corpus, the engine's idf is ln 2 for every term."""
+_IDF_IN_NOTHING = math.log(2.0)
+
+
+def idf(points: int, frequency: float) -> float:
+    """Return the engine's idf of a term that ``frequency`` of ``points`` have (Robertson and Zaragoza 2009, never negative)."""
+    return math.log((points + 1) / (frequency + 0.5))
+
+
+@dataclass(slots=True)
+class _Scope:
+    """Frequencies by term. ``examples`` are points with a common term: with one, the engine tells the idf of the term."""
+
+    points: int | None = None
+    frequencies: dict[int, int] = field(default_factory=dict)
+    examples: dict[int, UUID | int | str] = field(default_factory=dict)
+
+
+class InverseFrequencies:
+    """The idf of one collection, by tenant and scope."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[TenantId, dict[str, _Scope]] = {}
+
+    def changed(self, tenant: TenantId) -> None:
+        """Forget frequencies: points of the tenant are written or deleted."""
+        for scope in self._scopes.get(tenant, {}).values():
+            scope.points = None
+            scope.frequencies.clear()
+
+    def forget(self, tenant: TenantId) -> None:
+        """Forget everything about a tenant."""
+        self._scopes.pop(tenant, None)
+
+    def weigh(
+        self, engine: EdgeShard, tenant: TenantId, scope: str, corpus: EngineFilter, query: TermWeights
+    ) -> TermWeights | None:
+        """Return the query with weights for `IN_NOTHING`, or None if the engine computes the idf as fast.
+
+        Args:
+            corpus: selects the points of ``scope``.
+        """
+        held = self._scopes.get(tenant, {}).get(scope, _Scope())
+        if held.points is None:
+            # The engine's estimate, which may count replaced points of this tenant until the index is built: an exact count takes
+            # ten times as long as the search.
+            held.points = engine.count(CountRequest(exact=False, filter=corpus))
+        if held.points < LARGE:
+            return None
+        if len(held.frequencies) > MAX_TERMS:
+            held.frequencies.clear()
+            held.examples.clear()
+        unknown = [term for term in query.indices if term not in held.frequencies]
+        if len(unknown) > MAX_UNKNOWN:
+            return None
+        self._scopes.setdefault(tenant, {})[scope] = held
+        if unknown:
+            _look_up(engine, corpus, held, held.points, unknown)
+        weights = [
+            value * idf(held.points, held.frequencies[term]) / _IDF_IN_NOTHING
+            for term, value in zip(query.indices, query.values, strict=True)
+        ]
+        return TermWeights(query.indices, weights)
+
+
+def _look_up(engine: EdgeShard, corpus: EngineFilter, scope: _Scope, points: int, terms: Sequence[int]) -> None:
+    """Add the frequencies of terms."""
+    uncertain = [term for term in terms if term not in scope.examples]
+    counts = [_request(term, corpus, IN_NOTHING, limit=COUNTED + 1) for term in uncertain]
+    for term, hits in zip(uncertain, _answers(engine, counts), strict=True):
+        if len(hits) > COUNTED:
+            scope.examples[term] = hits[0].id
+        else:
+            scope.frequencies[term] = len(hits)
+    common = [term for term in terms if term in scope.examples]
+    in_corpus = SearchParams(idf=IdfParams(corpus=corpus))
+    only = {term: EngineFilter(must=[corpus, HasIdCondition({scope.examples[term]})]) for term in common}
+    answers = _answers(engine, [_request(term, only[term], params) for term in common for params in (in_corpus, IN_NOTHING)])
+    gone = []
+    for term, weighed, plain in zip(common, answers[::2], answers[1::2], strict=True):
+        if weighed and plain:
+            value = _IDF_IN_NOTHING * weighed[0].score / plain[0].score
+            # A whole number, so that the example and the last bits of its scores have no influence.
+            scope.frequencies[term] = max(0, round((points + 1) / math.exp(value) - 0.5))
+        else:  # the example was deleted or has other words now
+            del scope.examples[term]
+            gone.append(term)
+    if gone:
+        _look_up(engine, corpus, scope, points, gone)
+
+
+def _request(term: int, among: EngineFilter, params: SearchParams, *, limit: int = 1) -> QueryRequest:
+    nearest = Query.Nearest(SparseVector([term], [1.0]), using=SPARSE)
+    return QueryRequest(limit=limit, query=nearest, filter=among, params=params, with_payload=False)
+
+
+def _answers(engine: EdgeShard, requests: list[QueryRequest]) -> Sequence[Sequence[ScoredPoint]]:
+    return engine.query_batch(QueryBatchRequest(requests)) if requests else []
