@@ -140,6 +140,16 @@ async def test_as_of(query: Make, visible: Make, metadata: dict[str, Any], valid
     assert await shown(query(asked_at=MOMENT), visible("c1", **metadata)) == ({"c1"} if valid else set())
 
 
+async def test_a_query_knows_when_the_first_document_that_it_read_becomes_invalid(query: Make, visible: Make) -> None:
+    asked = query(asked_at=MOMENT)
+    await shown(asked, visible("c1", valid_from="2019"), visible("c2", valid_to="2020-06-01T11:59:59Z"))
+    assert asked.seen.valid_until is None
+    await shown(asked, visible("c1", valid_to="2020"), visible("c2", valid_to=["2020-06-01T12:00:09Z", "2022"]))
+    assert asked.seen.valid_until == MOMENT + timedelta(seconds=9)
+    await shown(asked, visible("c1", valid_to=2020))
+    assert asked.seen.valid_until == MOMENT + timedelta(seconds=9)
+
+
 async def test_as_of_in_another_zone_is_the_same_moment(query: Make, visible: Make) -> None:
     moment = MOMENT.astimezone(timezone(timedelta(hours=9)))
     assert await shown(query(as_of=moment), visible("c1", valid_from="2020-06-01T12:00:00Z")) == {"c1"}

@@ -115,16 +115,27 @@ def valid_at(moment: datetime) -> Filter:
     return And((begun, lasts))
 
 
+def valid_until(metadata: Mapping[str, Any], moment: datetime) -> datetime | None:
+    """Return the first end of validity after ``moment``, or None."""
+    held = metadata.get(VALID_TO)
+    ends = (_period(item) for item in (held if isinstance(held, (list, tuple)) else [held]))
+    return min((end[1] for end in ends if end is not None and end[1] > moment), default=None)
+
+
 def is_present(held: Any) -> bool:
     """Return whether a field has a value. An empty list has none, nor has a list of nulls."""
     return held is not None and not (isinstance(held, (list, tuple)) and all(item is None for item in held))
 
 
 def _in_time(operator: str, held: Any, at: float) -> bool:
-    period = period_of(int(held) if isinstance(held, float) and held.is_integer() else held)
+    period = _period(held)
     if period is None:
         return True
     return period[0].timestamp() <= at if operator == BEGUN_BY else at < period[1].timestamp()
+
+
+def _period(held: Any) -> tuple[datetime, datetime] | None:
+    return period_of(int(held) if isinstance(held, float) and held.is_integer() else held)
 
 
 def _equal(left: Any, right: Any) -> bool:

@@ -57,10 +57,16 @@ class SeenVersions:
 
     def __init__(self) -> None:
         self._by_document: dict[str, int] = {}
+        self.valid_until: datetime | None = None
+        """The earliest time at which a document that was read becomes invalid. None: none does."""
 
     def agree(self, document_id: str, version: int) -> bool:
         """Return whether this is the version that was read first. The first call for a document fixes its version."""
         return self._by_document.setdefault(document_id, version) == version
+
+    def ends_at(self, time: datetime) -> None:
+        """Record the time at which a document or fact that was read becomes invalid."""
+        self.valid_until = time if self.valid_until is None else min(self.valid_until, time)
 
     @property
     def versions(self) -> Mapping[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO, matches, valid_at
+from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO, matches, valid_at, valid_until
 from agentic_rag_backend.domain.query import EntityRef, Query
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
@@ -60,7 +60,11 @@ def in_time(query: Query, visible: VisibleChunk) -> bool:
     """Return whether a chunk's document is valid at the query's moment."""
     if VALID_FROM not in visible.metadata and VALID_TO not in visible.metadata:
         return True
-    return matches(valid_at(query.moment), visible.metadata)
+    if not matches(valid_at(query.moment), visible.metadata):
+        return False
+    if (end := valid_until(visible.metadata, query.moment)) is not None:
+        query.seen.ends_at(end)
+    return True
 
 
 def time_detail(query: Query) -> dict[str, str]:

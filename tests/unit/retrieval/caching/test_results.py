@@ -66,6 +66,28 @@ async def test_an_equal_query_gets_the_same_results_without_a_search(counting: C
     assert not query.seen.agree(counting.hit.visible.chunk.document_id, 4), "later reads agree with the results"
 
 
+async def test_results_are_used_until_a_document_that_was_read_becomes_invalid(counting: Counting) -> None:
+    over, end = cached(counting), NOON + timedelta(seconds=10)
+    first = asked()
+    first.seen.ends_at(end)
+    first.seen.ends_at(end + timedelta(hours=1))
+    await over.retrieve(first)
+    before = asked(asked_at=end - timedelta(seconds=1))
+    assert (await over.retrieve(before)).trace.cache == "hit"
+    assert before.seen.valid_until == end, "what uses the results is kept no longer"
+    assert (await over.retrieve(asked(asked_at=end))).trace.cache is None
+    assert counting.searches == 2
+    assert (await over.retrieve(asked(asked_at=end + timedelta(seconds=1)))).trace.cache == "hit"
+
+
+async def test_results_about_a_named_time_do_not_end(counting: Counting) -> None:
+    over = cached(counting)
+    query = asked(as_of=NOON)
+    query.seen.ends_at(NOON + timedelta(seconds=10))
+    await over.retrieve(query)
+    assert (await over.retrieve(asked(as_of=NOON, asked_at=NOON + timedelta(seconds=20)))).trace.cache == "hit"
+
+
 OTHER: dict[str, Any] = {
     "tenant": replace(TENANT, state_version=8),
     "text": "whom",

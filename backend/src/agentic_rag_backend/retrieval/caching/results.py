@@ -11,6 +11,7 @@ import pickle
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Literal
 
 from agentic_rag_backend.domain.query import Query, Retrieval
@@ -24,10 +25,14 @@ from agentic_rag_backend.telemetry.metrics import RESULTS_CACHE, count_cache_use
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Results, and the version of each document that the search read."""
+    """Results, and the version of each document that the search read.
+
+    From ``valid_until`` on, a part of them is not valid any more.
+    """
 
     retrieval: Retrieval
     seen: Mapping[str, int]
+    valid_until: datetime | None
 
 
 class ResultCache:
@@ -69,9 +74,10 @@ class CachedRetriever:
         started = time.perf_counter()
         key, state = key_of(self._strategy, query), _state(query)
         held = self._cache.entries.get(query.tenant_id, key, state=state)
-        if held is not None:
+        kept: _Found | None = pickle.loads(held) if held is not None else None  # noqa: S301 - written by this process
+        if kept is not None and (kept.valid_until is None or query.moment < kept.valid_until):
             count_cache_use(RESULTS_CACHE, "hit")
-            return _reused(pickle.loads(held), query, "hit", started)  # noqa: S301 - written by this process
+            return _reused(kept, query, "hit", started)
         found, joined = await self._cache.flights.run((query.tenant_id, key), lambda: self._search(query, key, state))
         count_cache_use(RESULTS_CACHE, "shared" if joined else "miss")
         return _reused(found, query, "shared", started) if joined else found.retrieval
@@ -79,7 +85,10 @@ class CachedRetriever:
     async def _search(self, query: Query, key: bytes, state: State) -> _Found:
         permission = reuse.begin()
         retrieval = await self._retriever.retrieve(query)
-        found = _Found(retrieval, query.seen.versions)
+        for fact in retrieval.facts:
+            if fact.invalid_at is not None and fact.invalid_at > query.moment:
+                query.seen.ends_at(fact.invalid_at)
+        found = _Found(retrieval, query.seen.versions, query.seen.valid_until)
         if permission.allows(retrieval):
             pickled = pickle.dumps(found, protocol=pickle.HIGHEST_PROTOCOL)
             self._cache.entries.put(query.tenant_id, key, pickled, len(pickled), state=state)
@@ -104,6 +113,8 @@ def _reused(found: _Found, query: Query, origin: Literal["hit", "shared"], start
     """Return results of an earlier query. Reads that follow, such as those of an answer, agree with them on versions."""
     for document_id, version in found.seen.items():
         query.seen.agree(document_id, version)
+    if found.valid_until is not None:
+        query.seen.ends_at(found.valid_until)
     times = {"retrieval": (time.perf_counter() - started) * 1000}
     trace = replace(found.retrieval.trace, cache=origin, processing_time_ms=times)
     return replace(found.retrieval, usage=Usage(), trace=trace)
