@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -62,6 +63,8 @@ class ByTable:
     table: Mapping[str, float]
     takes_s: float = 0.0
     fails: Exception | None = None
+    computes_s: float = 0.0
+    """Seconds that it takes without a pause."""
     read: list[list[str]] = field(default_factory=list)
 
     def check(self) -> None:
@@ -71,6 +74,7 @@ class ByTable:
         self.read.append([each.id for each in candidates])
         account.add(Usage(calls=1))
         await asyncio.sleep(self.takes_s)
+        time.sleep(self.computes_s)  # noqa: ASYNC251 - work that cannot be interrupted
         if self.fails is not None:
             raise self.fails
         return Reranking(scores={each.id: self.table.get(each.id, 0.0) for each in candidates}, warnings=("noted",))
@@ -209,6 +213,7 @@ async def test_fewer_reranked_results_are_the_first_of_more(query: Ask) -> None:
         (ByTable({"c02": 1.0}, fails=ModelUnavailable("away")), "reranking by table failed: model_unavailable: away"),
         (ByTable({"c02": 1.0}, fails=StoreUnavailable("away")), "reranking by table failed: store_unavailable: away"),
         (ByTable({"c02": 1.0}, takes_s=30), "reranking by table took more than 0.02 s (RERANK_TIMEOUT_S)"),
+        (ByTable({"c02": 1.0}, computes_s=0.05), "reranking by table took more than 0.02 s (RERANK_TIMEOUT_S)"),
     ],
 )
 async def test_a_failure_leaves_the_order_of_the_strategy_and_is_flagged(query: Ask, reranker: ByTable, reason: str) -> None:
@@ -218,6 +223,12 @@ async def test_a_failure_leaves_the_order_of_the_strategy_and_is_flagged(query: 
     assert found.trace.fallback_used
     assert found.trace.methods_used == ("dense",)
     assert found.usage.calls == 1, "what was spent is counted"
+
+
+async def test_the_reason_names_the_limit_that_applied(query: Ask) -> None:
+    slow = ranked(Finds(hits(0.9)), ByTable({}, takes_s=30))
+    found = await slow.retrieve(query(rerank=by(timeout_s=0.02, own_timeout=True)))
+    assert str(found.trace.fallback_reason).startswith("reranking by table took more than 0.02 s (the request's timeout_ms)")
 
 
 async def test_nothing_is_not_reranked_and_other_errors_are_raised(query: Ask) -> None:

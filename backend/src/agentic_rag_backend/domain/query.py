@@ -84,6 +84,7 @@ class Rerank:
         top_n: maximum number of results. None: the request's limit applies alone.
         min_score: least score of a result, in [0, 1], in the scale of the reranker.
         timeout_s: time limit in seconds. After it, the results keep the order of the strategy.
+        own_timeout: whether the request sets the time limit.
         options: options of the reranker.
     """
 
@@ -92,6 +93,7 @@ class Rerank:
     top_n: int | None = None
     min_score: float = 0.0
     timeout_s: float = 5.0
+    own_timeout: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

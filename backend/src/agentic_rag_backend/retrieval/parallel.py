@@ -7,10 +7,13 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.query import Query, Retrieval
-from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
+from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
+
+SERVER_ERRORS = 500
+"""HTTP status from which on an error is the server's. Errors below are the caller's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ async def search_all(query: Query, searches: Mapping[str, Awaitable[Retrieval]])
     """Run searches by name, and return those that succeeded, in the order of ``searches``.
 
     Raises:
-        InvalidRequest: a search refused the request.
+        AgenticRagError: a search refused the request, such as `InvalidRequest` or `FeatureDisabled`.
         AgenticRagError: all searches failed. It is the error of the first one.
     """
     outcomes = await asyncio.gather(*searches.values(), return_exceptions=True)
@@ -35,7 +38,7 @@ async def search_all(query: Query, searches: Mapping[str, Awaitable[Retrieval]])
         if isinstance(outcome, Retrieval):
             found[name] = outcome
             continue
-        if not isinstance(outcome, Exception) or isinstance(outcome, InvalidRequest):
+        if not isinstance(outcome, Exception) or (isinstance(outcome, AgenticRagError) and outcome.status < SERVER_ERRORS):
             raise outcome
         failed[name] = outcome.code if isinstance(outcome, AgenticRagError) else type(outcome).__name__
         _log.error("inner_search_failed", tenant_id=query.tenant_id.value, code=failed[name], exc_info=outcome)

@@ -41,13 +41,22 @@ def resolve(
     return RerankRequests(registry(**parts), defaults).resolve(value, strategy=strategy, limit=limit)
 
 
+@pytest.mark.parametrize("value", [None, True, {}, {"top_n": 3}])
+def test_a_reranker_by_default_that_cannot_be_reached_is_no_error(value: RerankValue) -> None:
+    requests = RerankRequests(registry(endpoint=Away()), RerankDefaults(reranker="http", hybrid="http"))
+    resolved = requests.resolve(value, strategy="hybrid", limit=5)
+    assert resolved is not None
+    assert resolved.name == "http"
+
+
 def test_forms_of_a_request() -> None:
     graph = Rerank(name="graph", candidates=60, timeout_s=10)
     assert resolve(None) is resolve(False) is resolve("none") is resolve(None, "hybrid", hybrid=None) is None
     assert resolve(True) == resolve("graph") == resolve({"name": "graph"}) == resolve({}) == resolve(None, "hybrid") == graph
     assert resolve(False, "hybrid") is resolve("none", "hybrid") is None
     given = {"name": "mmr", "top_n": 3, "candidates": 7, "min_score": 0.25, "timeout_ms": 1500, "lambda": 0.4}
-    assert resolve(given) == Rerank(name="mmr", candidates=7, top_n=3, min_score=0.25, timeout_s=1.5, options={"lambda": 0.4})
+    expected = Rerank(name="mmr", candidates=7, top_n=3, min_score=0.25, timeout_s=1.5, own_timeout=True, options={"lambda": 0.4})
+    assert resolve(given) == expected
 
 
 @pytest.mark.parametrize(

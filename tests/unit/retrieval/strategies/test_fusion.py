@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
-from agentic_rag_backend.errors import FeatureDisabled, InvalidRequest, StoreUnavailable
+from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, StoreUnavailable
 from agentic_rag_backend.retrieval.strategies.fusion import PRESETS, Fusion, method_weights
 
 Ask = Callable[..., Query]
@@ -54,7 +54,7 @@ async def test_a_strategy_that_fails_does_not_affect_the_others(query: Ask, hit:
     assert [each.id for each in found.hits] == ["a"]
     assert found.trace.fallback_reason == "graph failed: store_unavailable"
     assert found.trace.hidden == ("graph failed: store_unavailable",)
-    failing = Strategies({"dense": StoreUnavailable("one"), "graph": FeatureDisabled("other")})
+    failing = Strategies({"dense": StoreUnavailable("one"), "graph": ModelUnavailable("other")})
     with pytest.raises(StoreUnavailable, match="one"):
         await Fusion(failing).retrieve(query(options=options))
     refusing = Strategies({"dense": (hit("a"),), "graph": InvalidRequest("not so")})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentic_rag_backend.domain.query import Rerank
-from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
 from agentic_rag_backend.retrieval.queries.options import Schema, check_option, shown
 from agentic_rag_backend.retrieval.rerank.registry import (
     MAX_CANDIDATES,
@@ -45,6 +45,10 @@ class RerankDefaults:
     timeout_s: float = 10.0
 
 
+def _names_one(value: RerankValue) -> bool:
+    return isinstance(value, str) or (isinstance(value, Mapping) and "name" in value)
+
+
 class RerankRequests:
     """Completes and validates the reranking of requests."""
 
@@ -63,13 +67,18 @@ class RerankRequests:
         Raises:
             InvalidRequest: an unknown reranker or option, or a value outside its limits.
             RerankerUnavailable: this deployment lacks something that the reranker requires.
-            ModelUnavailable: the model of the reranker is known to be unavailable.
+            ModelUnavailable: the model of the reranker that the request names is known to be unavailable. With a reranker by
+                default, results keep the strategy's order in this case.
         """
         given = self._given(value, strategy)
         name = str(given.pop("name"))
         if name == NONE and set(given) <= {"candidates", "timeout_ms"}:
             return None
-        self._rerankers.get(name).check()
+        try:
+            self._rerankers.get(name).check()
+        except ModelUnavailable:
+            if _names_one(value):
+                raise
         shared = {option: given.pop(option) for option in SHARED_OPTIONS if option in given}
         for option, number in shared.items():
             check_option(option, number, SHARED_OPTIONS[option], of="rerank")
@@ -83,6 +92,7 @@ class RerankRequests:
             top_n=shared.get("top_n"),
             min_score=float(shared.get("min_score", 0.0)),
             timeout_s=self._defaults.timeout_s if timeout_ms is None else timeout_ms / 1000,
+            own_timeout=timeout_ms is not None,
             options=given,
         )
 

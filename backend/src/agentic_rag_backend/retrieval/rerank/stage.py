@@ -28,8 +28,10 @@ async def rerank(reranker: Reranker, asked: Rerank, query: Query, found: Retriev
     try:
         async with asyncio.timeout(asked.timeout_s):
             made = await reranker.rerank(query, head, account)
+        if time.perf_counter() - started > asked.timeout_s:  # a reranker that computes without a pause cannot be interrupted
+            failure = _too_slow(asked)
     except TimeoutError:
-        failure = f"reranking by {asked.name} took more than {asked.timeout_s:g} s (RERANK_TIMEOUT_S)"
+        failure = _too_slow(asked)
     except (ModelUnavailable, StoreUnavailable) as error:
         failure = f"reranking by {asked.name} failed: {error.code}: {error.message}"
     times = {**found.trace.processing_time_ms, "rerank": (time.perf_counter() - started) * 1000}
@@ -40,6 +42,11 @@ async def rerank(reranker: Reranker, asked: Rerank, query: Query, found: Retriev
         return replace(found, usage=usage, trace=replace(found.trace, failures=failures, processing_time_ms=times))
     hits = tuple(hit for hit in reranked(found.hits, made.scores) if hit.score >= asked.min_score)
     return replace(found, hits=hits, usage=usage, trace=_trace(found, asked, made, len(head), times))
+
+
+def _too_slow(asked: Rerank) -> str:
+    limit = "the request's timeout_ms" if asked.own_timeout else "RERANK_TIMEOUT_S"
+    return f"reranking by {asked.name} took more than {asked.timeout_s:g} s ({limit})"
 
 
 def reranked(candidates: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hit, ...]:
