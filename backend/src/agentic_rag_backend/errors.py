@@ -5,6 +5,9 @@ Raise the most specific one. Only the HTTP handler and the CLI translate them.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -25,11 +28,25 @@ class AgenticRagError(Exception):
 
 
 class InvalidRequest(AgenticRagError):
-    """A value the caller sent is outside its limits."""
+    """A value the caller sent is outside its limits. ``field`` is the path of the value, such as "filters.year"."""
 
     code = "invalid_request"
     status = 422
     title = "Invalid request"
+    field: str | None = None
+
+
+@contextmanager
+def in_field(name: str) -> Iterator[None]:
+    """Let an `InvalidRequest` tell that it is about a field, or about a part of one. Its message names the innermost field."""
+    try:
+        yield
+    except InvalidRequest as error:
+        if error.field is None and re.search(rf"\b{re.escape(name)}\b", error.message) is None:
+            error.message = f"{name}: {error.message}"
+            error.args = (error.message,)
+        error.field = name if error.field is None else f"{name}.{error.field}"
+        raise
 
 
 class RerankerUnavailable(InvalidRequest):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Query, Retrieval
-from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, in_field
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge, Judgement
 from agentic_rag_backend.generation.answerability.parts import not_said
@@ -194,7 +194,8 @@ class AnswerService:
         """
         written = None
         if prompt is not None:
-            written = parse(prompt, required=REQUIRED_PLACEHOLDERS, allowed=PLACEHOLDERS)
+            with in_field("prompt"):
+                written = parse(prompt, required=REQUIRED_PLACEHOLDERS, allowed=PLACEHOLDERS)
             written = written if written.system else replace(written, system=built_in("dual_level").system)
         plan = self._plan(query, None, ())
         plan = replace(plan, prompt=written, model=model, temperature=temperature, both_levels=True, strategy=DUAL_LEVEL)
@@ -230,7 +231,8 @@ class AnswerService:
     def _plan(self, query: Query, generator: str | None, history: Sequence[Message]) -> _AnswerPlan:
         name = generator or self._options.generator
         if name not in GENERATORS:
-            raise InvalidRequest(f"no generator is named {name!r}; there are {', '.join(sorted(GENERATORS))}")
+            with in_field("generator"):
+                raise InvalidRequest(f"no generator is named {name!r}; there are {', '.join(sorted(GENERATORS))}")
         if len(history) > MAX_HISTORY:
             raise InvalidRequest(f"history has at most {MAX_HISTORY} turns; this one has {len(history)}")
         # The judge compares the passages: it refuses to give what one bearer of a name did to another one.

@@ -10,6 +10,7 @@ from typing import Any
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.search_session import session_digest
 from agentic_rag_backend.domain.tenant import Principal
+from agentic_rag_backend.errors import in_field
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks, unknown_values
 from agentic_rag_backend.retrieval.queries.correction import CorrectionValue, resolve_correction
@@ -100,10 +101,18 @@ class QueryBuilder:
             RerankerUnavailable: this deployment cannot use the reranker.
             ModelUnavailable: the model of the reranker is known to be unavailable.
         """
-        strategy = self._retrievers.canonical(request.strategy or self._default_strategy)
-        check_options(strategy, request.options)
-        parsed = parse_filter(request.filters)
-        resolved = self._defaults.resolve(request.overrides, strategy=strategy, question=request.text, flags=caller.flags)
+        with in_field("strategy"):
+            strategy = self._retrievers.canonical(self._default_strategy if request.strategy is None else request.strategy)
+        with in_field("options"):
+            check_options(strategy, request.options)
+        with in_field("filters"):
+            parsed = parse_filter(request.filters)
+        with in_field("weights"):
+            resolved = self._defaults.resolve(request.overrides, strategy=strategy, question=request.text, flags=caller.flags)
+        with in_field("rerank"):
+            rerank = self._rerank.resolve(request.rerank, strategy=strategy, limit=resolved.limit) if self._rerank else None
+        with in_field("corrective"):
+            corrective = resolve_correction(request.corrective, strategy, CORRECTABLE)
         filters = await self._links.resolve(caller.tenant, parsed)
         session_id = request.options.get("session_id")
         query = Query(
@@ -116,8 +125,8 @@ class QueryBuilder:
             filters=filters,
             as_of=request.as_of,
             options=request.options,
-            rerank=self._rerank.resolve(request.rerank, strategy=strategy, limit=resolved.limit) if self._rerank else None,
-            corrective=resolve_correction(request.corrective, strategy, CORRECTABLE),
+            rerank=rerank,
+            corrective=corrective,
             timeout_s=None if request.timeout_ms is None else request.timeout_ms / 1000,
             dual_level=self._features.enabled(DUAL_LEVEL, caller.flags),
             synthetic_questions=bool(request.options.get("synthetic_questions", self._synthetic_questions)),

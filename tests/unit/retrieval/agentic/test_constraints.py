@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import EntityRef, FactHit, Hit
+from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.agentic.constraints import (
     MAX_CONSTRAINTS,
     Avoided,
@@ -85,13 +86,19 @@ def test_a_filtered_list_is_a_part_in_order_and_filtering_again_changes_nothing(
 
 
 def test_requests_name_entities_attributes_and_phrases() -> None:
-    made = requested(["entity: e1 ", "affiliation = Aldry  Hospital", "senior nurse", "= x", "entity:", " "])
+    made = requested(["entity: e1 ", "affiliation = Aldry  Hospital", "senior nurse"])
     assert made == [
         NegativeConstraint("entity", "e1"),
         NegativeConstraint("attribute", "Aldry Hospital", "affiliation"),
         NegativeConstraint("phrase", "senior nurse"),
-        NegativeConstraint("phrase", "= x"),
     ]
+
+
+@pytest.mark.parametrize("text", ["", "  ", "entity:", "entity: …", "= x", "=", "a=", "a= ...", "...", "\0"])
+def test_a_constraint_that_names_nothing_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"negative_constraints\[1\].*entity:ID, NAME=VALUE or a phrase") as refused:
+        requested(["senior nurse", text])
+    assert refused.value.field == "options.negative_constraints[1]"
 
 
 def test_invalid_constraints_of_a_model_are_dropped_with_a_note() -> None:

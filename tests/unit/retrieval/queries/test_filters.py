@@ -133,6 +133,8 @@ def test_what_filters_say(value: Any, parsed: Any) -> None:
         ({"year": {"ne": None}}, "got null"),
         ({"title": {"prefix": 5}}, "'prefix' takes text; got 5"),
         ({"title": {"prefix": ["a"]}}, "must be text"),
+        ({"year": {"gt": True}}, "'gt' takes text or a number; got True"),
+        ({"year": {"lte": False}}, "'lte' takes text or a number; got False"),
         ({"entity": 5}, "compared with text that is not blank; got 5"),
         ({"entity": " "}, "compared with text that is not blank"),
         ({"entity": {}}, "has no operator"),
@@ -283,3 +285,20 @@ def test_what_passes(value: Mapping[str, Any], passes: bool) -> None:
     parsed = parse_filter(value)
     assert parsed is not None
     assert matches(parsed, FIELDS) is passes
+
+
+@pytest.mark.parametrize(
+    ("value", "field", "message"),
+    [
+        ({"rating": {"gt": 1}, "n": {"in": "x"}}, "n", "n: 'in' takes a list of 1 to 100 values; got 'x'"),
+        ({"or": [{"a": 1}, {"not": {"z": {"prefix": 2}}}]}, "or[1].not.z", "z: 'prefix' takes text; got 2"),
+        ({"tenant_id": "t"}, "tenant_id", "the field 'tenant_id' cannot be filtered on; "),
+        ({"and": [{"a": 1}, 5]}, "and[1]", "and[1]: a filter must be an object"),
+        ({"b\n" + "x" * 200: {"like": 1}}, "b\\n" + "x" * 98 + "…", "unknown filter operator 'like'"),
+    ],
+)
+def test_the_error_names_the_place_of_the_value(value: Any, field: str, message: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        parse_filter(value)
+    assert refused.value.field == field
+    assert message in refused.value.message

@@ -31,6 +31,8 @@ _MAX_DETAIL = 1000
 
 def problem(error: AgenticRagError, *, request_id: str, errors: Sequence[dict[str, Any]] = ()) -> JSONResponse:
     """Return ``error`` as a problem response."""
+    if not errors and isinstance(error, InvalidRequest) and error.field is not None:
+        errors = [{"field": shortened(error.field, _MAX_FIELD), "message": error.message, "code": error.code}]
     return _response(error.status, error.code, error.title, error.message, request_id, errors, problem_headers(error))
 
 

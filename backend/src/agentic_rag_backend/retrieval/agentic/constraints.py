@@ -5,6 +5,7 @@ A constraint is hard: it removes every passage that it matches.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -12,6 +13,7 @@ from typing import Any, Literal
 
 from agentic_rag_backend.domain.query import FactHit, Hit
 from agentic_rag_backend.domain.text.words import words
+from agentic_rag_backend.errors import InvalidRequest, in_field
 
 MAX_CONSTRAINTS = 12
 """Negative constraints of one request, from all sources."""
@@ -117,19 +119,31 @@ def kept(hits: Iterable[Hit], avoided: Sequence[Avoided]) -> tuple[list[Hit], di
 
 
 def requested(texts: Sequence[str]) -> list[NegativeConstraint]:
-    """Return the constraints of a request: ``entity:ID``, ``NAME=VALUE``, or a phrase."""
-    return [each for text in texts if (each := _requested(text)) is not None]
+    """Return the constraints of a request: ``entity:ID``, ``NAME=VALUE``, or a phrase.
+
+    Raises:
+        InvalidRequest: a constraint names nothing, so it would remove nothing.
+    """
+    found = []
+    for number, text in enumerate(texts):
+        with in_field("options"), in_field(f"negative_constraints[{number}]"):
+            found.append(_requested(text))
+    return found
 
 
-def _requested(text: str) -> NegativeConstraint | None:
+def _requested(text: str) -> NegativeConstraint:
     text = " ".join(text.split())
-    if text.startswith(ENTITY_PREFIX):
-        value = text.removeprefix(ENTITY_PREFIX).strip()
-        return NegativeConstraint("entity", value) if value else None
     name, equals, value = text.partition("=")
-    if equals and name.strip() and value.strip():
-        return NegativeConstraint("attribute", value.strip(), name.strip())
-    return NegativeConstraint("phrase", text) if text else None
+    if text.startswith(ENTITY_PREFIX):
+        constraint = NegativeConstraint("entity", text.removeprefix(ENTITY_PREFIX).strip())
+    elif equals:
+        constraint = NegativeConstraint("attribute", value.strip(), name.strip())
+    else:
+        constraint = NegativeConstraint("phrase", text)
+    nameless = constraint.kind == "attribute" and not constraint.name
+    if nameless or not any(character.isalnum() for character in constraint.value):
+        raise InvalidRequest(f"a negative constraint is entity:ID, NAME=VALUE or a phrase with a word; got {reprlib.repr(text)}")
+    return constraint
 
 
 def written_by_model(items: Sequence[Mapping[str, Any]], source: Source) -> tuple[list[NegativeConstraint], list[str]]:

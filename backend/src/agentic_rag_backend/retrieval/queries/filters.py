@@ -27,7 +27,8 @@ from agentic_rag_backend.domain.filters import (
     leaves,
 )
 from agentic_rag_backend.domain.text.languages import ENGLISH
-from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.errors import InvalidRequest, in_field
+from agentic_rag_backend.wording import shortened
 
 MAX_DEPTH = 5
 MAX_COMPARISONS = 50
@@ -37,6 +38,9 @@ MAX_INTEGER = 2**63 - 1
 DEFAULTS: Mapping[str, Scalar] = {"confidence": 1.0, "language": ENGLISH}
 """Value that a comparison uses for a missing field if the filter has no default. Ingestion sets no language for English."""
 _TEXT_OPERATORS = ("contains", "prefix")
+_ORDERED_OPERATORS = ("gt", "gte", "lt", "lte")
+MAX_SHOWN_NAME = 100
+"""Characters of a field's name that a message repeats."""
 
 
 def parse_filter(value: Mapping[str, Any] | None, *, of_documents: bool = False) -> Filter | None:
@@ -76,7 +80,7 @@ class _Written:
 
     def parse(self, value: Any, depth: int) -> Filter:
         if depth > MAX_DEPTH:
-            raise InvalidRequest(f"filters may be nested at most {MAX_DEPTH} deep")
+            raise InvalidRequest(f"filters may be nested at most {MAX_DEPTH} deep; this one is nested deeper")
         if not isinstance(value, Mapping) or not value:
             raise InvalidRequest(f"a filter must be an object with at least one field; got {_shown(value)}")
         parts: list[Filter] = []
@@ -84,13 +88,18 @@ class _Written:
             if name in {"and", "or"}:
                 if not isinstance(operand, list) or not operand:
                     raise InvalidRequest(f"'{name}' takes a list of filters; got {_shown(operand)}")
-                inner = tuple(self.parse(item, depth + 1) for item in operand)
+                inner = tuple(self._part(f"{name}[{number}]", item, depth) for number, item in enumerate(operand))
                 parts.append(And(inner) if name == "and" else Or(inner))
             elif name == "not":
-                parts.append(Not(self.parse(operand, depth + 1)))
+                parts.append(Not(self._part(name, operand, depth)))
             else:
-                parts.extend(self._of_field(name, operand))
+                with in_field(shortened(name, MAX_SHOWN_NAME)):
+                    parts.extend(self._of_field(name, operand))
         return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+    def _part(self, place: str, value: Any, depth: int) -> Filter:
+        with in_field(place):
+            return self.parse(value, depth + 1)
 
     def _of_field(self, name: str, operand: Any) -> list[Filter]:
         field = _field_name(name)
@@ -111,7 +120,9 @@ def _field_name(name: str) -> str:
     if not field or len(field) > MAX_TEXT:
         raise InvalidRequest(f"a filter's field must have 1 to {MAX_TEXT} characters; got {len(field)}")
     if name == field and (field in RESERVED_FIELDS or field.startswith("_")):
-        raise InvalidRequest(f"the field {field!r} cannot be filtered on")
+        raise InvalidRequest(
+            f"the field {field!r} cannot be filtered on; to filter by a metadata key of this name, write 'metadata.{field}'"
+        )
     return field
 
 
@@ -188,6 +199,8 @@ def _value(operator: str, value: Any) -> Scalar | tuple[Scalar, ...]:
     scalar = _scalar(value)
     if operator in _TEXT_OPERATORS and not isinstance(scalar, str):
         raise InvalidRequest(f"{operator!r} takes text; got {_shown(value)}")
+    if operator in _ORDERED_OPERATORS and isinstance(scalar, bool):
+        raise InvalidRequest(f"{operator!r} takes text or a number; got {_shown(value)}")
     return scalar
 
 
