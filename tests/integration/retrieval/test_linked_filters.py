@@ -83,6 +83,9 @@ async def test_unknown_values_match_nothing_and_are_named(corpus: Corpus) -> Non
         assert not found.hits, strategy
         assert warnings == ("filters: no visible passage has the entity 'Nobody At All'",)
     assert not (await ask(corpus, tenant, {"community": "nothing"}))[0].hits
+    _, warnings = await ask(corpus, tenant, {"entity": [f"Nobody {number}" for number in range(100)]})
+    assert len(warnings) == 11
+    assert warnings[-1] == "filters: no visible passage has 90 more values"
 
 
 async def test_entities_of_another_tenant_and_of_deleted_documents_are_unknown(corpus: Corpus) -> None:

@@ -20,6 +20,9 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue
 from agentic_rag_backend.stores.graph.base import CommunityStore
 
+MAX_NAMED = 10
+"""Unknown values of a filter that warnings name."""
+
 
 @dataclass(frozen=True, slots=True)
 class LinkedChunks:
@@ -68,10 +71,12 @@ class LinkedChunks:
 
 
 def unknown_values(filter: Filter | None) -> tuple[str, ...]:
-    """Return a warning for each value of a resolved filter that no visible passage has."""
+    """Return a warning for each value of a resolved filter that no visible passage has. More than `MAX_NAMED` are counted."""
     sets = (leaf for leaf in leaves(filter) if isinstance(leaf, ChunkSet)) if filter is not None else ()
     found = (f"filters: no visible passage has the {each.link.field} {value!r}" for each in sets for value in each.unknown)
-    return tuple(dict.fromkeys(found))
+    warnings = tuple(dict.fromkeys(found))
+    more = len(warnings) - MAX_NAMED
+    return warnings if more <= 0 else (*warnings[:MAX_NAMED], f"filters: no visible passage has {more} more values")
 
 
 def _resolved(filter: Filter, sets: Mapping[Link, ChunkSet]) -> Filter:

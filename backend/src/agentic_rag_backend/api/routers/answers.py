@@ -28,7 +28,7 @@ from agentic_rag_backend.api.responses.resumption import (
 from agentic_rag_backend.api.responses.streaming import Events, event, event_content, event_stream
 from agentic_rag_backend.api.schemas.answers import AnswerView, UsageView
 from agentic_rag_backend.api.schemas.citations import CitationView
-from agentic_rag_backend.api.schemas.search import HISTORY_BYTES, AnswerBody, SearchView
+from agentic_rag_backend.api.schemas.search import HISTORY_BYTES, QUESTION_BYTES, AnswerBody, SearchView
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import InvalidRequest, NotFound
@@ -70,7 +70,7 @@ class _AnswerRequest(TypedDict):
     summary="Answer a question with checked citations",
     responses={200: {"content": ANSWER_EVENTS, "description": "the answer, or its events if `stream` is true"}},
 )
-@reads(lambda _: QUERY_BYTES + HISTORY_BYTES)
+@reads(lambda _: QUERY_BYTES + QUESTION_BYTES + HISTORY_BYTES)
 async def answer(request: Request, services: Services, caller: Reader, body: AnswerBody) -> Any:
     """Answer the question, or refuse (`grounded: false`) if the documents do not contain the answer."""
     built = await accept(request, services, caller, body)

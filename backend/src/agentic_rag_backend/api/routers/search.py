@@ -8,12 +8,14 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from agentic_rag_backend.api.dependencies import Reader, Services
+from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.requests.queries import accept, trace_meta
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.schemas.citations import CitationView, ClaimView
 from agentic_rag_backend.api.schemas.explanation import ExplainBody, ExplainView
 from agentic_rag_backend.api.schemas.search import (
+    QUESTION_BYTES,
     DualLevelBody,
     DualLevelView,
     FactView,
@@ -30,6 +32,7 @@ router = APIRouter(tags=["search"], route_class=JsonRoute)
 
 
 @router.post("/search", response_model=Envelope[SearchView], summary="Find chunks, facts and themes")
+@reads(lambda _: QUERY_BYTES + QUESTION_BYTES)
 async def search(request: Request, services: Services, caller: Reader, body: SearchBody) -> dict[str, Any]:
     """Retrieve without writing an answer."""
     asked = await accept(request, services, caller, body)
@@ -44,6 +47,7 @@ async def search(request: Request, services: Services, caller: Reader, body: Sea
     summary="Explain why a search returns or omits a document",
     responses={404: {"description": "no such document"}},
 )
+@reads(lambda _: QUERY_BYTES + QUESTION_BYTES)
 async def explain(request: Request, services: Services, caller: Reader, body: ExplainBody) -> dict[str, Any]:
     """Return the document's rank in each leg and in the result, and the reason for its omission."""
     asked = await accept(request, services, caller, body)
@@ -58,6 +62,7 @@ async def explain(request: Request, services: Services, caller: Reader, body: Ex
     summary="Search both levels in parallel and answer from them",
     responses={404: {"description": "feature_disabled while DUAL_LEVEL_RETRIEVAL_ENABLED is false"}},
 )
+@reads(lambda _: QUERY_BYTES + QUESTION_BYTES)
 async def dual_level(request: Request, services: Services, caller: Reader, body: DualLevelBody) -> dict[str, Any]:
     """Return chunks and communities with their scores and, unless `synthesize` is false, a cited answer from both."""
     started = time.perf_counter()

@@ -22,8 +22,9 @@ from agentic_rag_backend.retrieval.registry import DUAL_LEVEL
 
 MAX_QUERY_CHARACTERS = 8000
 MAX_TURNS = 20
+QUESTION_BYTES = MAX_QUERY_CHARACTERS * 12
 HISTORY_BYTES = MAX_TURNS * MAX_QUERY_CHARACTERS * 12
-"""Bytes of the longest history as JSON. A character beyond U+FFFF may be written as two escapes of six bytes."""
+"""Bytes of the longest question and history as JSON. A character beyond U+FFFF may be written as two escapes of six bytes."""
 QUERY = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, description="the question, 1 to 8,000 characters")
 
 
