@@ -92,6 +92,18 @@ async def test_cancelled_while_it_is_committed(
     assert (document.state, document.failures) == (DocumentState.READY, ())
 
 
+async def test_deleted_after_its_version_became_visible(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    await application.ended((await application.submit(FIRST, key="one")).job)
+    gate = Gate(monkeypatch, Commitment, "_forget_older")
+    second = await application.submit(SECOND, key="one")
+    await gate.reached.wait()
+    deletion = await application.container.ingestion.delete(application.tenant, second.document.id)
+    gate.open.set()
+    assert (await application.ended(second.job)).state is JobState.SUCCEEDED
+    assert (await application.ended(deletion)).state is JobState.SUCCEEDED
+    assert await application.held() == NOTHING
+
+
 async def test_a_cancelled_update_leaves_the_version_before_it(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "PROGRESS_EVERY_S", 0.0)
     first = await application.submit(FIRST, key="one", metadata={"shelf": 1})

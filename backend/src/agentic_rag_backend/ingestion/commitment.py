@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
@@ -153,7 +154,9 @@ class Commitment:
         ended, written.published = at_once and not written.published, True
         if not first:
             run.stage = "supersede"
-            await self._forget_older(run.tenant, run.document_id, run.version)
+            # A document that was deleted since: its deletion removes everything.
+            with suppress(NotFound):
+                await self._forget_older(run.tenant, run.document_id, run.version)
         if written.attaches:
             await run.jobs.remember(run.tenant, run.job.id, _result_name(run), ending.result)
             await self.enqueue_attach(run)
