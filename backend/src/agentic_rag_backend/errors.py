@@ -5,7 +5,6 @@ Raise the most specific one. Only the HTTP handler and the CLI translate them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
@@ -33,18 +32,18 @@ class InvalidRequest(AgenticRagError):
     code = "invalid_request"
     status = 422
     title = "Invalid request"
-    field: str | None = None
+
+    def __init__(self, message: str, *, field: str | None = None, retry_after_s: float | None = None) -> None:
+        super().__init__(message, retry_after_s=retry_after_s)
+        self.field = field
 
 
 @contextmanager
 def in_field(name: str) -> Iterator[None]:
-    """Let an `InvalidRequest` tell that it is about a field, or about a part of one. Its message names the innermost field."""
+    """Put ``name`` before the path of an `InvalidRequest` of the block. Nested blocks make a path such as "filters.year"."""
     try:
         yield
     except InvalidRequest as error:
-        if error.field is None and re.search(rf"\b{re.escape(name)}\b", error.message) is None:
-            error.message = f"{name}: {error.message}"
-            error.args = (error.message,)
         error.field = name if error.field is None else f"{name}.{error.field}"
         raise
 

@@ -116,7 +116,7 @@ async def test_a_recorded_case(client: Client, server: ModelServer) -> None:
     assert titles(found) & set(OTHERS.values())
     assert [fact["fact"] for fact in about["verified_facts"]] == ["She was born inland, in a town with a canal"]
     warnings = " ".join(found["meta"]["warnings"])
-    assert "'tenant_id' cannot be filtered on" in warnings
+    assert "tenant_id: cannot be filtered on" in warnings
     assert "verified facts that no passage states word by word were dropped: 1" in warnings
     assert (about["calls"], server.stats().total.calls) == (2, 2)
     assert "moon" not in json.dumps(found)

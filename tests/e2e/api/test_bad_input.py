@@ -84,9 +84,9 @@ QUERIES = [
     _search("weight true", "low", weights={"low": True}),
     _search("unknown weight", "middle", weights={"middle": 1}),
     _search("unknown filter operator", "'near'", "gte", filters={"rank": {"near": 1}}),
-    _search("reserved field", "'tenant_id'", filters={"tenant_id": "t"}),
-    _search("reserved field inside", "'visible'", filters={"or": [{"not": {"visible": True}}, {"rank": 1}]}),
-    _search("field with underscore", "'_id'", filters={"_id": 1}),
+    _search("reserved field", "tenant_id: ", filters={"tenant_id": "t"}),
+    _search("reserved field inside", "visible: ", filters={"or": [{"not": {"visible": True}}, {"rank": 1}]}),
+    _search("field with underscore", "_id: ", filters={"_id": 1}),
     _search("filter too deep", "5", filters=_nested(6)),
     _search("filter with too many comparisons", "50", "60", filters={f"f{number}": 1 for number in range(60)}),
     _search("filter with too many options", "100", "101", filters={"rank": list(range(101))}),
@@ -374,6 +374,42 @@ async def test_a_fault_is_named_and_leaves_nothing(world: World, bad: Bad) -> No
         assert [each["field"] for each in response.json().get("errors", [])], detail
     assert not {"Traceback", "sqlite", "pydantic"} & set(detail.split())
     assert await world.held() == before
+
+
+FIELDS = (
+    ("/search", {"strategy": "telepathy"}, "strategy"),
+    ("/search", {"strategy": "graph", "options": {"depth": 1}}, "options.depth"),
+    ("/search", {"strategy": "community", "options": {"level": -1}}, "options.level"),
+    ("/search", {"strategy": "fusion", "options": {"methods": ["dense", "dense"]}}, "options.methods"),
+    ("/search", {"strategy": "fusion", "options": {"weights": {"dense": 2, "graph": 1}}}, "options.weights.dense"),
+    ("/search", {"strategy": "corrective", "options": {"base": "fusion", "methods": ["dense", "dense"]}}, "options.methods"),
+    ("/search", {"strategy": "agentic", "options": {"negative_constraints": ["x", ""]}}, "options.negative_constraints[1]"),
+    ("/search", {"rerank": "nonsense"}, "rerank"),
+    ("/search", {"rerank": {"name": "nonsense"}}, "rerank.name"),
+    ("/search", {"rerank": {"name": "mmr", "lambda": 7}}, "rerank.lambda"),
+    ("/search", {"rerank": {"name": "mmr", "k": 7}}, "rerank.k"),
+    ("/search", {"rerank": {"candidates": 0}}, "rerank.candidates"),
+    ("/search", {"corrective": 5}, "corrective"),
+    ("/search", {"corrective": {"max_calls": 0}}, "corrective.max_calls"),
+    ("/search", {"corrective": {"threshold": 0}}, "corrective.threshold"),
+    ("/search", {"strategy": "dense", "weights": {"low": 0.5}}, "weights.low"),
+    ("/search", {"strategy": "dual_level", "weights": {"low": 0, "high": 0}}, "weights.low"),
+    ("/search", {"strategy": "hybrid", "weights": {"dense": 0, "sparse": 0}}, "weights.dense"),
+    ("/search", {"filters": {"or": [{"a": 1}, {"a": {"gt": True}}]}}, "filters.or[1].a"),
+    ("/search", {"timeout_ms": 10**9}, "timeout_ms"),
+    ("/search/dual-level", {"low_weight": 0, "high_weight": 0}, "low_weight"),
+    ("/search/dual-level", {"prompt": "Answer {{question}}"}, "prompt"),
+    ("/answers", {"generator": "poet"}, "generator"),
+)
+
+
+@pytest.mark.usefixtures("dual_level")
+async def test_the_errors_of_a_search_have_the_path_of_the_value(world: World) -> None:
+    for path, fields, place in FIELDS:
+        response = await world.alpha.post(path, json={"query": "eels", **fields})
+        problem = response.json()
+        assert response.status_code == 422, fields
+        assert [(each["field"], each["message"]) for each in problem["errors"]] == [(place, problem["detail"])], fields
 
 
 KIB = 1024

@@ -106,7 +106,7 @@ def shorten_timeout(scope: Scope, timeout_ms: int) -> None:
     """
     most_ms = scope["app"].state.container.settings.request_timeout_s * 1000
     if timeout_ms > most_ms:
-        raise InvalidRequest(f"timeout_ms must be at most {most_ms:g} (REQUEST_TIMEOUT_S); got {timeout_ms}")
+        raise InvalidRequest(f"timeout_ms must be at most {most_ms:g} (REQUEST_TIMEOUT_S); got {timeout_ms}", field="timeout_ms")
     before: Deadline = scope["state"]["deadline"]
     at = before.at - (most_ms - timeout_ms) / 1000
     scope["state"]["deadline"] = Deadline(at, f"{timeout_ms} ms (timeout_ms)", asked_for=True)

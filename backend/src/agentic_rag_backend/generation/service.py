@@ -231,8 +231,7 @@ class AnswerService:
     def _plan(self, query: Query, generator: str | None, history: Sequence[Message]) -> _AnswerPlan:
         name = generator or self._options.generator
         if name not in GENERATORS:
-            with in_field("generator"):
-                raise InvalidRequest(f"no generator is named {name!r}; there are {', '.join(sorted(GENERATORS))}")
+            raise InvalidRequest(f"no generator is named {name!r}; there are {', '.join(sorted(GENERATORS))}", field="generator")
         if len(history) > MAX_HISTORY:
             raise InvalidRequest(f"history has at most {MAX_HISTORY} turns; this one has {len(history)}")
         # The judge compares the passages: it refuses to give what one bearer of a name did to another one.

@@ -107,8 +107,7 @@ class QueryBuilder:
             check_options(strategy, request.options)
         with in_field("filters"):
             parsed = parse_filter(request.filters)
-        with in_field("weights"):
-            resolved = self._defaults.resolve(request.overrides, strategy=strategy, question=request.text, flags=caller.flags)
+        resolved = self._defaults.resolve(request.overrides, strategy=strategy, question=request.text, flags=caller.flags)
         with in_field("rerank"):
             rerank = self._rerank.resolve(request.rerank, strategy=strategy, limit=resolved.limit) if self._rerank else None
         with in_field("corrective"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentic_rag_backend.errors import InvalidRequest
@@ -277,27 +277,33 @@ class RetrieverRegistry:
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Validate options against the strategy's schema.
+    """Validate options against the schemas of the strategy and of the strategies that it holds.
 
     Raises:
         InvalidRequest: an option is unknown or invalid. The message names the option and the allowed values.
     """
-    own = {**STRATEGIES[name].options, **SHARED_OPTIONS}
-    for option, value in options.items():
-        if option in own:
-            check_option(option, value, own[option])
-    for option, value in options.items():
-        if option not in own:
-            check_option(option, value, _schema_of_inner(name, options, option))
-
-
-def _schema_of_inner(name: str, options: Mapping[str, Any], option: str) -> Mapping[str, Any]:
-    """Return the schema of an option that a strategy has only through the strategies that it holds."""
     known = {**STRATEGIES[name].options, **SHARED_OPTIONS}
+    for option, value in options.items():
+        if option in known:
+            check_option(option, value, known[option])
+    inner: dict[str, Any] = {}
+    for held in held_by(name, options):
+        held_by(held, options)  # its own names are valid, too
+        inner = {**STRATEGIES[held].options, **inner}
+    for option, value in options.items():
+        if option in known:
+            continue
+        if option not in inner:
+            has = ", ".join({**inner, **known})
+            raise InvalidRequest(f"strategy {name!r} has no option {option[:80]!r}; it has {has}", field=option)
+        check_option(option, value, inner[option])
+
+
+def held_by(name: str, options: Mapping[str, Any]) -> Sequence[str]:
+    """Return the strategies that a strategy holds with these options.
+
+    Raises:
+        InvalidRequest: the names or their weights do not go together.
+    """
     holds = STRATEGIES[name].holds
-    for inner in holds(options) if holds is not None else ():
-        known = {**STRATEGIES[inner].options, **known}
-    if option not in known:
-        raise InvalidRequest(f"strategy {name!r} has no option {option[:80]!r}; it has {', '.join(known) or 'none'}")
-    schema: Mapping[str, Any] = known[option]
-    return schema
+    return holds(options) if holds is not None else ()

@@ -32,7 +32,7 @@ def test_a_plan_is_validated_and_the_question_comes_first() -> None:
     assert (plan.primary_intent, plan.hyde_passage, plan.by) == ("the founder", "It was founded by X.", "model")
     assert plan.negative_constraints == (NegativeConstraint("phrase", "senior nurse"),)
     assert len(plan.notes) == 4
-    assert "'tenant_id' cannot be filtered on" in plan.notes[0]
+    assert "tenant_id: cannot be filtered on" in plan.notes[0]
     assert plan.filter_constraints is not None
     assert matches(plan.filter_constraints, {"year": 2020})
     assert matches(plan.filter_constraints, {"year": "2019"})

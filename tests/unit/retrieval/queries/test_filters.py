@@ -107,7 +107,7 @@ def test_what_filters_say(value: Any, parsed: Any) -> None:
         ({"x" * (MAX_TEXT + 1): 1}, f"got {MAX_TEXT + 1}"),
         ({"": 1}, "got 0"),
         ({"metadata.": 1}, "got 0"),
-        ({"tenant_id": "t"}, "'tenant_id' cannot be filtered on"),
+        ({"tenant_id": "t"}, "tenant_id: cannot be filtered on"),
         ({"group_id": "t"}, "cannot be filtered on"),
         ({"visible": True}, "cannot be filtered on"),
         ({"version": 1}, "cannot be filtered on"),
@@ -154,8 +154,9 @@ def test_what_filters_must_not_say(value: Any, message: str) -> None:
 
 @pytest.mark.parametrize("written", [{"entity": "Mara"}, {"or": [{"a": 1}, {"not": {"community": {"exists": True}}}]}])
 def test_filters_of_documents_have_no_fields_of_passages(written: dict[str, Any]) -> None:
-    with pytest.raises(InvalidRequest, match="only searches and answers"):
+    with pytest.raises(InvalidRequest, match="only searches and answers") as refused:
         parse_filter(written, of_documents=True)
+    assert refused.value.field in {"entity", "community"}
     assert parse_filter({"metadata.entity": "Mara", "source": "web"}, of_documents=True) is not None
 
 
@@ -292,7 +293,13 @@ def test_what_passes(value: Mapping[str, Any], passes: bool) -> None:
     [
         ({"rating": {"gt": 1}, "n": {"in": "x"}}, "n", "n: 'in' takes a list of 1 to 100 values; got 'x'"),
         ({"or": [{"a": 1}, {"not": {"z": {"prefix": 2}}}]}, "or[1].not.z", "z: 'prefix' takes text; got 2"),
-        ({"tenant_id": "t"}, "tenant_id", "the field 'tenant_id' cannot be filtered on; "),
+        ({"tenant_id": "t"}, "tenant_id", "tenant_id: cannot be filtered on; "),
+        ({"a": {"gt": True}}, "a", "a: 'gt' takes text or a number; got True"),
+        ({"a": "x" * 600}, "a", "a: a filter's text may have at most 512 characters; got 600"),
+        ({"": 1}, "''", "'': a filter's field must have 1 to 512 characters; got 0"),
+        ({"entity": {}}, "entity", "entity: has no operator; it takes eq, "),
+        ({"not": {"or": []}}, "not.or", "'or' takes a list of filters; got []"),
+        (nested(6), "not.not.not.not.not", "not: filters may be nested at most 5 deep; got {'a': 1} inside 5 others"),
         ({"and": [{"a": 1}, 5]}, "and[1]", "and[1]: a filter must be an object"),
         ({"b\n" + "x" * 200: {"like": 1}}, "b\\n" + "x" * 98 + "…", "unknown filter operator 'like'"),
     ],

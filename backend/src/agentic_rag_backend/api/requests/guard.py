@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from starlette.types import Message, Receive
 
 from agentic_rag_backend.api.dependencies import Operator, Requires, container_of, require_operator
-from agentic_rag_backend.errors import InvalidRequest, NotFound, PayloadTooLarge, RequestIncomplete, in_field
+from agentic_rag_backend.errors import InvalidRequest, NotFound, PayloadTooLarge, RequestIncomplete
 
 QUERY_BYTES = 64 * 1024
 """Maximum bytes of a body on routes without their own limit: questions, changes, options."""
@@ -120,8 +120,7 @@ def _require_no_nul(request: Request) -> None:
         raise NotFound("no address contains the character U+0000")
     for name, value in request.query_params.multi_items():
         if "\0" in name + value:
-            with in_field(name[:80]):
-                raise InvalidRequest(f"the query parameter {name[:80]!r} must not contain U+0000")
+            raise InvalidRequest(f"the query parameter {name[:80]!r} must not contain U+0000", field=name[:80])
 
 
 def _place(request: Request) -> AbstractAsyncContextManager[None]:

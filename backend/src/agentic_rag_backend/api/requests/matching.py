@@ -11,7 +11,7 @@ from fastapi import Depends, Query, Request
 from agentic_rag_backend.api.requests.json_body import loaded
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.filters import And, Filter
-from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.errors import InvalidRequest, in_field
 from agentic_rag_backend.ingestion.service import Matching
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
 
@@ -48,9 +48,10 @@ def _filter(text: str | None) -> Filter | None:
     if text is None:
         return None
     value = loaded(text, what="filter")
-    if not isinstance(value, dict):
-        raise InvalidRequest(f"filter must be a JSON object; got {type(value).__name__}")
-    return parse_filter(value, of_documents=True)
+    with in_field("filter"):
+        if not isinstance(value, dict):
+            raise InvalidRequest(f"filter must be a JSON object; got {type(value).__name__}")
+        return parse_filter(value, of_documents=True)
 
 
 def _readings(value: str) -> list[Any]:

@@ -140,7 +140,8 @@ class SearchBody(PassageSearch):
     def request(self) -> SearchRequest:
         """Return the search request of the body."""
         weights = self.weights.model_dump() if self.weights is not None else {}
-        return self._request(self.strategy, RequestOverrides(limit=self.limit, **weights))
+        overrides = RequestOverrides(limit=self.limit, level_fields=("weights.low", "weights.high"), **weights)
+        return self._request(self.strategy, overrides)
 
 
 class Turn(Body):

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from agentic_rag_backend.domain.query import FactHit, Hit
 from agentic_rag_backend.domain.text.words import words
-from agentic_rag_backend.errors import InvalidRequest, in_field
+from agentic_rag_backend.errors import InvalidRequest
 
 MAX_CONSTRAINTS = 12
 """Negative constraints of one request, from all sources."""
@@ -124,14 +124,10 @@ def requested(texts: Sequence[str]) -> list[NegativeConstraint]:
     Raises:
         InvalidRequest: a constraint names nothing, so it would remove nothing.
     """
-    found = []
-    for number, text in enumerate(texts):
-        with in_field("options"), in_field(f"negative_constraints[{number}]"):
-            found.append(_requested(text))
-    return found
+    return [_requested(f"options.negative_constraints[{number}]", text) for number, text in enumerate(texts)]
 
 
-def _requested(text: str) -> NegativeConstraint:
+def _requested(place: str, text: str) -> NegativeConstraint:
     text = " ".join(text.split())
     name, equals, value = text.partition("=")
     if text.startswith(ENTITY_PREFIX):
@@ -141,8 +137,10 @@ def _requested(text: str) -> NegativeConstraint:
     else:
         constraint = NegativeConstraint("phrase", text)
     nameless = constraint.kind == "attribute" and not constraint.name
-    if nameless or not any(character.isalnum() for character in constraint.value):
-        raise InvalidRequest(f"a negative constraint is entity:ID, NAME=VALUE or a phrase with a word; got {reprlib.repr(text)}")
+    if nameless or "\0" in text or not any(character.isalnum() for character in constraint.value):
+        raise InvalidRequest(
+            f"{place} must be entity:ID, NAME=VALUE or a phrase with a word; got {reprlib.repr(text)}", field=place
+        )
     return constraint
 
 

@@ -58,6 +58,6 @@ def resolve_correction(value: CorrectionValue, strategy: str, correctable: Colle
         raise InvalidRequest(f"corrective applies to {', '.join(sorted(correctable))}; got the strategy {strategy!r}")
     for option, chosen in given.items():
         if option not in OPTIONS:
-            raise InvalidRequest(f"corrective has no option {option[:80]!r}; it has {', '.join(OPTIONS)}")
+            raise InvalidRequest(f"corrective has no option {option[:80]!r}; it has {', '.join(OPTIONS)}", field=option)
         check_option(option, chosen, OPTIONS[option], of="corrective")
     return correction_of(given)

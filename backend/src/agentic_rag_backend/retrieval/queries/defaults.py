@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.queries.weights import LevelPolicy, choose_leg_weights
+from agentic_rag_backend.retrieval.queries.weights import LEVEL_FIELDS, GivenLevels, LevelPolicy, choose_leg_weights
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
 
 DEFAULT_LIMIT = 5
@@ -27,6 +27,7 @@ class RequestOverrides:
     """Limits and weights of a request. None means that the request does not set the value.
 
     ``limit`` applies to results and themes, ``low_limit`` to results only, ``high_limit`` to themes only.
+    ``level_fields`` are the names of ``low`` and ``high`` in the request, for messages.
     """
 
     limit: int | None = None
@@ -37,6 +38,12 @@ class RequestOverrides:
     preset: str | None = None
     dense: float | None = None
     sparse: float | None = None
+    level_fields: tuple[str, str] = LEVEL_FIELDS
+
+    @property
+    def levels(self) -> GivenLevels:
+        """The level weights of the request."""
+        return GivenLevels(low=self.low, high=self.high, preset=self.preset, fields=self.level_fields)
 
     def weights_given(self) -> tuple[str, ...]:
         """Return the names of the weights that the request sets."""
@@ -83,7 +90,7 @@ class RequestDefaults:
         given = overrides.weights_given()
         _check_taken(strategy, given)
         both_levels = strategy == "dual_level" or (strategy == "auto" and self._features.enabled(DUAL_LEVEL, flags))
-        weights, warnings = self.weights.choose(overrides.low, overrides.high, overrides.preset, question=question, flags=flags)
+        weights, warnings = self.weights.choose(overrides.levels, question=question, flags=flags)
         if given and strategy == "auto" and not both_levels:
             warnings = (_OFF,)
         leg_weights, about_legs = choose_leg_weights(overrides.dense, overrides.sparse)
@@ -111,4 +118,5 @@ def _check_taken(strategy: str, given: tuple[str, ...]) -> None:
     wrong = [name for name in given if name not in taken]
     if wrong:
         takes = f"takes the weights {', '.join(taken)}" if taken else "takes no weights"
-        raise InvalidRequest(f"strategy {strategy!r} {takes}; got weights.{', weights.'.join(wrong)}")
+        got = [f"weights.{name}" for name in wrong]
+        raise InvalidRequest(f"strategy {strategy!r} {takes}; got {', '.join(got)}", field=got[0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -66,8 +67,9 @@ def parse_filter(value: Mapping[str, Any] | None, *, of_documents: bool = False)
         for leaf in leaves(parsed):
             if isinstance(leaf, Link):
                 raise InvalidRequest(
-                    f"the field {leaf.field!r} belongs to passages, so only searches and answers filter by it; "
-                    f"to filter documents by a metadata key of this name, write 'metadata.{leaf.field}'"
+                    f"{leaf.field}: belongs to passages, so only searches and answers filter by it; "
+                    f"to filter documents by a metadata key of this name, write 'metadata.{leaf.field}'",
+                    field=leaf.field,
                 )
     return parsed
 
@@ -80,25 +82,25 @@ class _Written:
 
     def parse(self, value: Any, depth: int) -> Filter:
         if depth > MAX_DEPTH:
-            raise InvalidRequest(f"filters may be nested at most {MAX_DEPTH} deep; this one is nested deeper")
+            raise InvalidRequest(f"filters may be nested at most {MAX_DEPTH} deep; got {_shown(value)} inside {MAX_DEPTH} others")
         if not isinstance(value, Mapping) or not value:
             raise InvalidRequest(f"a filter must be an object with at least one field; got {_shown(value)}")
         parts: list[Filter] = []
         for name, operand in value.items():
             if name in {"and", "or"}:
                 if not isinstance(operand, list) or not operand:
-                    raise InvalidRequest(f"'{name}' takes a list of filters; got {_shown(operand)}")
+                    raise InvalidRequest(f"'{name}' takes a list of filters; got {_shown(operand)}", field=name)
                 inner = tuple(self._part(f"{name}[{number}]", item, depth) for number, item in enumerate(operand))
                 parts.append(And(inner) if name == "and" else Or(inner))
             elif name == "not":
                 parts.append(Not(self._part(name, operand, depth)))
             else:
-                with in_field(shortened(name, MAX_SHOWN_NAME)):
+                with _named(shortened(name, MAX_SHOWN_NAME) or "''"):
                     parts.extend(self._of_field(name, operand))
         return parts[0] if len(parts) == 1 else And(tuple(parts))
 
     def _part(self, place: str, value: Any, depth: int) -> Filter:
-        with in_field(place):
+        with _named(place):
             return self.parse(value, depth + 1)
 
     def _of_field(self, name: str, operand: Any) -> list[Filter]:
@@ -115,14 +117,24 @@ class _Written:
         return parts
 
 
+@contextmanager
+def _named(place: str) -> Iterator[None]:
+    """Put a place before the path of a refusal of the block. The message begins with the innermost place."""
+    with in_field(place):
+        try:
+            yield
+        except InvalidRequest as error:
+            if error.field is not None:
+                raise
+            raise InvalidRequest(f"{place}: {error.message}") from None
+
+
 def _field_name(name: str) -> str:
     field = name.removeprefix("metadata.")
     if not field or len(field) > MAX_TEXT:
         raise InvalidRequest(f"a filter's field must have 1 to {MAX_TEXT} characters; got {len(field)}")
     if name == field and (field in RESERVED_FIELDS or field.startswith("_")):
-        raise InvalidRequest(
-            f"the field {field!r} cannot be filtered on; to filter by a metadata key of this name, write 'metadata.{field}'"
-        )
+        raise InvalidRequest(f"cannot be filtered on; to filter by a metadata key of this name, write 'metadata.{field}'")
     return field
 
 
@@ -139,7 +151,7 @@ def _compared(name: str, operand: Mapping[str, Any], usual: Scalar | None) -> li
         else:
             comparisons.append(Comparison(name, operator, _value(operator, value), default))
     if not comparisons:
-        raise InvalidRequest(f"the field {name!r} has no operator; known are {', '.join(OPERATORS)}")
+        raise InvalidRequest(f"has no operator; known are {', '.join(OPERATORS)}")
     return comparisons
 
 
@@ -166,11 +178,11 @@ def _of_language(written: Comparison) -> Filter:
 
 def _links(name: str, operand: Mapping[str, Any]) -> Iterator[Link]:
     if not operand:
-        raise InvalidRequest(f"the field {name!r} has no operator; it takes {', '.join(LINK_OPERATORS)}")
+        raise InvalidRequest(f"has no operator; it takes {', '.join(LINK_OPERATORS)}")
     for operator, value in operand.items():
         if operator not in LINK_OPERATORS:
             raise InvalidRequest(
-                f"the field {name!r} takes the operators {', '.join(LINK_OPERATORS)}; got {_shown(operator)}. "
+                f"takes the operators {', '.join(LINK_OPERATORS)}; got {_shown(operator)}. "
                 f"To filter by a metadata key of this name, write 'metadata.{name}'"
             )
         if operator in {"exists", "missing"}:
@@ -180,7 +192,7 @@ def _links(name: str, operand: Mapping[str, Any]) -> Iterator[Link]:
         texts = options if isinstance(options, tuple) else (options,)
         for text in texts:
             if not isinstance(text, str) or not text.strip():
-                raise InvalidRequest(f"the field {name!r} is compared with text that is not blank; got {_shown(text)}")
+                raise InvalidRequest(f"is compared with text that is not blank; got {_shown(text)}")
         yield Link(name, operator, tuple(map(str, texts)))
 
 

@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.errors import InvalidRequest, in_field
 
 Schema = Mapping[str, Any]
 _IDENTIFIER = re.compile(r"[A-Za-z0-9._:-]+")
@@ -211,6 +211,11 @@ def check_option(option: str, value: Any, schema: Schema, *, of: str = "options"
     Raises:
         InvalidRequest: the value does not match. The message names the option and the allowed values.
     """
+    with in_field(option):
+        _check(option, value, schema, of)
+
+
+def _check(option: str, value: Any, schema: Schema, of: str) -> None:
     if schema["type"] == "string" and "enum" not in schema:
         _check_identifier(f"{of}.{option}", value, schema)
     elif schema["type"] == "string" and value not in schema["enum"]:
@@ -262,7 +267,7 @@ def _check_shares(option: str, value: Any, schema: Schema, of: str) -> None:
         known = schema["properties"].get(name)
         if known is None:
             raise InvalidRequest(f"{of}.{option} must have names among {', '.join(schema['properties'])}; got {shown(name)}")
-        check_option(f"{option}.{name}", share, known, of=of)
+        check_option(name, share, known, of=f"{of}.{option}")
 
 
 def _check_choices(option: str, value: Any, schema: Schema) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from agentic_rag_backend.domain.query import Rerank
-from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
+from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, in_field
 from agentic_rag_backend.retrieval.queries.options import Schema, check_option, shown
 from agentic_rag_backend.retrieval.rerank.registry import (
     MAX_CANDIDATES,
@@ -74,11 +75,13 @@ class RerankRequests:
         name = str(given.pop("name"))
         if name == NONE and set(given) <= {"candidates", "timeout_ms"}:
             return None
-        try:
-            self._rerankers.get(name).check()
-        except ModelUnavailable:
-            if _names_one(value):
-                raise
+        with in_field("name") if isinstance(value, Mapping) and "name" in value else nullcontext():
+            reranker = self._rerankers.get(name)
+            try:
+                reranker.check()
+            except ModelUnavailable:
+                if _names_one(value):
+                    raise
         shared = {option: given.pop(option) for option in SHARED_OPTIONS if option in given}
         for option, number in shared.items():
             check_option(option, number, SHARED_OPTIONS[option], of="rerank")
@@ -108,5 +111,5 @@ class RerankRequests:
             raise InvalidRequest(f"rerank must be true, false, a name or an object; got {shown(value)}")
         name = value.get("name", self._defaults.reranker)
         if not isinstance(name, str):
-            raise InvalidRequest(f"rerank.name must be a text; got {shown(name)}")
+            raise InvalidRequest(f"rerank.name must be a text; got {shown(name)}", field="name")
         return {**value, "name": name}

@@ -37,6 +37,8 @@ PRESETS: Mapping[str, LevelWeights] = MappingProxyType(
 )
 AUTO = "auto"
 """Pseudo-preset that selects a preset by the form of the question."""
+LEVEL_FIELDS = ("low_weight", "high_weight")
+"""Fields of a request that set the weights of the levels, unless it names others."""
 _SUM_TOLERANCE = 1e-9
 
 
@@ -57,7 +59,7 @@ def shares(first: float | None, second: float | None, *, names: tuple[str, str])
     """
     for name, value in zip(names, (first, second), strict=True):
         if value is not None and not 0.0 <= value <= 1.0:  # also false for NaN
-            raise InvalidRequest(f"{name} must be a number from 0 to 1; got {value}")
+            raise InvalidRequest(f"{name} must be a number from 0 to 1; got {value}", field=name)
     if first is None and second is None:
         return None
     one = first if first is not None else 1.0 - (second or 0.0)
@@ -73,7 +75,7 @@ def normalised(one: float, other: float, *, names: tuple[str, str]) -> Shares:
     """
     total = one + other
     if total <= 0:
-        raise InvalidRequest(f"{names[0]} and {names[1]} must not both be 0; got {one} and {other}")
+        raise InvalidRequest(f"{names[0]} and {names[1]} must not both be 0; got {one} and {other}", field=names[0])
     if abs(total - 1.0) <= _SUM_TOLERANCE:
         return Shares(one, other)
     warning = f"weights {one} and {other} sum to {total:g}, not 1: normalised"
@@ -89,16 +91,21 @@ def preset_for(question: str) -> str | None:
 
 
 def choose_weights(
-    low: float | None, high: float | None, *, preset: str | None = None, default: LevelWeights = BALANCED
+    low: float | None,
+    high: float | None,
+    *,
+    preset: str | None = None,
+    default: LevelWeights = BALANCED,
+    fields: tuple[str, str] = LEVEL_FIELDS,
 ) -> tuple[LevelWeights, tuple[str, ...]]:
     """Return weights that sum to 1, and warnings. Explicit weights win over a preset, a preset over the default.
 
-    If only one weight is given, the other is 1 minus it.
+    If only one weight is given, the other is 1 minus it. ``fields`` are the names of the weights in messages.
 
     Raises:
         InvalidRequest: a weight is not a number in [0, 1], both are 0, or the preset is unknown.
     """
-    given = shares(low, high, names=("low_weight", "high_weight"))
+    given = shares(low, high, names=fields)
     if preset is not None and preset not in PRESETS:
         raise InvalidRequest(f"preset must be one of {', '.join(PRESETS)}; got {preset!r}")
     if given is None:
@@ -167,6 +174,16 @@ def _leaning(text: str, languages: Collection[str] | None) -> tuple[float, str] 
     return (QUOTED_DENSE, "query_form") if found.quoted else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenLevels:
+    """Level weights of a request, or a preset. ``fields`` are the names of the two weights in the request."""
+
+    low: float | None = None
+    high: float | None = None
+    preset: str | None = None
+    fields: tuple[str, str] = LEVEL_FIELDS
+
+
 class LevelPolicy:
     """Level weights by request, tenant and deployment.
 
@@ -185,14 +202,13 @@ class LevelPolicy:
             return self._deployment
         return choose_weights(self._features.number(LOW_WEIGHT, flags), None)[0]
 
-    def choose(
-        self, low: float | None, high: float | None, preset: str | None, *, question: str, flags: Mapping[str, object]
-    ) -> tuple[LevelWeights, tuple[str, ...]]:
+    def choose(self, given: GivenLevels, *, question: str, flags: Mapping[str, object]) -> tuple[LevelWeights, tuple[str, ...]]:
         """Return the weights of a request, and warnings about adjusted values.
 
         Raises:
             InvalidRequest: a weight is not a number in [0, 1], both are 0, or the preset is unknown.
         """
+        preset = given.preset
         if preset == AUTO or (preset is None and self._features.enabled(AUTO_WEIGHTS, flags)):
             preset = preset_for(question)
-        return choose_weights(low, high, preset=preset, default=self.of_tenant(flags))
+        return choose_weights(given.low, given.high, preset=preset, default=self.of_tenant(flags), fields=given.fields)

@@ -183,5 +183,7 @@ def check_reranker_options(name: str, options: Mapping[str, Any]) -> None:
     for option, value in options.items():
         schema = known.get(option)
         if schema is None:
-            raise InvalidRequest(f"reranker {name!r} has no option {option[:80]!r}; it has {', '.join(known) or 'none'}")
+            raise InvalidRequest(
+                f"reranker {name!r} has no option {option[:80]!r}; it has {', '.join(known) or 'none'}", field=option
+            )
         check_option(option, value, schema, of="rerank")

@@ -40,17 +40,20 @@ def method_weights(options: Mapping[str, Any]) -> dict[str, float]:
         return dict(PRESETS[str(options.get("preset", DEFAULT_PRESET))])
     methods = list(named if named is not None else given or ())
     if len(set(methods)) != len(methods) or not MIN_METHODS <= len(methods) <= MAX_METHODS:
+        field, got = "methods" if named is not None else "weights", ", ".join(methods) or "none"
         raise InvalidRequest(
-            f"options.methods must name {MIN_METHODS} to {MAX_METHODS} different strategies; got {', '.join(methods) or 'none'}"
+            f"options.{field} must name {MIN_METHODS} to {MAX_METHODS} different strategies; got {got}", field=field
         )
     weights = dict(given) if given is not None else dict.fromkeys(methods, 1.0)
     if set(weights) != set(methods):
         raise InvalidRequest(
-            f"options.weights must have one weight for each of {', '.join(methods)}; got {', '.join(weights) or 'none'}"
+            f"options.weights must have one weight for each of {', '.join(methods)}; got {', '.join(weights) or 'none'}",
+            field="weights",
         )
     total = sum(weights.values())
     if total <= 0:
-        raise InvalidRequest(f"options.weights must not all be 0; got {', '.join(f'{name} 0' for name in methods)}")
+        zeros = ", ".join(f"{name} 0" for name in methods)
+        raise InvalidRequest(f"options.weights must not all be 0; got {zeros}", field="weights")
     return {name: weights[name] / total for name in methods}
 
 
