@@ -378,6 +378,7 @@ async def test_a_fault_is_named_and_leaves_nothing(world: World, bad: Bad) -> No
 
 FIELDS = (
     ("/search", {"strategy": "telepathy"}, "strategy"),
+    ("/search", {"strategy": ""}, "strategy"),
     ("/search", {"strategy": "graph", "options": {"depth": 1}}, "options.depth"),
     ("/search", {"strategy": "community", "options": {"level": -1}}, "options.level"),
     ("/search", {"strategy": "fusion", "options": {"methods": ["dense", "dense"]}}, "options.methods"),
@@ -400,6 +401,7 @@ FIELDS = (
     ("/search/dual-level", {"low_weight": 0, "high_weight": 0}, "low_weight"),
     ("/search/dual-level", {"prompt": "Answer {{question}}"}, "prompt"),
     ("/answers", {"generator": "poet"}, "generator"),
+    ("/answers", {"generator": ""}, "generator"),
 )
 
 

@@ -266,7 +266,7 @@ def test_a_feature_is_switched_for_the_tenant(served: Any) -> None:
     ("arguments", "told"),
     [
         (["search", "x" * 9_000], "9000"),
-        (["search", "x" * 100_000], "at most 65536 bytes"),
+        (["search", "x" * 200_000], "at most 161536 bytes"),
         (["search", " "], "must not be blank"),
         (["search", "q", "--strategy", "nope"], "unknown strategy 'nope'"),
         (["ask", "q", "--generator", "nope"], "nope"),

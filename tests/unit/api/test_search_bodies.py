@@ -1,4 +1,4 @@
-"""Bodies of searches: formats of times."""
+"""Bodies of searches: formats of times, and fields that are null."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agentic_rag_backend.api.schemas.search import SearchBody
+from agentic_rag_backend.api.schemas.search import DualLevelBody, SearchBody
 
 
 def end_of(year: int, month: int, day: int) -> datetime:
@@ -34,3 +34,11 @@ def test_a_year_month_or_day_stands_for_its_end(written: str | None, moment: dat
 def test_invalid_times_are_refused(written: Any) -> None:
     with pytest.raises(ValidationError, match="ISO 8601"):
         SearchBody.model_validate({"query": "q", "as_of": written})
+
+
+@pytest.mark.parametrize("body", [SearchBody, DualLevelBody])
+def test_null_means_the_same_as_a_field_that_is_left_out(body: type[SearchBody | DualLevelBody]) -> None:
+    plain = body.model_validate({"query": "q"}).request()
+    for name in ("filters", "as_of", "options", "rerank", "corrective", "timeout_ms", "cache"):
+        assert body.model_validate({"query": "q", name: None}).request() == plain, name
+    assert not body.model_validate({"query": "q", "cache": False}).request().cache

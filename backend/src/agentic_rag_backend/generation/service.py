@@ -229,7 +229,7 @@ class AnswerService:
     # --- one answer
 
     def _plan(self, query: Query, generator: str | None, history: Sequence[Message]) -> _AnswerPlan:
-        name = generator or self._options.generator
+        name = self._options.generator if generator is None else generator
         if name not in GENERATORS:
             raise InvalidRequest(f"no generator is named {name!r}; there are {', '.join(sorted(GENERATORS))}", field="generator")
         if len(history) > MAX_HISTORY:

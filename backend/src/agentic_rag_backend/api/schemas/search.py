@@ -65,7 +65,7 @@ class Question(Body):
     timeout_ms: Whole | None = Field(
         None, ge=1, description="time limit in milliseconds, at most REQUEST_TIMEOUT_S; then 504 `timeout`"
     )
-    cache: Switch = Field(
+    cache: Switch | None = Field(
         True, description="false: search again, even if the results of an equal search are in the cache (SEARCH_CACHE_MB)"
     )
 
@@ -90,7 +90,7 @@ class PassageSearch(Question):
         examples=[{"category": "minutes", "key": {"prefix": "2024/"}, "entity": ["Mara Venn", "Harbour Authority"]}],
     )
     as_of: AsOf = Field(None, description=AS_OF_DESCRIPTION)
-    options: dict[str, Any] = Field(default_factory=dict, description="options of the strategy")
+    options: dict[str, Any] | None = Field(default_factory=dict, description="options of the strategy")
     rerank: RerankSetting = Field(
         None,
         description="name of a reranker, see GET /rerankers; or an object with `name`, `top_n`, `candidates`, `min_score`, "
@@ -110,11 +110,11 @@ class PassageSearch(Question):
             overrides=overrides,
             filters=self.filters,
             as_of=self.as_of,
-            options=self.options,
+            options=self.options or {},
             rerank=self.rerank,
             corrective=self.corrective,
             timeout_ms=self.timeout_ms,
-            cache=self.cache,
+            cache=self.cache is not False,
         )
 
 
