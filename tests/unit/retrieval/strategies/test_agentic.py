@@ -26,6 +26,7 @@ from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
 from agentic_rag_backend.retrieval.strategies.agentic import (
+    EMPTIED,
     FORGOTTEN,
     NO_NEW_QUERY,
     RELAXED,
@@ -297,6 +298,12 @@ async def test_constraints_that_would_remove_everything_are_dropped(query: Ask, 
     # A request may remove everything.
     found = await agentic(Searches(passages), Model(None)).retrieve(query("When?", options={"negative_constraints": ["text of"]}))
     assert found.hits == ()
+    assert EMPTIED in found.trace.warnings
+    found = await agentic(Searches(passages), Model(None)).retrieve(
+        query("When?", options={"negative_constraints": ["text of a1"]})
+    )
+    assert found.hits
+    assert EMPTIED not in found.trace.warnings
 
 
 async def test_a_round_that_fails_leaves_the_results_of_those_before(query: Ask, passages: dict[str, list[Hit]]) -> None:

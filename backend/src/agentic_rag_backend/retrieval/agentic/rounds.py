@@ -73,6 +73,11 @@ class Loop:
         """The queries of all rounds, case-folded."""
         return {text.casefold() for each in self.rounds for text in each.plan.search_queries}
 
+    @property
+    def removed(self) -> bool:
+        """Whether negative constraints removed passages: those found, or those of an entity, which are not searched."""
+        return any(each.removed for each in self.rounds) or any(each.chunks for each in self.avoided)
+
     def known_ids(self) -> set[str]:
         """Return the ids of the passages of all rounds, after the hard filter as it is now."""
         unique = {hit.id: hit for each in self.found.values() for hit in each.hits}

@@ -46,6 +46,7 @@ RERANK = Rerank(name="graph", candidates=60, timeout_s=10.0)
 NO_NEW_QUERY = "no_new_query"
 SEARCH_FAILED = "search_failed"
 FORGOTTEN = "the negative constraints of the session were dropped: they would remove every passage that was found"
+EMPTIED = "negative_constraints: they left no passage"
 RELAXED = "the filter constraints of the plan were dropped: no passage passes them"
 
 
@@ -244,6 +245,8 @@ class Agentic:
         for each in loop.found.values():
             usage += each.usage
         warnings = [warning for each in loop.found.values() for warning in each.trace.warnings]
+        if not ranked.hits and loop.removed:
+            warnings.append(EMPTIED)
         trace = replace(
             ranked.trace,
             methods_used=tuple(dict.fromkeys(ranked.trace.methods_used)),
