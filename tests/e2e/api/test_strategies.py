@@ -125,6 +125,17 @@ async def test_options_of_the_inner_strategy_are_options_of_the_request(client: 
         assert message in refused.json()["detail"]
 
 
+async def test_inner_strategies_have_aliases(client: Client) -> None:
+    for strategy, given, named in (
+        ("hyde", {"base": "bm25"}, {"base": "sparse"}),
+        ("fusion", {"methods": ["semantic", "bm25"]}, {"methods": ["dense", "sparse"]}),
+        ("fusion", {"weights": {"vector": 0.2, "local": 0.8}}, {"weights": {"dense": 0.2, "graph": 0.8}}),
+    ):
+        by_alias, by_name = [await search(client, strategy, options=options, cache=False) for options in (given, named)]
+        assert [each["id"] for each in by_alias["data"]["results"]] == [each["id"] for each in by_name["data"]["results"]]
+        assert by_alias["meta"]["methods_used"] == by_name["meta"]["methods_used"]
+
+
 async def test_strategies_describe_their_options(client: Client) -> None:
     listed = {each["name"]: each for each in await client.data("GET", "/strategies")}
     assert listed["parent_child"]["aliases"] == ["parent-child"]

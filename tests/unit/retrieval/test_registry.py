@@ -9,7 +9,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.parts import Parts
-from agentic_rag_backend.retrieval.registry import STRATEGIES, RetrieverRegistry, check_options
+from agentic_rag_backend.retrieval.registry import STRATEGIES, RetrieverRegistry, check_options, with_names
 from agentic_rag_backend.retrieval.strategies.agentic import Agentic
 from agentic_rag_backend.retrieval.strategies.auto import Auto
 from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
@@ -226,3 +226,25 @@ def test_options_outside_their_schema(name: str, options: dict[str, Any], messag
         check_options(name, options)
     assert message in error.value.message
     assert len(error.value.message) < 300
+
+
+def test_strategies_that_others_hold_have_aliases() -> None:
+    given = {
+        "base": "parent-child",
+        "methods": ["semantic", "bm25"],
+        "weights": {"bm25": 0.2, "vector": 0.8},
+        "entities": ["local"],
+    }
+    named = with_names(given)
+    assert named == {
+        "base": "parent_child",
+        "methods": ["dense", "sparse"],
+        "weights": {"sparse": 0.2, "dense": 0.8},
+        "entities": ["local"],
+    }
+    check_options("fusion", {name: named[name] for name in ("methods", "weights")})
+    for odd in ({"base": ["dense"], "methods": "semantic", "weights": ["bm25"]}, {"base": "nobody", "methods": [["bm25"], 5]}):
+        assert with_names(odd) == odd
+    with pytest.raises(InvalidRequest, match="must name each strategy once; got dense, semantic") as refused:
+        with_names({"weights": {"dense": 0.5, "semantic": 0.5}})
+    assert refused.value.field == "weights"

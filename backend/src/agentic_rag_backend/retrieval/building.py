@@ -17,7 +17,7 @@ from agentic_rag_backend.retrieval.queries.correction import CorrectionValue, re
 from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults, RequestOverrides
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
 from agentic_rag_backend.retrieval.queries.reranking import RerankRequests, RerankValue
-from agentic_rag_backend.retrieval.registry import CORRECTABLE, RetrieverRegistry, check_options
+from agentic_rag_backend.retrieval.registry import CORRECTABLE, RetrieverRegistry, check_options, with_names
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
 
 
@@ -104,7 +104,8 @@ class QueryBuilder:
         with in_field("strategy"):
             strategy = self._retrievers.canonical(self._default_strategy if request.strategy is None else request.strategy)
         with in_field("options"):
-            check_options(strategy, request.options)
+            options = with_names(request.options)
+            check_options(strategy, options)
         with in_field("filters"):
             parsed = parse_filter(request.filters)
         resolved = self._defaults.resolve(request.overrides, strategy=strategy, question=request.text, flags=caller.flags)
@@ -113,7 +114,7 @@ class QueryBuilder:
         with in_field("corrective"):
             corrective = resolve_correction(request.corrective, strategy, CORRECTABLE)
         filters = await self._links.resolve(caller.tenant, parsed)
-        session_id = request.options.get("session_id")
+        session_id = options.get("session_id")
         query = Query(
             tenant=caller.tenant,
             text=request.text,
@@ -123,12 +124,12 @@ class QueryBuilder:
             leg_weights=resolved.leg_weights,
             filters=filters,
             as_of=request.as_of,
-            options=request.options,
+            options=options,
             rerank=rerank,
             corrective=corrective,
             timeout_s=None if request.timeout_ms is None else request.timeout_ms / 1000,
             dual_level=self._features.enabled(DUAL_LEVEL, caller.flags),
-            synthetic_questions=bool(request.options.get("synthetic_questions", self._synthetic_questions)),
+            synthetic_questions=bool(options.get("synthetic_questions", self._synthetic_questions)),
             session=session_digest(caller.key_id, session_id) if session_id is not None else None,
             cache=request.cache,
         )

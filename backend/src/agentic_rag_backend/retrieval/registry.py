@@ -209,6 +209,9 @@ STRATEGIES: Mapping[str, Strategy] = {
 CORRECTABLE = frozenset(name for name, strategy in STRATEGIES.items() if strategy.passages) - {"corrective"}
 """The strategies to which the request field ``corrective`` applies. `corrective` has options instead."""
 
+NAMES: Mapping[str, str] = {alias: name for name, strategy in STRATEGIES.items() for alias in (name, *strategy.aliases)}
+"""The canonical name for each name and alias."""
+
 SHARED_OPTIONS: Mapping[str, Any] = {"contradictions": CONTRADICTIONS}
 """Options of every strategy."""
 
@@ -232,7 +235,6 @@ class RetrieverRegistry:
         self._cached = {
             name: cache.over(name, ToldApart(ranked, parts.graphs, bearers)) for name, ranked in self._retrievers.items()
         }
-        self._names = {alias: name for name, strategy in STRATEGIES.items() for alias in (name, *strategy.aliases)}
 
     def canonical(self, name: str) -> str:
         """Return the canonical name for a name or alias.
@@ -240,9 +242,9 @@ class RetrieverRegistry:
         Raises:
             InvalidRequest: no strategy has this name.
         """
-        if name not in self._names:
-            raise InvalidRequest(f"unknown strategy {name[:80]!r}; known are {', '.join(sorted(self._names))}")
-        return self._names[name]
+        if name not in NAMES:
+            raise InvalidRequest(f"unknown strategy {name[:80]!r}; known are {', '.join(sorted(NAMES))}")
+        return NAMES[name]
 
     def get(self, name: str) -> CachedRetriever:
         """Return the retriever for a name or alias.
@@ -274,6 +276,26 @@ class RetrieverRegistry:
             }
             for name, strategy in STRATEGIES.items()
         ]
+
+
+def with_names(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the canonical names of strategies in ``base``, ``methods`` and ``weights``. Unknown names stay.
+
+    Raises:
+        InvalidRequest: a strategy has two weights.
+    """
+    named = dict(options)
+    base, methods, weights = (options.get(option) for option in ("base", "methods", "weights"))
+    if isinstance(base, str):
+        named["base"] = NAMES.get(base, base)
+    if isinstance(methods, list):
+        named["methods"] = [NAMES.get(each, each) if isinstance(each, str) else each for each in methods]
+    if isinstance(weights, Mapping):
+        named["weights"] = {NAMES.get(name, name): weight for name, weight in weights.items()}
+        if len(named["weights"]) < len(weights):
+            got = ", ".join(weights)[:200]
+            raise InvalidRequest(f"options.weights must name each strategy once; got {got}", field="weights")
+    return named
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
