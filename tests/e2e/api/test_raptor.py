@@ -51,6 +51,7 @@ async def test_a_tree_is_built_searched_and_answered_from(world: World) -> None:
         assert set(found["themes"][0]["representatives"]) & {result["id"] for result in found["results"]}
     top = max(node["level"] for node in nodes)
     assert top > 1
+    known = ", ".join(str(level) for level in range(1, top + 1))
     for search in ("collapsed", "levels"):
         for levels in ([top], [1], [0]):
             asked = {"query": QUESTION, "strategy": "raptor", "options": {"search": search, "levels": levels}}
@@ -58,6 +59,9 @@ async def test_a_tree_is_built_searched_and_answered_from(world: World) -> None:
             assert {theme["level"] for theme in found["themes"]} == set(levels) - {0}, asked
             assert all(theme["representatives"] for theme in found["themes"]), asked
             assert found["results"]
+    for levels, warnings in (([0, top], []), ([1, 10], [f"options.levels: there is no level 10; levels are {known}"])):
+        asked = {"query": QUESTION, "strategy": "raptor", "options": {"levels": levels}}
+        assert (await client.post("/search", asked)).json()["meta"]["warnings"] == warnings
     bare = {"query": QUESTION, "strategy": "raptor", "options": {"include_summaries": False}}
     assert (await client.data("POST", "/search", json=bare))["themes"] == []
     filtered = {"query": QUESTION, "strategy": "raptor", "filters": {"key": "ferry"}}

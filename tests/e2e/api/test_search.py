@@ -34,6 +34,29 @@ async def dual_level(world: World) -> Any:
     await _switch(world.alpha, None)
 
 
+@pytest.mark.usefixtures("dual_level")
+async def test_what_has_no_effect_is_told(world: World) -> None:
+    cases: tuple[tuple[str, dict[str, Any], list[str]], ...] = (
+        ("community", {"rerank": "mmr"}, ["rerank has no effect: strategy 'community' returns no passages"]),
+        ("global", {"rerank": {"top_n": 2}}, ["rerank has no effect: strategy 'global' returns no passages"]),
+        ("global", {"rerank": False}, []),
+        ("hybrid", {"rerank": "mmr"}, []),
+        (
+            "fusion",
+            {"options": {"preset": "factual", "methods": ["dense", "sparse"]}},
+            ["options.preset has no effect: options.methods names the strategies"],
+        ),
+        *(
+            (name, {"options": {"level": 9}}, ["options.level: there is no level 9; levels are 0"])
+            for name in ("community", "global", "drift", "dual_level")
+        ),
+        ("community", {"options": {"level": 0}}, []),
+    )
+    for strategy, fields, warnings in cases:
+        body = {"query": QUESTION, "strategy": strategy, **fields}
+        assert (await world.alpha_reader.post("/search", body)).json()["meta"]["warnings"] == warnings, body
+
+
 NAMES = [name for key, strategy in STRATEGIES.items() if key != "dual_level" for name in (key, *strategy.aliases)]
 
 

@@ -9,7 +9,13 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.parts import Parts
-from agentic_rag_backend.retrieval.registry import STRATEGIES, RetrieverRegistry, check_options, with_names
+from agentic_rag_backend.retrieval.registry import (
+    STRATEGIES,
+    RetrieverRegistry,
+    check_options,
+    options_without_effect,
+    with_names,
+)
 from agentic_rag_backend.retrieval.strategies.agentic import Agentic
 from agentic_rag_backend.retrieval.strategies.auto import Auto
 from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
@@ -248,3 +254,38 @@ def test_strategies_that_others_hold_have_aliases() -> None:
     with pytest.raises(InvalidRequest, match="must name each strategy once; got dense, semantic") as refused:
         with_names({"weights": {"dense": 0.5, "semantic": 0.5}})
     assert refused.value.field == "weights"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "warnings"),
+    [
+        ("fusion", {"preset": "factual"}, ()),
+        ("fusion", {"weights": {"dense": 1, "graph": 1}}, ()),
+        (
+            "fusion",
+            {"preset": "factual", "methods": ["dense", "graph"]},
+            ("options.preset has no effect: options.methods",),
+        ),
+        (
+            "fusion",
+            {"preset": "factual", "weights": {"dense": 1, "graph": 1}},
+            ("options.preset has no effect: options.w",),
+        ),
+        ("corrective", {"base": "fusion", "preset": "factual", "methods": ["dense", "graph"]}, ("options.preset has no effect",)),
+        (
+            "agentic",
+            {"policy": "novelty", "novelty_circuit": False},
+            ("options.novelty_circuit has no effect: options.p",),
+        ),
+        ("agentic", {"policy": "budget", "novelty_circuit": True}, ("options.novelty_circuit has no effect",)),
+        ("agentic", {"policy": "novelty", "novelty_circuit": True}, ()),
+        ("agentic", {"policy": "fixed_rounds", "novelty_circuit": False}, ()),
+        ("agentic", {"novelty_circuit": False}, ()),
+        ("dense", {}, ()),
+    ],
+)
+def test_options_that_others_override_are_told(name: str, options: dict[str, Any], warnings: tuple[str, ...]) -> None:
+    check_options(name, options)
+    found = options_without_effect(name, options)
+    assert len(found) == len(warnings)
+    assert all(warning in text for warning, text in zip(warnings, found, strict=True))

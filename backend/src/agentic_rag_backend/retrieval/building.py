@@ -17,7 +17,14 @@ from agentic_rag_backend.retrieval.queries.correction import CorrectionValue, re
 from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults, RequestOverrides
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
 from agentic_rag_backend.retrieval.queries.reranking import RerankRequests, RerankValue
-from agentic_rag_backend.retrieval.registry import CORRECTABLE, RetrieverRegistry, check_options, with_names
+from agentic_rag_backend.retrieval.registry import (
+    CORRECTABLE,
+    STRATEGIES,
+    RetrieverRegistry,
+    check_options,
+    options_without_effect,
+    with_names,
+)
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
 
 
@@ -133,7 +140,8 @@ class QueryBuilder:
             session=session_digest(caller.key_id, session_id) if session_id is not None else None,
             cache=request.cache,
         )
-        return BuiltQuery(query, strategy, (*resolved.warnings, *unknown_values(filters), *self._cut(request.text)))
+        warnings = (*options_without_effect(strategy, options), *_unranked(query, strategy), *unknown_values(filters))
+        return BuiltQuery(query, strategy, (*resolved.warnings, *warnings, *self._cut(request.text)))
 
     def _cut(self, question: str) -> tuple[str, ...]:
         """Return a warning if the embedder reads only the beginning of a question."""
@@ -143,3 +151,10 @@ class QueryBuilder:
         return (
             f"query has {len(question)} characters; only the first {read} were embedded, and all of it was searched as words",
         )
+
+
+def _unranked(query: Query, strategy: str) -> tuple[str, ...]:
+    """Return a warning if the request has its passages reranked, but the strategy returns none."""
+    if query.rerank is None or STRATEGIES[strategy].passages:
+        return ()
+    return (f"rerank has no effect: strategy {strategy!r} returns no passages",)

@@ -197,3 +197,5 @@ class Strategy:
     """Whether it compares embeddings, so that the languages of the embedder matter."""
     passages: bool = True
     holds: Callable[[Mapping[str, Any]], Sequence[str]] | None = None
+    without_effect: Callable[[Mapping[str, Any]], Sequence[str]] | None = None
+    """Returns warnings about valid options that others override."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.agentic.options import AGENTIC_OPTIONS
+from agentic_rag_backend.retrieval.agentic.options import AGENTIC_OPTIONS, circuit_without_effect
 from agentic_rag_backend.retrieval.caching.results import CachedRetriever, ResultCache
 from agentic_rag_backend.retrieval.event_dates import EventDates
 from agentic_rag_backend.retrieval.namesakes import ToldApart
@@ -47,7 +47,15 @@ from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
 from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
 from agentic_rag_backend.retrieval.strategies.corrective import Corrective
 from agentic_rag_backend.retrieval.strategies.drift import Drift
-from agentic_rag_backend.retrieval.strategies.fusion import DEFAULT_PRESET, MAX_METHODS, MIN_METHODS, PRESETS, Fusion, methods_of
+from agentic_rag_backend.retrieval.strategies.fusion import (
+    DEFAULT_PRESET,
+    MAX_METHODS,
+    MIN_METHODS,
+    PRESETS,
+    Fusion,
+    methods_of,
+    preset_without_effect,
+)
 from agentic_rag_backend.retrieval.strategies.global_search import GlobalRetriever
 from agentic_rag_backend.retrieval.strategies.hyde import Hyde
 from agentic_rag_backend.retrieval.strategies.multi_query import MultiQuery
@@ -178,6 +186,7 @@ WRAPPERS: Mapping[str, Strategy] = {
             "fusion": choice(list(FUSIONS), "min_max", "fusion of the strategies' results"),
         },
         holds=methods_of,
+        without_effect=preset_without_effect,
     ),
 }
 
@@ -202,6 +211,7 @@ STRATEGIES: Mapping[str, Strategy] = {
         lambda p: p.agentic,
         options=AGENTIC_OPTIONS,
         holds=lambda options: ("dense", "sparse", "graph"),
+        without_effect=circuit_without_effect,
     ),
 }
 """All strategies: `PLAIN`, and strategies that hold others."""
@@ -329,3 +339,9 @@ def held_by(name: str, options: Mapping[str, Any]) -> Sequence[str]:
     """
     holds = STRATEGIES[name].holds
     return holds(options) if holds is not None else ()
+
+
+def options_without_effect(name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return warnings about valid options that have no effect, of the strategy and of those that it holds."""
+    entries = [STRATEGIES[each] for each in (name, *held_by(name, options))]
+    return tuple(warning for entry in entries if entry.without_effect is not None for warning in entry.without_effect(options))

@@ -78,6 +78,14 @@ class AgenticOptions:
         return Limits(self.asked_rounds or default, self.epsilon, self.budget)
 
 
+def circuit_without_effect(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a warning for a ``novelty_circuit`` that ``policy`` contradicts and overrides."""
+    policy, circuit = options.get("policy"), options.get("novelty_circuit")
+    if policy is None or circuit is None or circuit is (policy == "novelty"):
+        return ()
+    return (f"options.novelty_circuit has no effect: options.policy is {policy!r}",)
+
+
 def _flag(description: str) -> Schema:
     return {"type": "boolean", "description": description}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from agentic_rag_backend.errors import InvalidRequest, in_field
@@ -285,6 +285,15 @@ def _check_names(option: str, value: Any, schema: Schema) -> None:
         raise InvalidRequest(f"{option} must be a list of at most {most} names; got {shown(value)}")
     if any(len(item) > longest for item in value):
         raise InvalidRequest(f"{option}: a name has at most {longest} characters; got {max(map(len, value))}")
+
+
+def unknown_levels(option: str, asked: Iterable[int], known: Collection[int]) -> tuple[str, ...]:
+    """Return a warning about the levels of an option that do not exist. If none is known, nothing can be said."""
+    unknown = sorted(set(asked).difference(known))
+    if not unknown or not known:
+        return ()
+    none, some = (", ".join(map(str, levels)) for levels in (unknown, sorted(known)))
+    return (f"options.{option}: there is no level {none}; levels are {some}",)
 
 
 def shown(value: Any) -> str:

@@ -62,6 +62,14 @@ def methods_of(options: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(method_weights(options))
 
 
+def preset_without_effect(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a warning for a preset that other options override. See `method_weights`."""
+    overriding = next((option for option in ("methods", "weights") if option in options), None)
+    if overriding is None or "preset" not in options:
+        return ()
+    return (f"options.preset has no effect: options.{overriding} names the strategies",)
+
+
 class Fusion:
     """Fuses the strategies of ``options.methods`` and ``options.weights``, or those of ``options.preset``."""
 

@@ -23,6 +23,7 @@ from agentic_rag_backend.raptor.views import NodeView, TreeReader
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.candidates import chunk_candidates
 from agentic_rag_backend.retrieval.hydration import entities_of, passes, time_detail, visible_chunks, visible_in_order
+from agentic_rag_backend.retrieval.queries.options import unknown_levels
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED, relevance
@@ -109,6 +110,7 @@ class RaptorRetriever:
                 methods_used=("dense", "sparse") if missing else ("dense", "sparse", "raptor"),
                 fusion="min_max",
                 fallbacks=(NO_TREE,) if missing else (),
+                warnings=unknown_levels("levels", levels - {PASSAGES}, pointer.levels),
                 details={
                     **time_detail(query),
                     "generation": pointer.generation,
@@ -193,7 +195,7 @@ class RaptorRetriever:
     async def _down(self, query: Query, pointer: GenerationPointer, vector: Vector) -> _Found:
         """Search from the highest level down to the passages, keeping the nearest nodes of each level."""
         found = _Found(pointer)
-        height = max((int(level) for level in pointer.details.get("levels", {})), default=0)
+        height = max(pointer.levels, default=0)
         found.pointer, nodes = await self._reader.read(query.tenant_id, level=height)
         chunks: dict[str, str] = {}
         while nodes:

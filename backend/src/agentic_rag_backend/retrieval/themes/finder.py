@@ -11,6 +11,7 @@ from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query, ThemeHit
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.caching.entries import TenantCache
+from agentic_rag_backend.retrieval.queries.options import unknown_levels
 from agentic_rag_backend.retrieval.scoring.coverage import Coverage, cover, terms_held
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.structured_calls import Spending
@@ -100,11 +101,12 @@ class ThemeFinder:
         vector = await self._stores.encoder.of(query)
         found = await self._candidates(query, search, pointer, vector)
         themes = {theme.id: theme for theme in self._scored(query, found, search)}
-        warnings: tuple[str, ...] = ()
+        asked = [query.options["level"]] if "level" in query.options else []
+        warnings = unknown_levels("level", asked, pointer.levels)
         details: dict[str, Any] = {"chosen_by": "score"}
         failures: tuple[str, ...] = ()
         if search.rated and (self._rater is None or not self._rater.possible):
-            warnings = (NO_MODEL,)
+            warnings = (*warnings, NO_MODEL)
         elif search.rated and self._rater is not None and spending is not None:
             before = len(spending.failures)
             themes, details = await self._rated(self._rater, query.text, _Tree(themes, found.parents), spending)

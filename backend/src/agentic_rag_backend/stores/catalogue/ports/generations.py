@@ -27,6 +27,11 @@ class GenerationPointer:
     details: Mapping[str, Any] = field(default_factory=dict)
     """Counts of the build by name, and the numbers of summaries written and reused."""
 
+    @property
+    def levels(self) -> frozenset[int]:
+        """The levels of the generation. Empty before the first one, and for a build without this count."""
+        return frozenset(int(level) for level in self.details.get("levels", {}))
+
 
 class GenerationCatalogue(Protocol):
     """The current generation, and the summaries of its parts."""
