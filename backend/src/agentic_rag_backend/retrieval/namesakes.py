@@ -40,7 +40,7 @@ MAX_SHOWN = 4
 """Bearers that get a passage among the first results: those with most mentions."""
 MAX_WANTED = 100
 _MAX_NAMES = 20
-"""Names of the question, and of the results, whose bearers are read."""
+"""Names of results whose bearers are described."""
 
 
 @dataclass(frozen=True, slots=True)
