@@ -21,8 +21,9 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; this is " + sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.runtime: $(BIN)/python backend/requirements.lock backend/pyproject.toml
-	$(BIN)/python infra/install.py backend/requirements.lock --editable backend
+RUNTIME := backend/requirements.lock backend/requirements-build.lock
+$(VENV)/.runtime: $(BIN)/python $(RUNTIME) backend/pyproject.toml
+	$(BIN)/python infra/install.py $(RUNTIME) --editable backend
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime backend/requirements-dev.lock
@@ -127,11 +128,12 @@ bench: $(VENV)/.dev ## measure retrieval, chunking, formats, ingestion, fairness
 	$(BIN)/python tests/benchmarks/plots.py
 
 # Universal: one lock a file, with markers, for every supported Python and platform.
-LOCK := ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra build
+LOCK := ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 lock: $(VENV)/.dev ## resolve the requirements again and write the lock files
 	cd backend && $(LOCK) -o requirements.lock pyproject.toml
-	cd backend && $(LOCK) --extra dev --extra dspy --extra server -c requirements.lock -o requirements-dev.lock pyproject.toml
+	cd backend && $(LOCK) --extra dev --extra dspy --extra server --group build -c requirements.lock -o requirements-dev.lock pyproject.toml
 	cd backend && $(LOCK) --extra server -c requirements-dev.lock -o requirements-server.lock pyproject.toml
+	cd backend && $(LOCK) --group build -c requirements-dev.lock -o requirements-build.lock
 
 clean: ## remove .venv, caches and the demo's data
 	rm -rf $(VENV) .demo .coverage .reports .pytest_cache .hypothesis backend/.mypy_cache backend/.ruff_cache backend/.import_linter_cache

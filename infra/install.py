@@ -1,6 +1,8 @@
-"""Install the packages of a lock file, with their hashes, by uv.
+"""Install the packages of lock files, with their hashes, by uv.
 
     .venv/bin/python infra/install.py backend/requirements-dev.lock [--editable backend] [--python PATH]
+
+`--editable` needs the packages that build the project: `backend/requirements-dev.lock` and `requirements-build.lock` have them.
 
 uv installs in seconds what takes pip more than a minute. pip installs uv itself, in the version and with the hashes of
 `backend/requirements-dev.lock`. uv does not read pip's settings, so this program passes on what they say about package indexes.
@@ -80,7 +82,7 @@ def install_uv() -> None:
 def main(arguments: Sequence[str]) -> int:
     """Install what was requested; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("lock", type=Path, metavar="LOCK", help="the lock file")
+    parser.add_argument("locks", type=Path, nargs="+", metavar="LOCK", help="a lock file")
     parser.add_argument("--editable", type=Path, metavar="PROJECT", help="a project to install as it is, without dependencies")
     parser.add_argument("--python", type=Path, default=sys.executable, help="of the environment to install into (default: this one)")
     given = parser.parse_args(arguments)
@@ -91,7 +93,8 @@ def main(arguments: Sequence[str]) -> int:
     variables = {**uv_variables(settings), **os.environ}
     command = [UV, "pip", "install", "--quiet", "--python", given.python]
     command += ["--no-index"] if settings.get("no-index", "").lower() in _YES else []
-    subprocess.run([*command, "--require-hashes", "-r", given.lock], env=variables, check=True)
+    locks = [part for lock in given.locks for part in ("-r", lock)]
+    subprocess.run([*command, "--require-hashes", *locks], env=variables, check=True)
     if given.editable:
         subprocess.run([*command, "--no-deps", "--no-build-isolation", "-e", given.editable], env=variables, check=True)
     return 0

@@ -121,7 +121,8 @@ def test_data_is_in_named_volumes(services: dict[str, Any], text: str) -> None:
 
 def test_the_image_is_built_in_stages_from_hashes_and_does_not_run_as_root(dockerfile: str) -> None:
     assert len(re.findall(r"^FROM ", dockerfile, re.MULTILINE)) == 2
-    assert "--require-hashes --only-binary :all: -r requirements-server.lock" in dockerfile
+    for lock in ("requirements-server.lock", "requirements-build.lock"):
+        assert f"--require-hashes --only-binary :all: -r {lock}" in dockerfile
     assert re.findall(r"^USER (\S+)", dockerfile, re.MULTILINE) == ["10001:10001"]
     assert "--no-deps --no-build-isolation" in dockerfile
 
