@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import socket
 import sqlite3
@@ -87,6 +88,27 @@ def test_a_folder_of_small_files_needs_few_open_files(served: Any) -> None:
     assert {item["key"] for item in items} == {f"{number % 10}/{number}.txt" for number in range(FILES)}
     assert {item["state"] for item in items} == {"ready"}
     assert ending["summary"]["documents"] == ending["summary"]["ready"] == FILES
+
+
+def test_progress_is_lines_on_stderr_without_a_terminal(served: Any) -> None:
+    folder = served.cli.folder / "piped"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.txt").write_text(f"The lamp of buoy {number} in the Scarrow narrows was lit in 195{number}.\n")
+    often = served.cli.folder / "often.py"
+    often.write_text("from agentic_rag_backend.cli import app, progress\nprogress.LINE_INTERVAL_S = 0.0\napp.main()\n")
+    done = served.cli(often.name, "ingest", "piped", "--json")
+
+    assert done.code == 0, done.err
+    assert done.json["summary"]["ready"] == 3
+    lines = done.err.splitlines()
+    shown = [found for line in lines if (found := re.fullmatch(r"ingest: (\d) documents? of 3 files, \w+, (\d+) %", line))]
+    counts, shares = [int(found[1]) for found in shown], [int(found[2]) for found in shown]
+    assert (counts, shares) == (sorted(counts), sorted(shares))
+    assert (counts[-1], shares[-1]) == (3, 100)
+    rebuilding = [line for line in lines if re.fullmatch(r"communities: \w+(, \d+ of \d+)?", line)]
+    assert rebuilding
+    assert len(shown) + len(rebuilding) == len(lines)
 
 
 def test_duplicates_are_reported_and_ingested(served: Any) -> None:

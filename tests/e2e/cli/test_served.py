@@ -28,6 +28,37 @@ def test_the_same_folder_again_is_unchanged_and_a_change_is_a_new_version(served
     assert shown.json["version"] == 2
 
 
+def test_ingest_says_why_communities_were_not_rebuilt(served: Any) -> None:
+    key = served.cli("tenants", "keys", "create", "default", "--scope", "write", "--json").json["key"]
+    path = served.cli.folder / "lamp.md"
+
+    def ingest(text: str, *options: str) -> str:
+        path.write_text(text)
+        done = served.cli("ingest", "lamp.md", *options)
+        assert done.code == 0, done.err
+        return str(done.out + done.err)
+
+    assert "communities: succeeded" in ingest("# Lamp\n\nThe lamp of Scarrow was lit by Ada Kemp in 1957.\n")
+    unchanged = ingest(path.read_text())
+    assert "1 document: 1 unchanged" in unchanged
+    assert "communities are current: no document has changed since they were built" in unchanged
+    assert "not rebuilt" not in unchanged
+
+    forbidden = ingest("# Lamp\n\nThe lamp of Scarrow was lit in 1958.\n", "--url", served.url, "--api-key", key)
+    assert "the key lacks the scope 'admin'" in forbidden
+    assert "COMMUNITY_AUTO_REBUILD" not in forbidden
+    # The earlier command did not rebuild them: a command that may, does.
+    assert "communities: succeeded" in ingest(path.read_text())
+
+    served.cli("features", "set", "COMMUNITY_AUTO_REBUILD", "false")
+    try:
+        off = ingest("# Lamp\n\nThe lamp of Scarrow was lit in 1959.\n")
+        assert "communities were not rebuilt: COMMUNITY_AUTO_REBUILD is off; 'agentic-rag communities rebuild'" in off
+        assert "scope" not in off
+    finally:
+        served.cli("features", "set", "COMMUNITY_AUTO_REBUILD", "true")
+
+
 def test_a_question_is_answered_with_quotes_also_as_a_stream(served: Any) -> None:
     whole = served.cli("ask", "Who founded the Kettle Bank?")
     assert whole.code == 0

@@ -6,16 +6,18 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentic_rag_backend.cli import following, intake
+from agentic_rag_backend.cli import following, intake, progress
+from agentic_rag_backend.cli.commands.ingest import show_progress
 from agentic_rag_backend.cli.intake import FAILURES, IN_FLIGHT, LISTED, SENDING, SENDING_BYTES, Intake, Processing
 from agentic_rag_backend.cli.session.client import Client
 from agentic_rag_backend.errors import InvalidRequest, StoreUnavailable
-from agentic_rag_backend.sources.reading import ReadingProblem, SourceDocument
+from agentic_rag_backend.sources.reading import Extent, ReadingProblem, SourceDocument
 
 
 class Jobs(Client):
@@ -125,6 +127,17 @@ async def test_large_documents_are_sent_few_at_a_time() -> None:
     jobs.pause_s = 0.05
     await Intake(jobs, Processing(), wait=False).take(_rows(3, content=b"x" * (SENDING_BYTES + 1)))
     assert jobs.most["sending"] == 1
+
+
+async def test_progress_has_the_documents_that_ended_and_the_stage_of_a_running_job(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "LINE_INTERVAL_S", 0.0)
+    rows = (replace(row, size=5) for row in _rows(2))
+    await show_progress(Jobs(), rows, Processing(), extent=Extent(files=1, size=10, skipped=0))
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first == "ingest: 0 documents of 1 file, embed, 0 %"
+    assert last == "ingest: 2 documents of 1 file, embed, 100 %"
 
 
 async def test_failures_are_counted_all_and_kept_few() -> None:

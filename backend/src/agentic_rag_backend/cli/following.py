@@ -1,15 +1,14 @@
-"""Following jobs to their end: many jobs with one request per poll, or one job with a progress bar."""
+"""Following jobs to their end: many jobs with one request per poll, or one job with its progress."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from agentic_rag_backend.cli.interruption import job_goes_on, leaving
-from agentic_rag_backend.cli.output import console, plain
+from agentic_rag_backend.cli.progress import ProgressDisplay
 
 if TYPE_CHECKING:
     from agentic_rag_backend.cli.session.client import Client
@@ -101,16 +100,11 @@ async def follow(client: Client, job_id: str, *, title: str) -> Job:
 
 
 async def _followed(client: Client, job_id: str, title: str) -> Job:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
     client.wait_for_restarts()
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task(title, total=None)
+    with ProgressDisplay(title) as display:
         while True:
             job: Job = await client.get(f"/jobs/{job_id}")
             if job["state"] in ENDED:
                 return job
-            description = plain(f"{title}: {job['stage'] or job['state']}")
-            progress.update(task, description=description, completed=job["done"], total=job["total"] or None)
+            display.update(f"{title}: {job['stage'] or job['state']}", completed=job["done"], total=job["total"])
             await asyncio.sleep(POLL_INTERVAL_S)

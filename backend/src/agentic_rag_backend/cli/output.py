@@ -142,6 +142,11 @@ def shown(value: object) -> str:
     return str(value)
 
 
+def count_of(count: int, noun: str) -> str:
+    """Return a number with its noun, such as ``1 document`` or ``2 documents``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def when(value: str | None) -> str:
     """Return a time of the API to the second."""
     return "-" if value is None else value[:19].replace("T", " ")

@@ -11,7 +11,7 @@ import typer
 from agentic_rag_backend.cli.chunking import ChunkSize, Overlap, ParentSize, Strategy, Unit, given
 from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.commands.documents import id_of
-from agentic_rag_backend.cli.output import Output, table
+from agentic_rag_backend.cli.output import Output, count_of, table
 from agentic_rag_backend.errors import InvalidRequest
 
 _SHOWN_CHARACTERS = 160
@@ -72,7 +72,7 @@ def _show(output: Output, found: dict[str, Any], *, full: bool) -> None:
     output.show(f"{found['count']} chunks, {found['size_tokens']} tokens, {found['characters']} characters ({applied})")
     parents = {each["parent_id"] for each in found["chunks"]} - {None}
     if parents:
-        output.show(f"{len(parents)} parent{'s' if len(parents) > 1 else ''}, at most {options['parent_size']} {options['unit']}")
+        output.show(f"{count_of(len(parents), 'parent')}, at most {options['parent_size']} {options['unit']}")
     usage = found["usage"]
     if usage["calls"]:
         spent = f"{usage['prompt_tokens']} tokens read, {usage['completion_tokens']} written"

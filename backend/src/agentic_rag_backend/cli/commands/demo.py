@@ -154,7 +154,7 @@ async def _demonstrate(settings: Settings, examples: Examples, output: Output, *
 async def _ingest(container: Container, client: Client, examples: Examples, timings: Timings) -> None:
     walk = Walk([str(examples.folder)])
     with timings.of("ingest"):
-        results = await show_progress(client, SourceReader(walk), Processing(), size=survey(walk, None).size)
+        results = await show_progress(client, SourceReader(walk), Processing(), extent=survey(walk, None))
     if not results.fine:
         first = results.failures[0]
         reason = (first.error or {}).get("message", first.state)

@@ -29,7 +29,8 @@ from agentic_rag_backend.cli.following import Job, failure_reason, follow, succe
 from agentic_rag_backend.cli.intake import Intake, Item, Processing, Results
 from agentic_rag_backend.cli.interruption import Interrupted
 from agentic_rag_backend.cli.model_cost import extraction_cost
-from agentic_rag_backend.cli.output import Output, console, plain, table
+from agentic_rag_backend.cli.output import Output, count_of, table
+from agentic_rag_backend.cli.progress import ProgressDisplay
 from agentic_rag_backend.domain.media_types import is_text_as_written
 from agentic_rag_backend.errors import AgenticRagError, Forbidden, InvalidRequest
 from agentic_rag_backend.sources.files import Walk
@@ -45,12 +46,15 @@ if TYPE_CHECKING:
 DUPLICATES = 100
 """Maximum near duplicates in the list. All are counted."""
 _LISTED = 50
-_READABLE = frozenset({"ready", "partial", "unchanged"})
+_CHANGED = frozenset({"ready", "partial"})
+_READABLE = _CHANGED | {"unchanged"}
 _COMPARED_CHUNKS = 2_000
 """Chunks of a parsed document that are compared with other texts."""
-LATER = (
-    "communities were not rebuilt: COMMUNITY_AUTO_REBUILD is off, or the key lacks the scope 'admin'. If it is on, the server "
-    "rebuilds them once no document has changed for COMMUNITY_REBUILD_DELAY_S (default: 30 s)"
+CURRENT = "communities are current: no document has changed since they were built"
+OFF = "communities were not rebuilt: COMMUNITY_AUTO_REBUILD is off; 'agentic-rag communities rebuild' rebuilds them"
+FORBIDDEN = (
+    "communities were not rebuilt: the key lacks the scope 'admin'. The server rebuilds them once no document has changed for "
+    "COMMUNITY_REBUILD_DELAY_S (default: 30 s)"
 )
 _AGAIN = "repeat the command to continue; finished documents are not processed again"
 
@@ -65,18 +69,26 @@ class SourceSelection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuild:
+    """The finished job that rebuilt the communities, or the reason why there is none."""
+
+    job: Job | None = None
+    omitted: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IngestReport:
     """Summary of the command."""
 
     results: Results
     extent: Extent
     finder: DuplicateFinder | None
-    rebuilt: Job | None
+    rebuild: Rebuild = Rebuild()
 
     @property
     def fine(self) -> bool:
         """Whether everything succeeded."""
-        return self.results.fine and (self.rebuilt is None or succeeded(self.rebuilt))
+        return self.results.fine and (self.rebuild.job is None or succeeded(self.rebuild.job))
 
     def summary(self) -> dict[str, int]:
         """Return the counts."""
@@ -86,7 +98,8 @@ class IngestReport:
     def ending(self) -> dict[str, Any]:
         """Return the members that follow the documents in JSON."""
         pairs = [] if self.finder is None else [asdict(pair) for pair in self.finder.pairs]
-        communities = None if self.rebuilt is None else {"state": self.rebuilt["state"], "result": self.rebuilt["result"]}
+        job = self.rebuild.job
+        communities = None if job is None else {"state": job["state"], "result": job["result"]}
         skipped = [{"path": key, "reason": _skipped_reason(key)} for key in self.extent.skipped_keys]
         return {"duplicates": pairs, "skipped": skipped, "summary": self.summary(), "communities": communities}
 
@@ -96,48 +109,54 @@ async def show_progress(
     documents: Iterable[SourceDocument],
     processing: Processing,
     *,
-    size: int,
+    extent: Extent,
     wait: bool = True,
     on_ended: Callable[[Item], None] = lambda _: None,
 ) -> Results:
-    """Submit ``documents`` with a progress bar on stderr. It shows bytes, the number of documents and the last stage.
+    """Submit ``documents`` and show on stderr how many have ended, their share of the bytes, and the stage of a running job.
 
     Args:
-        size: total bytes of all documents.
+        extent: the files that the documents come from.
     """
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    count = size = 0
+    stage = "queued"
+    with ProgressDisplay("ingest", total=extent.size or None, counted=False) as display:
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task("ingest", total=size or None)
-        count = 0
+        def show() -> None:
+            done = f"{count_of(count, 'document')} of {count_of(extent.files, 'file')}"
+            display.update(f"ingest: {done}, {stage}", completed=size)
 
-        def show_stage(job: Job) -> None:
+        def polled(job: Job) -> None:
+            nonlocal stage
             if job["state"] == "running":
-                progress.update(task, description=plain(f"ingest: {count} documents, {job['stage']}"))
+                stage = job["stage"] or stage
+            show()
 
         def ended(document: SourceDocument, item: Item) -> None:
-            nonlocal count
-            count += 1
-            progress.update(task, advance=document.size)
+            nonlocal count, size
+            count, size = count + 1, size + document.size
             on_ended(item)
+            show()
 
-        return await Intake(client, processing, wait=wait, on_ended=ended, on_poll=show_stage).take(documents)
+        return await Intake(client, processing, wait=wait, on_ended=ended, on_poll=polled).take(documents)
 
 
-async def rebuild_if_automatic(client: Client) -> Job | None:
-    """Rebuild the communities now, instead of after the delay of the automatic rebuild. None if the caller may not.
+async def rebuild_communities(client: Client, *, changed: bool) -> Rebuild:
+    """Rebuild the communities now, instead of after the delay of the automatic rebuild.
 
-    A process that ingests by itself has ended by then, and a user of a server wants to search immediately.
+    A process that ingests by itself has ended by then, and a user of a server wants to search immediately. If no document
+    ``changed``, communities are rebuilt only if an earlier command was interrupted before their rebuild.
     """
     flags = {flag["name"]: flag["value"] for flag in await client.get("/features")}
+    if not changed and not (await client.get("/status"))["communities"]["stale"]:
+        return Rebuild(omitted=CURRENT)
     if not flags.get("COMMUNITY_AUTO_REBUILD"):
-        return None
+        return Rebuild(omitted=OFF)
     try:
         accepted = await client.post("/admin/communities/rebuild")
     except Forbidden:
-        return None
-    return await follow(client, accepted["job_id"], title="communities")
+        return Rebuild(omitted=FORBIDDEN)
+    return Rebuild(job=await follow(client, accepted["job_id"], title="communities"))
 
 
 def select_sources(paths: Sequence[str], options: Mapping[str, Any]) -> SourceSelection:
@@ -231,24 +250,23 @@ class _Run:
     counts: Counter[str] = field(default_factory=Counter)
 
     async def submit(self, selection: SourceSelection, processing: Processing, finder: DuplicateFinder | None) -> IngestReport:
-        """Submit the documents, and rebuild the communities if any is ready."""
+        """Submit the documents, and rebuild the communities if any of them is new."""
         client = self.session.client
         documents = SourceReader(selection.walk, selection.columns, finder)
-        size = selection.extent.size
-        rebuilt = None
-        await self._announce_cost(selection.extent, processing.extraction)
+        extent, rebuild = selection.extent, Rebuild()
+        await self._announce_cost(extent, processing.extraction)
         try:
-            results = await show_progress(client, documents, processing, size=size, wait=self.wait, on_ended=self._ended)
+            results = await show_progress(client, documents, processing, extent=extent, wait=self.wait, on_ended=self._ended)
             if self.wait and finder is not None:
                 await _compare_parsed(client, results.first, finder)
-            if self.wait and results.counts.keys() & {"ready", "partial"}:
-                rebuilt = await rebuild_if_automatic(client)
+            if self.wait and results.counts.keys() & _READABLE:
+                rebuild = await rebuild_communities(client, changed=bool(results.counts.keys() & _CHANGED))
         except AgenticRagError:
             self.session.output.note(f"stopped after {_count_text(self.counts)}; {_AGAIN}")
             raise
         except asyncio.CancelledError:
             raise Interrupted(f"interrupted after {_count_text(self.counts)}; {_others(client)}; {_AGAIN}") from None
-        return IngestReport(results=results, extent=selection.extent, finder=finder, rebuilt=rebuilt)
+        return IngestReport(results=results, extent=extent, finder=finder, rebuild=rebuild)
 
     def show(self, report: IngestReport) -> None:
         """Print the report, and notes about jobs that this command does not wait for."""
@@ -259,8 +277,8 @@ class _Run:
             _show(output, report)
         if not self.wait and in_process:
             output.note("queued; the jobs run with 'agentic-rag serve' or the next 'agentic-rag ingest' on this DATA_DIR")
-        if self.wait and report.rebuilt is None and not in_process and not (self.json_lines or output.as_json):
-            output.note(LATER)
+        if report.rebuild.omitted is not None and not (self.json_lines or output.as_json):
+            output.note(report.rebuild.omitted)
 
     async def _announce_cost(self, extent: Extent, method: str | None) -> None:
         """Print what extraction by a language model will cost, if it will ask one."""
@@ -368,11 +386,11 @@ def _print_line(value: Mapping[str, Any]) -> None:
 
 def _count_text(counts: Counter[str]) -> str:
     states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
-    return f"{counts.total()} documents" + (f": {states}" if states else "")
+    return count_of(counts.total(), "document") + (f": {states}" if states else "")
 
 
 def _show(output: Output, report: IngestReport) -> None:
-    results, finder, rebuilt = report.results, report.finder, report.rebuilt
+    results, finder, rebuilt = report.results, report.finder, report.rebuild.job
     if output.as_json:
         listed = {"documents": results.first, "failures": results.failures}
         output.result({**{name: [asdict(item) for item in items] for name, items in listed.items()}, **report.ending()})
