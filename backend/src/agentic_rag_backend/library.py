@@ -26,7 +26,6 @@ from agentic_rag_backend.errors import (
     AgenticRagError,
     Conflict,
     InvalidRequest,
-    InvalidScope,
     NotFound,
     UnreadableDocument,
     error_class,
@@ -80,18 +79,15 @@ async def choose_tenant(container: Container, name_or_id: str | None) -> Tenant:
         NotFound: the tenant does not exist.
     """
     wanted = name_or_id or DEFAULT_TENANT
-    found = await container.tenants.by_name(wanted)
-    if found is not None:
-        return found
-    if wanted == DEFAULT_TENANT:
-        try:
-            return await container.tenants.create(DEFAULT_TENANT)
-        except Conflict:  # another process has just created it
-            return await choose_tenant(container, wanted)
     try:
-        return await container.tenants.get(TenantId(wanted))
-    except (InvalidScope, NotFound):
-        raise NotFound(f"tenant {wanted[:128]!r} does not exist; 'agentic-rag tenants create NAME' creates a tenant") from None
+        return await container.tenants.find(wanted)
+    except NotFound as error:
+        if wanted != DEFAULT_TENANT:
+            raise NotFound(f"{error.message}; 'agentic-rag tenants create NAME' creates a tenant") from None
+    try:
+        return await container.tenants.create(DEFAULT_TENANT)
+    except Conflict:  # another process has just created it
+        return await container.tenants.find(wanted)
 
 
 class Embedded:

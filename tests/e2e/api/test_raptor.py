@@ -29,7 +29,11 @@ async def test_a_tree_is_built_searched_and_answered_from(world: World) -> None:
 
     estimate = await client.build_tree(dry_run=True)
     assert (estimate["result"]["dry_run"], estimate["result"]["model_calls"]) == (True, 0)
-    assert (await client.data("GET", "/admin/raptor"))["generation"] == 0
+    for index in ("communities", "raptor"):
+        empty = await (await world.tenant(f"nothing-{index}")).data("GET", f"/admin/{index}")
+        assert (empty["generation"], empty["stale"]) == (0, False), index
+        unbuilt = await client.data("GET", f"/admin/{index}")
+        assert (unbuilt["generation"], unbuilt["stale"]) == (0, True), index
     built = await client.build_tree(cluster_size=2, mode="full")
     status = await client.data("GET", "/admin/raptor")
     assert (status["generation"], status["stale"], status["last_job"]["id"]) == (1, False, built["id"])

@@ -148,8 +148,18 @@ async def test_answers_cite_verbatim(world: World, generator: str) -> None:
 
 
 async def test_verified_without_a_language_model_is_attributed_and_says_so(world: World) -> None:
-    data = await world.alpha_reader.data("POST", "/answers", json={"query": QUESTION, "generator": "verified"})
+    body = (await world.alpha_reader.post("/answers", {"query": QUESTION, "generator": "verified"})).json()
+    data = body["data"]
     assert (data["generator"], data["model"], data["grounded"]) == ("attributed", "extractive", True)
+    warning = "generator 'verified' needs a language model (LLM=openai); without one, 'attributed' answers"
+    assert warning in body["meta"]["warnings"]
+    refused = (
+        await world.alpha_reader.post("/answers", {"query": "Who won the World Cup of 1930?", "generator": "verified"})
+    ).json()
+    assert not refused["data"]["grounded"]
+    assert warning in refused["meta"]["warnings"]
+    other = (await world.alpha_reader.post("/answers", {"query": QUESTION})).json()
+    assert other["meta"]["warnings"] == []
     assert data["trace"]["fallback_used"] is True
     assert "no language model wrote it; the attributed generator answered" in data["trace"]["fallback_reason"]
 

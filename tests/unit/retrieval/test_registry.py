@@ -241,7 +241,7 @@ def test_strategies_that_others_hold_have_aliases() -> None:
         "weights": {"bm25": 0.2, "vector": 0.8},
         "entities": ["local"],
     }
-    named = with_names(given)
+    named = with_names("corrective", given)
     assert named == {
         "base": "parent_child",
         "methods": ["dense", "sparse"],
@@ -250,10 +250,24 @@ def test_strategies_that_others_hold_have_aliases() -> None:
     }
     check_options("fusion", {name: named[name] for name in ("methods", "weights")})
     for odd in ({"base": ["dense"], "methods": "semantic", "weights": ["bm25"]}, {"base": "nobody", "methods": [["bm25"], 5]}):
-        assert with_names(odd) == odd
+        assert with_names("corrective", odd) == odd
     with pytest.raises(InvalidRequest, match="must name each strategy once; got dense, semantic") as refused:
-        with_names({"weights": {"dense": 0.5, "semantic": 0.5}})
+        with_names("fusion", {"weights": {"dense": 0.5, "semantic": 0.5}})
     assert refused.value.field == "weights"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "got"),
+    [
+        ("fusion", {"methods": ["bm25", "parent-child"]}, "options.methods must have names among .*; got 'parent-child'"),
+        ("fusion", {"methods": ["bm25"]}, r"options.methods must be a list of 2 to 5 names; got \['bm25'\]"),
+        ("fusion", {"weights": {"bm25": 1, "parent-child": 1}}, "options.weights must have names among .*; got 'parent-child'"),
+        ("hyde", {"base": "parent-child"}, "options.base must be one of .*; got 'parent-child'"),
+    ],
+)
+def test_a_refused_name_is_shown_as_the_caller_wrote_it(name: str, options: dict[str, Any], got: str) -> None:
+    with pytest.raises(InvalidRequest, match=got):
+        check_options(name, with_names(name, options))
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,15 @@ def credential_of(request: Request) -> str | None:
     return _key(request.headers.get("authorization"), request.headers.get("x-api-key"))
 
 
+def _acting_for(request: Request) -> str | None:
+    """Return the name or id in X-Tenant-Id. Clients send names in UTF-8, and the framework decodes headers as Latin-1."""
+    value = request.headers.get("x-tenant-id")
+    try:
+        return None if value is None else value.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return value
+
+
 @dataclass(frozen=True, slots=True)
 class Requires:
     """Dependency that admits callers whose key has a scope."""
@@ -67,7 +76,7 @@ class Requires:
         self,
         request: Request,
         _secret: Secret,
-        x_tenant_id: Annotated[str | None, Header(description="operator only: the tenant to act for")] = None,
+        x_tenant_id: Annotated[str | None, Header(description="operator only: name or id of the tenant to act for")] = None,
     ) -> Principal:
         """Return the caller."""
         return await self.admit(request)
@@ -80,7 +89,7 @@ class Requires:
         known: Principal | None = getattr(request.state, "principal", None)
         if known is not None:
             return known
-        secret, acting_for = credential_of(request), request.headers.get("x-tenant-id")
+        secret, acting_for = credential_of(request), _acting_for(request)
         caller = await container_of(request).authenticator.authenticate(secret, acting_for=acting_for)
         request.state.tenant = caller.tenant.id.value
         act_for(caller.tenant.id)

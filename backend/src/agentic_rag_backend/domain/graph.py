@@ -42,6 +42,11 @@ def normalise_name(name: str) -> str:
     return " ".join(words[max(first, 0) :])
 
 
+def type_key(type_name: str) -> str:
+    """Return the form that types of entities are compared in, in either English spelling: "Organization" → "organisation"."""
+    return "_".join(name_words(type_name)).replace("ization", "isation")
+
+
 def padded_words(text: str) -> str:
     """Return the words of ``text`` in the form of `normalise_name`, with a space around each."""
     return f" {' '.join(name_words(text))} "

@@ -35,7 +35,7 @@ from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnsw
 from agentic_rag_backend.generation.endings import Ending, answer_of, refusal_events, with_first_sentence
 from agentic_rag_backend.generation.expansion import widened
 from agentic_rag_backend.generation.generators.base import Assignment, Generated
-from agentic_rag_backend.generation.generators.registry import GENERATORS, GeneratorParts
+from agentic_rag_backend.generation.generators.registry import GENERATORS, GeneratorParts, generator_warnings
 from agentic_rag_backend.generation.rendering import render
 from agentic_rag_backend.generation.shared_names import introduction, labelled
 from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers
@@ -199,7 +199,7 @@ class AnswerService:
             written = written if written.system else replace(written, system=built_in("dual_level").system)
         plan = self._plan(query, None, ())
         plan = replace(plan, prompt=written, model=model, temperature=temperature, both_levels=True, strategy=DUAL_LEVEL)
-        return await self._finished(plan, retrieval)
+        return await self._finished(plan, retrieval.with_warnings(self._warnings(plan)))
 
     async def stream(
         self,
@@ -240,16 +240,19 @@ class AnswerService:
 
     async def _retrieved(self, plan: _AnswerPlan) -> tuple[_AnswerPlan, Retrieval]:
         """Make the question self-contained and search for it. The trace shows both forms of a question with a history."""
-        retriever = self._retrievers.get(plan.strategy)
+        retriever, warnings = self._retrievers.get(plan.strategy), self._warnings(plan)
         if not plan.history:
-            return plan, await retriever.retrieve(plan.query)
+            return plan, (await retriever.retrieve(plan.query)).with_warnings(warnings)
         asked = plan.query.text
         rewritten = await self._rewriter.rewrite(asked, plan.history)
         plan = replace(plan, query=replace(plan.query, text=rewritten.question))
-        found = await retriever.retrieve(plan.query)
+        found = (await retriever.retrieve(plan.query)).with_warnings(warnings)
         found = failed(found, *([rewritten.failure] if rewritten.failure is not None else []))
         shown = {"question": asked, "self_contained": rewritten.question, "self_contained_by": rewritten.by}
         return plan, replace(found, usage=found.usage + rewritten.usage, trace=with_details(found.trace, **shown))
+
+    def _warnings(self, plan: _AnswerPlan) -> tuple[str, ...]:
+        return generator_warnings(plan.generator, generative=self._model.generative)
 
     async def _finished(self, plan: _AnswerPlan, retrieval: Retrieval) -> Answer:
         async with aclosing(self._events(plan, retrieval)) as events:

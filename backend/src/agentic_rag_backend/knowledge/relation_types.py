@@ -45,6 +45,15 @@ def relation_key(name: str) -> str:
     return "_".join(name_words(name))
 
 
+def stored_names(types: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that relationships of these types can have in a graph: "Works for" → ``works_for``, ``WORKS_FOR``.
+
+    Graphiti has names in capitals. Each type is also kept as it is given.
+    """
+    keys = ((name, relation_key(name)) for name in types)
+    return tuple(dict.fromkeys(form for name, key in keys for form in (name, key, key.upper())))
+
+
 @dataclass(frozen=True, slots=True)
 class ExclusiveRelations:
     """The exclusive types of one tenant, by the relation of its relationships."""

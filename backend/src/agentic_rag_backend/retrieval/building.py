@@ -111,7 +111,7 @@ class QueryBuilder:
         with in_field("strategy"):
             strategy = self._retrievers.canonical(self._default_strategy if request.strategy is None else request.strategy)
         with in_field("options"):
-            options = with_names(request.options)
+            options = with_names(strategy, request.options)
             check_options(strategy, options)
         with in_field("filters"):
             parsed = parse_filter(request.filters)

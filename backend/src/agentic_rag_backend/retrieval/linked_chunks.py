@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agentic_rag_backend.domain.filters import And, ChunkSet, Filter, Link, Not, Or, leaves
-from agentic_rag_backend.domain.graph import normalise_name
+from agentic_rag_backend.domain.graph import normalise_name, type_key
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
@@ -29,8 +29,8 @@ class LinkedChunks:
     """Replaces each `Link` of a filter by its `ChunkSet`.
 
     A passage has the entities that it mentions, their types, and the communities of the current generation that contain one of
-    them, at any level. An entity is named by its id or by a name or alias, in any case. A type is named in any case, and a
-    community by its id.
+    them, at any level. An entity is named by its id or by a name or alias, in any case. A type is named in any case
+    and in either English spelling, and a community by its id.
 
     Args:
         graphs: the tenants' graphs of visible knowledge.
@@ -120,7 +120,8 @@ def _entities(graph: TenantGraph, field: str, value: str, communities: Mapping[s
         return _members(graph, [communities.get(value, ())])
     if field == "entity_type":
         texts = graph.entity_texts
-        types = [number for number, name in enumerate(texts.types) if name.casefold() == value.strip().casefold()]
+        key = type_key(value)
+        types = [number for number, name in enumerate(texts.types) if type_key(name) == key]
         typed = np.isin(texts.type_of[: graph.entity_places], types) & (graph.document_frequency > 0)
         return set(np.flatnonzero(typed).tolist())
     return entities_named(graph, value)

@@ -288,8 +288,10 @@ class RetrieverRegistry:
         ]
 
 
-def with_names(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with the canonical names of strategies in ``base``, ``methods`` and ``weights``. Unknown names stay.
+def with_names(strategy: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the canonical names of strategies in ``base``, ``methods`` and ``weights``.
+
+    Names that cannot be used there stay as they are, so that the message that refuses them has the caller's name.
 
     Raises:
         InvalidRequest: a strategy has two weights.
@@ -297,15 +299,21 @@ def with_names(options: Mapping[str, Any]) -> dict[str, Any]:
     named = dict(options)
     base, methods, weights = (options.get(option) for option in ("base", "methods", "weights"))
     if isinstance(base, str):
-        named["base"] = NAMES.get(base, base)
-    if isinstance(methods, list):
-        named["methods"] = [NAMES.get(each, each) if isinstance(each, str) else each for each in methods]
+        named["base"] = _canonical_among(STRATEGIES[strategy].options.get("base", _BASE)["enum"], base)
+    if isinstance(methods, list) and MIN_METHODS <= len(methods) <= MAX_METHODS:
+        named["methods"] = [_canonical_among(_BASES, name) if isinstance(name, str) else name for name in methods]
     if isinstance(weights, Mapping):
-        named["weights"] = {NAMES.get(name, name): weight for name, weight in weights.items()}
+        named["weights"] = {_canonical_among(_BASES, name): weight for name, weight in weights.items()}
         if len(named["weights"]) < len(weights):
             got = ", ".join(weights)[:200]
             raise InvalidRequest(f"options.weights must name each strategy once; got {got}", field="weights")
     return named
+
+
+def _canonical_among(names: Sequence[str], name: str) -> str:
+    """Return the canonical name if it is among ``names``, else the name as it is given."""
+    canonical = NAMES.get(name, name)
+    return canonical if canonical in names else name
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:

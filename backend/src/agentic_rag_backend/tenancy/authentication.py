@@ -7,8 +7,9 @@ import hmac
 import secrets
 
 from agentic_rag_backend.domain.tenant import Principal, Scope, Tenant, TenantId, TenantState
-from agentic_rag_backend.errors import Forbidden, InvalidRequest, InvalidScope, NotFound, Unauthenticated
+from agentic_rag_backend.errors import Forbidden, InvalidRequest, Unauthenticated
 from agentic_rag_backend.stores.catalogue.base import TenantDirectory
+from agentic_rag_backend.tenancy.naming import find_tenant
 
 KEY_PREFIX = "ark_"
 _SECRET_BYTES = 32
@@ -43,7 +44,7 @@ class Authenticator:
         """Return the holder of ``secret``.
 
         Args:
-            acting_for: a tenant id that only the operator may name; other callers that send one are refused.
+            acting_for: the name or id of a tenant, which only the operator may send; other callers that send one are refused.
 
         Raises:
             Unauthenticated: the key is missing or unknown.
@@ -67,12 +68,8 @@ class Authenticator:
 
     async def _as_operator(self, acting_for: str | None) -> Principal:
         if acting_for is None:
-            raise InvalidRequest("this route acts for a tenant; name the tenant in X-Tenant-Id")
-        try:
-            tenant_id = TenantId(acting_for)
-        except InvalidScope:
-            raise NotFound("the tenant does not exist") from None
-        tenant = await self._directory.tenant(tenant_id)
+            raise InvalidRequest("this route acts for a tenant; give its name or id in X-Tenant-Id")
+        tenant = await find_tenant(self._directory, acting_for)
         importing = tenant.state is TenantState.IMPORTING
         if not importing:
             _require_active(tenant)
@@ -82,7 +79,7 @@ class Authenticator:
             scopes=frozenset({Scope.READ} if importing else Scope),
             key_id=OPERATOR_KEY_ID,
             operator=True,
-            flags=await self._directory.flags(tenant_id),
+            flags=await self._directory.flags(tenant.id),
         )
 
     async def local(self, tenant_id: TenantId) -> Principal:

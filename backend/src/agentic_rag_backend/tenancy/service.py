@@ -13,6 +13,7 @@ from agentic_rag_backend.jobs.outbox import Relay
 from agentic_rag_backend.stores.catalogue.base import Page, TenantDirectory
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.tenancy.authentication import new_secret, secret_hash
+from agentic_rag_backend.tenancy.naming import find_tenant
 
 _FIRST_KEY = uuid.UUID("6f7c1e0a-5d2b-4f57-9a63-3c1d0f6b8e21")
 """Namespace for the id of a tenant's first key. Every process derives the same id, so only one issues the key."""
@@ -66,9 +67,13 @@ class TenantService:
         """Return the tenant with that name, or None."""
         return await self._directory.tenant_by_name(name)
 
+    async def find(self, name_or_id: str) -> Tenant:
+        """Return the tenant with that id or name, or raise `NotFound`."""
+        return await find_tenant(self._directory, name_or_id)
+
     async def list(self, *, limit: int, cursor: str | None = None) -> Page[Tenant]:
-        """List tenants in the order of their creation."""
-        return await self._directory.tenants(limit=limit, cursor=cursor)
+        """List tenants, newest first."""
+        return await self._directory.tenants(limit=limit, cursor=cursor, newest_first=True)
 
     async def delete(self, tenant: TenantId, *, within_s: float = DELETED_WITHIN_S) -> Removal:
         """Refuse the tenant's requests immediately and remove all its data from every store.
@@ -124,7 +129,7 @@ class TenantService:
         return IssuedKey(key, secret)
 
     async def keys(self, tenant: TenantId) -> Sequence[ApiKey]:
-        """List a tenant's keys, including revoked keys."""
+        """List a tenant's keys, newest first, including revoked keys."""
         await self._directory.tenant(tenant)
         return await self._directory.keys(tenant)
 

@@ -25,7 +25,7 @@ from agentic_rag_backend.transfer.contents import Communities, Edits, Entities, 
 from agentic_rag_backend.transfer.exporting import Exporter
 from agentic_rag_backend.transfer.importing import Destination, TenantImport
 from agentic_rag_backend.transfer.lines import ArchivedDocument
-from agentic_rag_backend.transfer.records import End, Manifest
+from agentic_rag_backend.transfer.records import End, Manifest, TenantName
 from agentic_rag_backend.transfer.verification import verify
 
 WORKFLOW = "import_v1"
@@ -122,13 +122,14 @@ class TransferService:
                     await asyncio.to_thread(file.write, some)
             yield path
 
-    async def begin(self, archive: Path, *, target: TenantId | None = None, name: str | None = None) -> Begun:
+    async def begin(self, archive: Path, *, target: TenantId | None = None, name: str | None = None, copy: bool = False) -> Begun:
         """Queue an import and return immediately. The data becomes visible when the import is complete.
 
         Args:
             target: an empty tenant to import into, with new ids unless it has the archive's id. None: creates the archive's
-                tenant again, under its own id.
+                tenant again under its own id or, if there is one of another name, a copy with new ids.
             name: the name of a created tenant; None: the archive's name.
+            copy: whether a created tenant always has a new id.
 
         Raises:
             InvalidRequest: the file is not an archive, has a newer format, or the name is outside its limits.
@@ -140,7 +141,7 @@ class TransferService:
             self._features.check(manifest.flags)
         manifest.tenant_ontology  # noqa: B018 - raises if it is none
         name = None if name is None else printable_name(name)
-        tenant = await self._reserved(manifest, target, name)
+        tenant = await self._reserve(target or await self._prepare_tenant(manifest.tenant, name, copy=copy))
         try:
             arguments = await self._stored(tenant.id, archive)
             arguments["archive_of"] = manifest.tenant.id
@@ -185,22 +186,21 @@ class TransferService:
             raise InvalidRequest("this is not an archive of a tenant")
         return first
 
-    async def _reserved(self, manifest: Manifest, target: TenantId | None, name: str | None) -> Tenant:
-        directory = self._destination.catalogue.tenants
-        if target is None:
-            target = TenantId(manifest.tenant.id)
+    async def _prepare_tenant(self, archived: TenantName, name: str | None, *, copy: bool) -> TenantId:
+        """Return the archive's tenant or, if it exists under another name than ``name``, a new one. Create it if necessary."""
+        directory, own = self._destination.catalogue.tenants, TenantId(archived.id)
+        if not copy:
             try:
-                await directory.tenant(target)
+                existing = await directory.tenant(own)
             except NotFound:
-                await self._created(target, name or manifest.tenant.name)
-        await self._destination.transfer.reserve(target)
-        return await directory.tenant(target)
+                return (await directory.create(name or archived.name, tenant_id=own)).id
+            if name is None or name == existing.name:
+                return own
+        return (await directory.create(name or archived.name)).id
 
-    async def _created(self, tenant: TenantId, name: str) -> None:
-        directory = self._destination.catalogue.tenants
-        if await directory.tenant_by_name(name) is not None:
-            raise Conflict(f"the tenant name {name!r} is taken: choose another name, or name an empty tenant to fill")
-        await directory.create(name, tenant_id=tenant)
+    async def _reserve(self, tenant: TenantId) -> Tenant:
+        await self._destination.transfer.reserve(tenant)
+        return await self._destination.catalogue.tenants.tenant(tenant)
 
     async def _stored(self, tenant: TenantId, archive: Path) -> dict[str, Any]:
         """Store the archive in parts where every worker can read it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import pkgutil
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -232,3 +233,36 @@ def test_the_parameters_that_requests_are_checked_against_are_those_of_the_docum
                 compared += 1
     below = sum(len(methods) for path, methods in document["paths"].items() if path.startswith(BASE_PATH))
     assert compared >= below - 2, "those of the document itself"
+
+
+def _ids(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield the ids in an example, by the names of their fields."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _ids(key, part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _ids(name, part)
+    elif isinstance(value, str) and (name == "id" or name.endswith(("_id", "_ids"))):
+        yield name, value
+
+
+def test_ids_in_examples_have_the_form_of_real_ids(document: dict[str, Any]) -> None:
+    """Ids of tenants begin with ``t_``; all others are UUIDs."""
+    real = re.compile(r"(t_[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
+    examples = [
+        (name, content["example"])
+        for name, operation in operations(document)
+        for response in operation["responses"].values()
+        for content in response.get("content", {}).values()
+        if "example" in content
+    ]
+    examples += [
+        (name, example) for name, model in document["components"]["schemas"].items() for example in model.get("examples", [])
+    ]
+    events = [line.removeprefix("data: ") for _, text in examples if isinstance(text, str) for line in text.splitlines()]
+    examples += [("event", json.loads(line)) for line in events if line.startswith("{")]
+    found = {(name, *pair) for name, example in examples for pair in _ids("", example)}
+    assert len(found) > 60
+    assert {each for each in found if real.match(each[2]) is None} == set()
+    assert not re.search(r"'(doc|job|ent|chunk)_[0-9a-f]{8}", str(document))

@@ -27,9 +27,9 @@ from agentic_rag_backend.errors import (
 
 Schema = Mapping[str, Any]
 
-_DOCUMENT = "doc_5f0c7e1a9b2d4c3e8f60718293a4b5c6"
+_DOCUMENT = "5f0c7e1a-9b2d-5c3e-8f60-718293a4b5c6"
 _CHUNK = "3d1f6c2e-8a4b-5c7d-9e0f-1a2b3c4d5e6f"
-_JOB = "job_0a1b2c3d4e5f60718293a4b5c6d7e8f9"
+_JOB = "0a1b2c3d-4e5f-4071-8293-a4b5c6d7e8f9"
 _TENANT = "t_0123456789abcdef0123456789abcdef"
 _ENTITY = "8f14e45f-ceea-5e7a-9c3b-2d1f0a9b8c7d"
 _RELATIONSHIP = "c4ca4238-a0b9-5238-8dcc-509a6f75849b"

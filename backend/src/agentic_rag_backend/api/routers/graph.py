@@ -33,7 +33,8 @@ router = APIRouter(tags=["graph"], route_class=JsonRoute)
 
 Moment = Annotated[AsOf, Query(description=AS_OF_DESCRIPTION)]
 RelationTypes = Annotated[
-    list[str] | None, Query(description="only relationships of these types: separated by commas, or repeated", max_length=100)
+    list[str] | None,
+    Query(description="only relationships of these types, in any case: separated by commas, or repeated", max_length=100),
 ]
 
 
@@ -50,7 +51,10 @@ async def list_entities(
             description="a name or alias, its beginning, or the beginning of one of its words; case and punctuation do not count",
         ),
     ] = None,
-    type: Annotated[str | None, Query(min_length=1, max_length=128, description="such as `person`")] = None,
+    type: Annotated[
+        str | None,
+        Query(min_length=1, max_length=128, description="such as `person`, in any case and in either English spelling"),
+    ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> dict[str, Any]:

@@ -24,7 +24,7 @@ POLL_S = 0.25
 SLOWEST_POLL_S = 2.0
 JOB_EVENTS = event_content(
     ("stage", {"v": VERSION, "stage": "embed", "done": 0, "total": 3, "message": ""}),
-    ("done", {"v": VERSION, "id": "job_0a1b2c3d4e5f60718293a4b5c6d7e8f9", "state": "succeeded"}),
+    ("done", {"v": VERSION, "id": "0a1b2c3d-4e5f-4071-8293-a4b5c6d7e8f9", "state": "succeeded"}),
 )
 
 

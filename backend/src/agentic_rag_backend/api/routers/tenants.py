@@ -38,7 +38,7 @@ async def create_tenant(request: Request, services: Services, body: NewTenant) -
 
 @router.get("/tenants", response_model=ListEnvelope[TenantView], dependencies=[Operator], summary="List tenants")
 async def list_tenants(request: Request, services: Services, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
-    """List tenants in the order of their creation."""
+    """List tenants, newest first."""
     page = await services.tenants.list(limit=limit, cursor=cursor)
     return listed(request, [TenantView.of(tenant) for tenant in page.items], page.next_cursor)
 
@@ -91,7 +91,7 @@ async def create_key(request: Request, services: Services, tenant_id: str, body:
     "/tenants/{tenant_id}/keys", response_model=ListEnvelope[KeyView], dependencies=[Operator], summary="List a tenant's keys"
 )
 async def list_keys(request: Request, services: Services, tenant_id: str) -> dict[str, Any]:
-    """List keys without secrets, including revoked keys."""
+    """List keys, newest first, without secrets, including revoked keys."""
     return listed(request, [KeyView.of(key) for key in await services.tenants.keys(_tenant_id(tenant_id))], None)
 
 

@@ -22,7 +22,7 @@ from agentic_rag_backend.api.schemas.tenants import ImportAccepted
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.limits import MAX_NAME_CHARACTERS
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import InvalidScope, NotFound, UnsupportedMediaType
+from agentic_rag_backend.errors import InvalidRequest, InvalidScope, NotFound, UnsupportedMediaType
 
 router = APIRouter(tags=["tenants"], route_class=GuardedRoute)
 MEDIA_TYPE = "application/gzip"
@@ -47,21 +47,29 @@ async def import_tenant(
     request: Request,
     services: Services,
     tenant: Annotated[
-        str | None, Query(max_length=MAX_NAME_CHARACTERS, description="name or id of an empty tenant to fill")
+        str | None,
+        Query(
+            min_length=1,
+            max_length=MAX_NAME_CHARACTERS,
+            description="name or id of an empty tenant to fill; a name that no tenant has creates it",
+        ),
     ] = None,
     name: Annotated[str | None, Query(min_length=1, max_length=MAX_NAME_CHARACTERS, description="name of the new tenant")] = None,
 ) -> dict[str, Any]:
     """Queue the import of the archive in the body. The data becomes visible when the import is complete.
 
-    Without `tenant`, the import creates the archive's tenant under its own id. With `tenant`, it fills that empty tenant,
-    and the data gets new ids.
+    Without parameters, the import creates the archive's tenant under its own id and name; 409 if this deployment has its data.
+    With `tenant`, it fills that empty tenant, or creates it, and the data gets new ids. With `name`, the created tenant has this
+    name: under its own id or, if this deployment has the archive's tenant under another name, as a copy with new ids.
     """
     lift_timeout(request.scope)
     if media_type_of(request) != MEDIA_TYPE:
         raise UnsupportedMediaType(f"send {MEDIA_TYPE}; got {media_type_of(request)[:80] or 'no Content-Type'}")
-    target = None if tenant is None else await _named(services, tenant)
+    if tenant is not None and name is not None:
+        raise InvalidRequest("give either tenant or name; got both")
+    target = None if tenant is None else await _find_target(services, tenant)
     async with services.transfer.received(request.stream()) as archive:
-        begun = await services.transfer.begin(archive, target=target, name=name)
+        begun = await services.transfer.begin(archive, target=target, name=name or tenant, copy=tenant is not None)
     accepted = ImportAccepted(tenant_id=begun.tenant.id.value, job_id=begun.job.id, state=begun.job.state)
     return enveloped(request, accepted)
 
@@ -97,11 +105,11 @@ async def _blocks(path: Path, kept: AsyncExitStack) -> AsyncIterator[bytes]:
             yield block
 
 
-async def _named(services: Container, name_or_id: str) -> TenantId:
-    found = await services.tenants.by_name(name_or_id)
-    if found is not None:
-        return found.id
+async def _find_target(services: Container, name_or_id: str) -> TenantId | None:
+    """Return the tenant to fill, or None if the import creates it. An id that no tenant has is a mistake, not a name."""
     try:
-        return (await services.tenants.get(TenantId(name_or_id))).id
-    except InvalidScope:
-        raise NotFound(f"tenant {name_or_id!r} does not exist") from None
+        return (await services.tenants.find(name_or_id)).id
+    except NotFound:
+        if name_or_id.startswith("t_"):
+            raise
+    return None

@@ -15,7 +15,9 @@ class ExplainBody(SearchBody):
     """A search, and the document to explain."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"query": "Who leads the harbour project?", "document_id": "8f14e45f-ceea-567f"}]}
+        json_schema_extra={
+            "examples": [{"query": "Who leads the harbour project?", "document_id": "5f0c7e1a-9b2d-5c3e-8f60-718293a4b5c6"}]
+        }
     )
 
     document_id: str = Field(min_length=1, max_length=64)

@@ -67,7 +67,7 @@ class PathsBody(Body):
         None,
         min_length=1,
         max_length=MAX_RELATION_TYPES,
-        description="only relationships of these types; excludes shared mentions",
+        description="only relationships of these types, in any case; excludes shared mentions",
     )
     min_weight: Number = Field(0.0, ge=0, le=MAX_WEIGHT, description="least weight of a step")
     direction: Literal["any", "out", "in"] = Field(

@@ -33,7 +33,7 @@ async def create(session: Session, name: Annotated[str, typer.Argument(metavar="
 
 
 async def list_tenants(session: Session, limit: Most = 50) -> None:
-    """List tenants in the order of their creation."""
+    """List tenants, newest first."""
     found = await session.client.every("/tenants", limit=limit)
     if session.output.as_json:
         session.output.result(found)
@@ -59,7 +59,7 @@ async def delete(
 
 
 async def list_keys(session: Session, tenant_name: TenantName) -> None:
-    """List a tenant's keys, including revoked keys."""
+    """List a tenant's keys, newest first, including revoked keys."""
     tenant_id = await session.client.tenant_id(tenant_name)
     found = await session.client.get(f"/tenants/{tenant_id}/keys")
     if session.output.as_json:

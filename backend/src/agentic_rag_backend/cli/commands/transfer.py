@@ -12,7 +12,7 @@ import typer
 from agentic_rag_backend.cli.command import DEFAULT_TENANT, Session, command
 from agentic_rag_backend.cli.following import failure_reason, follow, succeeded
 from agentic_rag_backend.cli.output import console, fields
-from agentic_rag_backend.errors import Conflict, InvalidRequest, NotFound
+from agentic_rag_backend.errors import Conflict, InvalidRequest
 
 _BLOCK_BYTES = 1024 * 1024
 _MEDIA_TYPE = "application/gzip"
@@ -51,18 +51,17 @@ async def export(
 async def import_archive(
     session: Session,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Archive that 'export' wrote.")],
-    name: Annotated[str | None, typer.Option("--name", help="Name of the tenant; default: its name in the archive.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the new tenant; default: its name in the archive.")] = None,
     watch_job: Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until it has ended.")] = True,
 ) -> None:
     """Import a tenant from an archive. Its data becomes visible when the import is complete.
 
     Without --tenant, the tenant keeps its id. With --tenant, the data gets new ids in that empty tenant, which is created if
-    it does not exist.
+    it does not exist. --name makes such a copy, too, if this deployment has the tenant of the archive.
     """
-    tenant_id = await _target(session) if session.tenant is not None else None
     try:
         with file.open("rb") as content:
-            parameters = {"tenant": tenant_id, "name": name}
+            parameters = {"tenant": session.tenant, "name": name}
             accepted = await session.client.upload("/tenants/import", _blocks(content, file), _MEDIA_TYPE, **parameters)
     except OSError as error:
         raise InvalidRequest(f"{file} cannot be read: {error.strerror or error}") from error
@@ -76,18 +75,6 @@ async def import_archive(
         if not session.output.as_json:
             session.output.note(f"error: {failure_reason(job)}")
         raise typer.Exit(1)
-
-
-async def _target(session: Session) -> str:
-    """Return the id of the tenant to fill. Create the tenant if it does not exist."""
-    wanted = session.tenant or DEFAULT_TENANT
-    try:
-        return await session.client.tenant_id(wanted)
-    except NotFound:
-        if wanted.startswith("t_"):
-            raise
-    made = await session.client.post("/tenants", {"name": wanted})
-    return str(made["id"])
 
 
 async def _blocks(content: IO[bytes], file: Path) -> AsyncIterator[bytes]:

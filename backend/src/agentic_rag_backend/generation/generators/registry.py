@@ -29,6 +29,13 @@ def _verified(parts: GeneratorParts) -> Generator:
 GENERATORS: Mapping[str, Callable[[GeneratorParts], Generator]] = {
     "attributed": lambda parts: attributed(parts.writers),
     "standard": lambda parts: standard(parts.writers),
-    "verified": _verified,
+    VerifiedGenerator.name: _verified,
 }
 """The generators of requests, each built from its parts."""
+
+
+def generator_warnings(name: str, *, generative: bool) -> tuple[str, ...]:
+    """Return a warning if a generator needs a language model, and none is configured (not ``generative``)."""
+    if generative or name != VerifiedGenerator.name:
+        return ()
+    return (f"generator {name!r} needs a language model (LLM=openai); without one, 'attributed' answers",)

@@ -29,7 +29,7 @@ class OrphansRound:
     async def run(self) -> None:
         """Compare, and repair if requested. Documents come first, because mass removals need a person's confirmation."""
         tenant, stores = self.round.tenant, self.round.stores
-        await self.round.progress("strangers", 0, 0)
+        await self.round.progress("orphans", 0, 0)
         known: frozenset[str] = frozenset()
         orphans: set[str] = set()
         async for points in stores.vectors.points(tenant, Collection.CHUNKS):
@@ -38,14 +38,14 @@ class OrphansRound:
             unknown = await self._unknown(named - known)
             known = frozenset(named - unknown)
             orphans |= unknown
-            await self.round.progress("strangers", 0, 0)
+            await self.round.progress("orphans", 0, 0)
         repairing = self._may_repair(Kind.CHUNK_VECTOR_ORPHANED, orphans)
         for document_id in sorted(orphans):
             await self._vectors(document_id, repairing=repairing)
         orphans = set()
         async for versions in stores.graph.all_versions(tenant):
             orphans |= await self._unknown({held.document_id for held in versions})
-            await self.round.progress("strangers", 0, 0)
+            await self.round.progress("orphans", 0, 0)
         repairing = self._may_repair(Kind.KNOWLEDGE_ORPHANED, orphans)
         for document_id in sorted(orphans):
             await self._knowledge(document_id, repairing=repairing)

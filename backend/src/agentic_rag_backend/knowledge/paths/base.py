@@ -28,7 +28,7 @@ class PathOptions:
 
     Args:
         max_hops: steps of a path, 1–4.
-        relations: types of relationships; None: all. With types, no step is a shared mention.
+        relations: types of relationships, in any case; None: all. With types, no step is a shared mention.
         min_weight: least weight of a step.
         direction: ``out`` if every step must follow its relationship from source to target, ``in`` for the opposite direction.
             With either, no step is a shared mention.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from agentic_rag_backend.domain.graph import Direction, GraphEdge
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.knowledge.relation_types import stored_names
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import shared_count, sharing_chunks
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
@@ -63,7 +64,7 @@ class Links:
         unread = [id for id in ids if (id, direction) not in self._known]
         if not unread:
             return
-        relations = self.options.relations
+        relations = None if self.options.relations is None else stored_names(self.options.relations)
         edges = await self.store.edges_at(self.tenant, unread, limit=limit, direction=direction, relations=relations)
         for id in unread:
             found = edges.get(id, [])

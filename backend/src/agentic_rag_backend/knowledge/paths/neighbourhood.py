@@ -34,7 +34,7 @@ class NeighbourhoodOptions:
 
     Args:
         hops: 1–4.
-        relations: types of relationships; None: all. With types, no connection is a shared mention.
+        relations: types of relationships, in any case; None: all. With types, no connection is a shared mention.
         limit: 1–200 entities, in addition to the first.
         mentions: whether connections may be shared mentions if no relationship connects the entity with another one.
         as_of: only relationships that held at this time; None: now.

@@ -15,10 +15,11 @@ from datetime import UTC, datetime
 import numpy as np
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.graph import GraphEdge, normalise_name
+from agentic_rag_backend.domain.graph import GraphEdge, normalise_name, type_key
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
+from agentic_rag_backend.knowledge.relation_types import stored_names
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.name_search import NameMatch, entities_named, search_names
@@ -95,7 +96,7 @@ class EntityReader:
         Args:
             name: only entities with a name or alias that has this text at the beginning of a word. Entities with exactly this
                 name come first, then those whose name begins with it.
-            type: only entities of this type, in any case.
+            type: only entities of this type, in any case and in either English spelling.
             limit: 1–1,000.
 
         Raises:
@@ -119,7 +120,7 @@ class EntityReader:
         """Return an entity with at most ``limit`` (1–100) chunks and as many relationships.
 
         Args:
-            relations: only relationships of these types.
+            relations: only relationships of these types, in any case.
             as_of: only relationships that held at this time; None: now.
 
         Raises:
@@ -133,9 +134,10 @@ class EntityReader:
         limit = min(limit, MAX_SHOWN)
         chunk_ids = first_chunks(graph, number, limit=limit)
         asked = limit * _OVERFETCH
+        names = None if relations is None else stored_names(relations)
         passages, edges = await asyncio.gather(
             self._documents.hydrate(tenant.id, chunk_ids),
-            self._graph.edges_at(tenant.id, [id], limit=asked, relations=relations),
+            self._graph.edges_at(tenant.id, [id], limit=asked, relations=names),
         )
         found = edges.get(id, [])
         facts = await self._facts.read(tenant.id, graph, found, moment=as_of or datetime.now(UTC))
@@ -210,7 +212,8 @@ def _page(
     numbers = np.flatnonzero(graph.document_frequency > 0) if name is None else np.fromiter(matches, dtype=np.int64)
     if type is not None:
         texts = graph.entity_texts
-        wanted = [place for place, text in enumerate(texts.types) if text.casefold() == type.strip().casefold()]
+        wanted_type = type_key(type)
+        wanted = [number for number, type_name in enumerate(texts.types) if type_key(type_name) == wanted_type]
         numbers = numbers[np.isin(texts.type_of[numbers], wanted)]
     ranks = (
         np.fromiter((matches[each] for each in numbers.tolist()), dtype=np.int64) if matches else np.zeros(len(numbers), np.int64)

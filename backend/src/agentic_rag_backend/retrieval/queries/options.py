@@ -30,7 +30,7 @@ RELATION_TYPES: Schema = {
     "type": "array",
     "items": {"type": "string", "maxLength": 128},
     "maxItems": 20,
-    "description": "only relationships of these types",
+    "description": "only relationships of these types, in any case: `works_for`, `WORKS FOR`",
 }
 MIN_WEIGHT: Schema = {
     "type": "number",

@@ -14,7 +14,7 @@ class TenantDirectory(Protocol):
     """Tenants, their keys and flags. Its methods are not tenant-scoped. Only `tenancy` uses it."""
 
     async def create(self, name: str, *, tenant_id: TenantId | None = None) -> Tenant:
-        """Create a tenant. `Conflict` if the name is taken."""
+        """Create a tenant. `Conflict` if the name is taken; the message has the id of the tenant with this name."""
 
     async def tenant(self, tenant: TenantId) -> Tenant:
         """Return the tenant or raise `NotFound`."""
@@ -22,8 +22,11 @@ class TenantDirectory(Protocol):
     async def tenant_by_name(self, name: str) -> Tenant | None:
         """Return the tenant of that name."""
 
-    async def tenants(self, *, limit: int, cursor: str | None = None) -> Page[Tenant]:
-        """List tenants in order of creation."""
+    async def tenants(self, *, limit: int, cursor: str | None = None, newest_first: bool = False) -> Page[Tenant]:
+        """List tenants in order of creation, or the newest first.
+
+        In order of creation, a pass over all pages also reaches tenants that are created meanwhile.
+        """
 
     async def known(self, ids: Iterable[TenantId]) -> frozenset[TenantId]:
         """Return the ids that are tenants of this catalogue."""
@@ -48,7 +51,7 @@ class TenantDirectory(Protocol):
         """
 
     async def keys(self, tenant: TenantId) -> Sequence[ApiKey]:
-        """List a tenant's keys, including revoked ones."""
+        """List a tenant's keys, newest first, including revoked ones."""
 
     async def revoke_key(self, tenant: TenantId, key_id: str) -> None:
         """Revoke a key, from the next request on. `NotFound` if there is no such key."""

@@ -39,7 +39,7 @@ class GenerationStore:
         summaries: summaries of the parts, by fingerprint, prompt and model.
         asked_at: column with the time of the schedule's last request for a build; its table has one row per tenant.
         build: the kind of the job that builds a generation.
-        on_request: the first generation is built on request only. Before it, nothing is stale.
+        on_request: the first generation is built on request only; the schedule builds later ones.
         stale_since: column of `tenants` with the time since when the current generation has been stale; None: not recorded.
     """
 
@@ -65,7 +65,7 @@ class GenerationStore:
             .where(tenants.c.tenant_id == tenant.value)
         )
         row = connection.execute(statement).mappings().first()
-        if row is None or (self.on_request and row["generation"] == 0):
+        if row is None:
             return GenerationPointer(generation=0, stale=False)
         return GenerationPointer(
             generation=row["generation"],

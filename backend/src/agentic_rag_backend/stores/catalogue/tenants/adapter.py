@@ -23,7 +23,8 @@ from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant, raise_state_version, upsert
 from agentic_rag_backend.stores.catalogue.tables import api_keys, metadata, removed_tenants, tenants
 
-_SCOPE = "tenants"
+_SCOPE, _NEWEST_FIRST = "tenants", "newest tenants"
+"""Scopes of cursors. A cursor of one order leads nowhere in the other."""
 _OF_JOBS = {"content_version", "content_changed_at", "stale_since", "rebuild_asked_at", "ontology"}
 """Columns that requests do not need."""
 _AUTHENTICATE = (
@@ -53,6 +54,8 @@ def _key_from(row: RowMapping) -> ApiKey:
 def create(connection: Connection, name: str, *, tenant_id: TenantId | None = None) -> Tenant:
     """See `TenantDirectory.create`."""
     new = TenantId.new() if tenant_id is None else require_tenant(tenant_id)
+    if (taken := tenant_by_name(connection, name)) is not None:
+        raise Conflict(f"the tenant name {name!r} is taken by {taken.id}, which is {taken.state.value}: choose another name")
     made = Tenant(new, name, TenantState.ACTIVE, 0, utc_now())
     row: dict[str, Any] = {
         "tenant_id": new.value,
@@ -66,7 +69,9 @@ def create(connection: Connection, name: str, *, tenant_id: TenantId | None = No
     try:
         connection.execute(insert(tenants), row)
     except IntegrityError as error:
-        raise Conflict(f"there is a tenant {name!r} or {new} already") from error
+        # Another process has just created it, or the caller gave an id that is in use.
+        given = "" if tenant_id is None else f", or the id {tenant_id}"
+        raise Conflict(f"the tenant name {name!r}{given} is taken: choose another name") from error
     return made
 
 
@@ -84,16 +89,18 @@ def tenant_by_name(connection: Connection, name: str) -> Tenant | None:
     return None if row is None else _tenant_from(row)
 
 
-def list_tenants(connection: Connection, *, limit: int, cursor: str | None = None) -> Page[Tenant]:
+def list_tenants(connection: Connection, *, limit: int, cursor: str | None = None, newest_first: bool = False) -> Page[Tenant]:
     """See `TenantDirectory.tenants`."""
     check_limit(limit)
+    scope = _NEWEST_FIRST if newest_first else _SCOPE
     statement = select(tenants)
     if cursor is not None:
-        statement = statement.where(beyond(tenants, _SCOPE, cursor, newest_first=False))
-    statement = statement.order_by(tenants.c.created_at, tenants.c.tenant_id).limit(limit + 1)
-    found = [_tenant_from(row) for row in connection.execute(statement).mappings()]
-    last = found[limit - 1] if len(found) > limit else None
-    return Page(tuple(found[:limit]), time_cursor(_SCOPE, last.created_at, last.id.value) if last else None)
+        statement = statement.where(beyond(tenants, scope, cursor, newest_first=newest_first))
+    order = (tenants.c.created_at, tenants.c.tenant_id)
+    statement = statement.order_by(*(column.desc() for column in order) if newest_first else order).limit(limit + 1)
+    listed = [_tenant_from(row) for row in connection.execute(statement).mappings()]
+    last = listed[limit - 1] if len(listed) > limit else None
+    return Page(tuple(listed[:limit]), time_cursor(scope, last.created_at, last.id.value) if last else None)
 
 
 def known(connection: Connection, ids: Iterable[TenantId]) -> frozenset[TenantId]:
@@ -162,7 +169,8 @@ def add_key(
 
 def keys(connection: Connection, tenant: TenantId) -> Sequence[ApiKey]:
     """See `TenantDirectory.keys`."""
-    statement = select(api_keys).where(api_keys.c.tenant_id == tenant.value).order_by(api_keys.c.created_at, api_keys.c.id)
+    statement = select(api_keys).where(api_keys.c.tenant_id == tenant.value)
+    statement = statement.order_by(api_keys.c.created_at.desc(), api_keys.c.id.desc())
     return [_key_from(row) for row in connection.execute(statement).mappings()]
 
 

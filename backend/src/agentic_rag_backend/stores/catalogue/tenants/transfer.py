@@ -186,7 +186,9 @@ def reserve(connection: Connection, tenant: TenantId) -> None:
     for table, what, which in (open_jobs,) if state == _IMPORTING else (held, open_jobs):
         count = connection.execute(select(func.count()).select_from(table).where(which)).scalar_one()
         if count:
-            raise Conflict(f"the tenant has {count} {what}; an archive is imported into an empty one")
+            raise Conflict(
+                f"the tenant has {count} {what}; an archive is imported into an empty tenant; another name makes a copy"
+            )
     connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(state=_IMPORTING))
 
 
