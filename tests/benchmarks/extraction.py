@@ -27,7 +27,7 @@ from agentic_rag_backend.domain.graph import EntityMention, Extraction, normalis
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
-from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 
 NAMED = {"PER", "LOC", "ORG", "MISC"}

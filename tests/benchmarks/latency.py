@@ -36,7 +36,7 @@ from agentic_rag_backend.evaluation.datasets import load_question_set
 from agentic_rag_backend.evaluation.metrics import percentile
 from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
-from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.memory import serve_from_now
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.testing.stores.passages import paragraphs_as_chunks, show

@@ -30,7 +30,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.evaluation.datasets import CorpusPassage
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor, IsolatedReader
 from agentic_rag_backend.ingestion.uploads import Upload
-from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Ending
 from agentic_rag_backend.testing.tracing import TraceCounts

@@ -239,6 +239,15 @@ class Settings(BaseSettings):
         max_length=2000,
         description="types of entities that a model chooses from, separated by commas; `other` is always one of them",
     )
+    extraction_max_names_per_chunk: int = Field(
+        250, ge=10, le=10_000, description="maximum number of names of a chunk that the graph takes"
+    )
+    extraction_max_names_per_document: int = Field(
+        20_000, ge=100, le=1_000_000, description="maximum number of names of a document that the graph takes"
+    )
+    extraction_max_aliases_per_name: int = Field(
+        100, ge=1, le=10_000, description="maximum number of aliases that a document gives to a name"
+    )
     synthetic_questions: Literal["off", "patterns", "model"] = Field(
         "off", description="questions that each chunk answers, made at ingestion and searched, unless a request says otherwise"
     )

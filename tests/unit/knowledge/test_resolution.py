@@ -11,7 +11,8 @@ from agentic_rag_backend.domain.graph import Alias, DocumentKnowledge, Entity, E
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidScope
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
-from agentic_rag_backend.knowledge.resolution import Resolver, is_local
+from agentic_rag_backend.knowledge.resolution.groups import is_local
+from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 
 if TYPE_CHECKING:

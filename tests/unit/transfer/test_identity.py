@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.knowledge.identity.identities import entity_id
+from agentic_rag_backend.knowledge.identity.decisions import entity_id
 from agentic_rag_backend.transfer.identity import Identity
 
 SOURCE, TARGET = TenantId("t_" + "a" * 32), TenantId("t_" + "b" * 32)

@@ -18,6 +18,7 @@ from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOp
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.temporal import GRAPHITI, TemporalEngine
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
+from agentic_rag_backend.knowledge.resolution.limits import NameLimits
 from agentic_rag_backend.memory import MIB
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.prompts import read_file
@@ -252,6 +253,15 @@ def extraction_methods(
         ontology=Ontology(tuple(map(EntityType, settings.entity_types))),
     )
     return ExtractionMethods(rules, asked, options, temporal)
+
+
+def name_limits(settings: Settings) -> NameLimits:
+    """Return the limits of names that a document brings into the graph."""
+    return NameLimits(
+        names_per_chunk=settings.extraction_max_names_per_chunk,
+        names_per_document=settings.extraction_max_names_per_document,
+        aliases_per_name=settings.extraction_max_aliases_per_name,
+    )
 
 
 def ingestion_options(settings: Settings) -> IngestionOptions:

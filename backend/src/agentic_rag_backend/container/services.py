@@ -27,6 +27,7 @@ from agentic_rag_backend.container.options import (
     global_answer_options,
     ingestion_options,
     leg_weights,
+    name_limits,
     request_defaults,
     theme_options,
     transfer_options,
@@ -48,6 +49,7 @@ from agentic_rag_backend.generation.similarity import RelativeSimilarity
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.extracting import ChunkExtractions
+from agentic_rag_backend.ingestion.isolation.offload import IsolatedOffload
 from agentic_rag_backend.ingestion.pages import DocumentPages
 from agentic_rag_backend.ingestion.previewing import ChunkPreviews
 from agentic_rag_backend.ingestion.reading import IsolatedReader
@@ -73,7 +75,7 @@ from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.paths.finder import PathFinder
 from agentic_rag_backend.knowledge.paths.neighbourhood import NeighbourhoodReader
-from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.entities import EntityReader
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
@@ -292,7 +294,7 @@ class Container:
             embedder=self.embedder,
             reader=self._document_reader,
             extraction=self._adapters.extraction,
-            resolver=Resolver(self.graph, self.catalogue.graph_edits),
+            resolver=self._resolver,
             queue=self.queue,
             model=self._document_model,
             is_stated=is_stated,
@@ -326,6 +328,11 @@ class Container:
     def _document_reader(self) -> IsolatedReader:
         return IsolatedReader(self._adapters.isolation, self._adapters.ocr)
 
+    @cached_property
+    def _resolver(self) -> Resolver:
+        offload = IsolatedOffload(self._adapters.isolation)
+        return Resolver(self.graph, self.catalogue.graph_edits, limits=name_limits(self.settings), offload=offload)
+
     @property
     def extraction(self) -> ExtractionMethods:
         """The methods of extraction, and whether they can be used."""
@@ -354,7 +361,7 @@ class Container:
             blobs=self.blobs,
             embedder=self.embedder,
             computation=self._computation,
-            resolver=Resolver(self.graph, self.catalogue.graph_edits),
+            resolver=self._resolver,
         )
         services = ReconciledServices(
             queue=self.queue,

@@ -360,6 +360,8 @@ class DocumentKnowledge:
     relationship_supports: tuple[RelationshipSupport, ...] = ()
     unsettled: frozenset[str] = frozenset()
     """Normalised names that may now mean other entities in other documents. Not written."""
+    warnings: tuple[str, ...] = ()
+    """What the limits left out, for the document's owner. Not written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,22 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Document, DocumentVersion, Failure
 from agentic_rag_backend.domain.job import JobState
+from agentic_rag_backend.domain.metadata import MAX_KEYS, MAX_METADATA_BYTES, size_of
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import calls_and_tokens
 from agentic_rag_backend.errors import AgenticRagError, NotFound
 from agentic_rag_backend.ingestion.chunk_points import PointFields
 from agentic_rag_backend.ingestion.fact_points import FactPoints
-from agentic_rag_backend.ingestion.preparation import ATTACHMENTS, fail_version, superseded
+from agentic_rag_backend.ingestion.preparation import ATTACHMENTS, WARNINGS, fail_version, list_warnings, superseded
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock, current_fence
 from agentic_rag_backend.jobs.runner import START, Run, Stopped
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
-from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
     DocumentCatalogue,
@@ -229,6 +230,7 @@ class Commitment:
             await self.facts.graph.write_document(run.tenant, knowledge)
             if self.facts.names is not None:
                 await self.facts.names.record(run.tenant, knowledge.unsettled)
+        version = await self._warn(run, version, knowledge.warnings)
         await run.progress("vectors", 0, len(prepared))
         await confirm_lock()
         await self.facts.vectors.upsert(run.tenant, Collection.CHUNKS, points_of(document, version).points(prepared))
@@ -251,6 +253,19 @@ class Commitment:
             **(calls_and_tokens(paid) if paid.calls else {}),
         }
         return WrittenVersion(run, failures, result)
+
+    async def _warn(self, run: Run, version: DocumentVersion, warnings: Sequence[str]) -> DocumentVersion:
+        """Add warnings to the metadata of a version, unless its owner uses their key or the metadata has no room."""
+        known = version.metadata.get(WARNINGS, [])
+        if WARNINGS in version.submitted_metadata or set(warnings) <= set(known):
+            return version
+        shown = list_warnings([*warnings, *(warning for warning in known if warning not in warnings)])
+        metadata = {**version.metadata, WARNINGS: shown}
+        if size_of(metadata) > MAX_METADATA_BYTES or len(metadata) > MAX_KEYS:
+            return version
+        owner = (run.tenant, run.document_id, run.version)
+        await self.documents.save_parsed(*owner, text=version.text, title=version.title, metadata=metadata)
+        return replace(version, metadata=metadata)
 
     async def _forget_older(self, tenant: TenantId, document_id: str, current: int) -> None:
         """Remove from every store the data that belongs only to versions before ``current``, the visible one."""
@@ -276,11 +291,11 @@ class Commitment:
 def _reported(version: DocumentVersion, failures: Sequence[Failure]) -> dict[str, Any]:
     """Return the members of a job's result about failures, with the first reasons, and the warnings of the parser, if any."""
     reasons = list(dict.fromkeys(failure.message for failure in failures))[:_MAX_REASONS]
-    warnings = None if "warnings" in version.submitted_metadata else version.metadata.get("warnings")
+    warnings = None if WARNINGS in version.submitted_metadata else version.metadata.get(WARNINGS)
     return {
         "failures": len(failures),
         **({"reasons": reasons} if reasons else {}),
-        **({"warnings": warnings} if warnings else {}),
+        **({WARNINGS: warnings} if warnings else {}),
     }
 
 

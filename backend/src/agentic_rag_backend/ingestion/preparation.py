@@ -42,6 +42,8 @@ MAX_WARNINGS_BYTES = 2048
 """Bytes of these warnings. They leave most of the metadata's 8,192 bytes to the file and its owner."""
 LANGUAGE = "language"
 """Metadata key of the language of a document that is not English. The owner's value, and the file's own, take precedence."""
+WARNINGS = "warnings"
+"""Metadata key of the warnings about a document. The owner's value takes precedence."""
 ATTACHMENTS = "attachments"
 """Argument of a job: the number of attachments that become documents, if there are any."""
 _PAGE_GROUPS = 8
@@ -230,17 +232,23 @@ def _facts(parsed: ParsedDocument, version: DocumentVersion) -> dict[str, Any]:
         warnings.insert(0, f"the rules of extraction do not read {script} script well; extraction 'llm' does")
     if not warnings:
         return fields
+    shown = list_warnings(warnings)
+    # First, so that they are kept if not everything fits, and above a value of the file with this name.
+    return {WARNINGS: shown} | fields | {WARNINGS: shown}
+
+
+def list_warnings(warnings: Sequence[str]) -> list[str]:
+    """Return the warnings that a document keeps: the first ones, shortened, and the number of the others."""
     shown, room = [], MAX_WARNINGS_BYTES
-    for each in warnings[:MAX_WARNINGS]:
-        short = storable(each if len(each) <= MAX_WARNING_CHARACTERS else f"{each[: MAX_WARNING_CHARACTERS - 1]}…")
+    for warning in warnings[:MAX_WARNINGS]:
+        short = storable(warning if len(warning) <= MAX_WARNING_CHARACTERS else f"{warning[: MAX_WARNING_CHARACTERS - 1]}…")
         room -= len(short.encode())
         if room < 0:
             break
         shown.append(short)
     if len(shown) < len(warnings):
         shown[MAX_WARNINGS - 1 :] = [f"{len(warnings) - min(len(shown), MAX_WARNINGS - 1)} more warnings are not kept"]
-    # First, so that they are kept if not everything fits, and above a value of the file with this name.
-    return {"warnings": shown} | fields | {"warnings": shown}
+    return shown
 
 
 def _with_failures(prepared: Sequence[PreparedChunk], first: str, failures: Sequence[Failure]) -> Sequence[PreparedChunk]:

@@ -46,7 +46,7 @@ from agentic_rag_backend.jobs.outbox import Handler, Relay
 from agentic_rag_backend.jobs.runner import Run, Runner, end
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
-from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber

@@ -14,9 +14,9 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
+from agentic_rag_backend.knowledge.identity.decisions import entity_id
 from agentic_rag_backend.knowledge.identity.edits import entities_of
-from agentic_rag_backend.knowledge.identity.identities import entity_id
-from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, GraphEditCatalogue, TenantDirectory
 from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox, Topic
 from agentic_rag_backend.telemetry.logs import get_logger

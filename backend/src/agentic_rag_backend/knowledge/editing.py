@@ -25,7 +25,7 @@ from agentic_rag_backend.domain.limits import short_text
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.knowledge.identity.identities import SPELLED
+from agentic_rag_backend.knowledge.identity.decisions import SPELLED
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.visible.entities import no_entity

@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.document import Chunk, chunk_id, content_hash, s
 from agentic_rag_backend.domain.graph import Support, normalise_name
 from agentic_rag_backend.domain.graph_edits import EditDraft, EditKind, GraphEdit
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.knowledge.identity.identities import entity_id
+from agentic_rag_backend.knowledge.identity.decisions import entity_id
 from agentic_rag_backend.transfer.lines import ArchivedDocument
 from agentic_rag_backend.transfer.records import EditRecord
 

@@ -22,7 +22,7 @@ from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOp
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.extraction.temporal import TemporalEngine, TemporalExtractor
 from agentic_rag_backend.knowledge.model_calls import DocumentModel, ResultRecord, Unrecorded
-from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.stores.graph.graphiti.episodes import GraphitiEpisodes
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 

@@ -18,9 +18,9 @@ from sampling import sampled
 from agentic_rag_backend.domain.graph import Alias, EntityMention, Extraction, NameDescription
 from agentic_rag_backend.domain.graph_edits import EditDraft, EditKind, GraphEdit
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.knowledge.identity.decisions import entity_id
 from agentic_rag_backend.knowledge.identity.edits import entities_of
-from agentic_rag_backend.knowledge.identity.identities import entity_id
-from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 
 TENANT = TenantId("t_" + "a" * 32)

@@ -1,4 +1,4 @@
-"""Calls that run in a child process: pure functions of a document's bytes or chunks."""
+"""Calls that run in a child process: pure functions of a document's bytes, chunks or names."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from agentic_rag_backend.ingestion.parsing.registry import PARSERS, attachments_
 from agentic_rag_backend.ingestion.recognition.base import NoRecogniser
 from agentic_rag_backend.ingestion.recognition.tesseract import Tesseract, TesseractOptions
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
+from agentic_rag_backend.knowledge.identity.decisions import choose_entities, find_contested, find_outdated
+from agentic_rag_backend.knowledge.resolution.assembly import build_knowledge
+from agentic_rag_backend.knowledge.resolution.groups import names_of_document
 from agentic_rag_backend.models.embedding.base import Tokenizer
 
 
@@ -95,6 +98,18 @@ def picture(_: WorkerResources, content: bytes, media_type: str, number: int, sc
     return renderer_of(media_type).picture(content, number, scale, boxes)
 
 
+COMPUTATIONS: Mapping[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (names_of_document, build_knowledge, find_contested, choose_entities, find_outdated)
+}
+"""Functions that `IsolatedOffload` may run: those whose cost a document decides."""
+
+
+def compute(_: WorkerResources, name: str, arguments: Sequence[Any]) -> Any:
+    """Return the result of a function of `COMPUTATIONS`."""
+    return COMPUTATIONS[name](*arguments)
+
+
 CALLS: Mapping[str, Callable[..., Any]] = {
     "check": check,
     "read": read,
@@ -103,6 +118,7 @@ CALLS: Mapping[str, Callable[..., Any]] = {
     "extract": extract,
     "frame": frame,
     "picture": picture,
+    "compute": compute,
 }
 _OF_FILES = frozenset({"check", "read", "units", "attachments", "frame", "picture"})
 """Calls whose first arguments are the content of a file and its media type."""

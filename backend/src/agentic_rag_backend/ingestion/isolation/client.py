@@ -38,6 +38,7 @@ LARGE_BYTES = 1024 * 1024
 """A worker that read a document of this size is not reused: its memory does not shrink."""
 SLOW_S = 1.0
 """A call that takes longer continues with lower priority."""
+_PACKED_IN_LOOP_BYTES = 256 * 1024
 _UNPACKED_IN_LOOP_BYTES = 256 * 1024
 _TRIES = 3
 
@@ -103,7 +104,7 @@ class Isolation:
         """
         async with (self._jobs if tenant is None else self._requests).taken(tenant):
             limits = self.limits.of(size_bytes, ocr)
-            payload = packed((name, limits, arguments))
+            payload = await _packed((name, limits, arguments), size_bytes)
             return await self._tried(
                 _Request(payload=payload, limits=limits, size_bytes=size_bytes, media_type=media_type_of(name, arguments))
             )
@@ -235,6 +236,10 @@ async def _exactly(worker: ForkedWorker, count: int) -> bytearray:
             raise ConnectionResetError("the worker disconnected")
         view = view[read:]
     return buffer
+
+
+async def _packed(call: tuple[Any, ...], size_bytes: int) -> bytes:
+    return packed(call) if size_bytes <= _PACKED_IN_LOOP_BYTES else await asyncio.to_thread(packed, call)
 
 
 async def _answer(kind: Reply, payload: bytearray) -> Any:

@@ -6,15 +6,31 @@ import io
 import pickle
 import struct
 from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
 from enum import IntEnum
 from typing import Any
 
 from agentic_rag_backend.domain.code import CodeName, CodeRelation
 from agentic_rag_backend.domain.document import AttachmentOptions, Chunk, Failure
-from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, NameDescription
+from agentic_rag_backend.domain.graph import (
+    Alias,
+    DocumentKnowledge,
+    Entity,
+    EntityMention,
+    ExtractedRelationship,
+    Extraction,
+    Mention,
+    NameDescription,
+    OtherName,
+    Relationship,
+    RelationshipSupport,
+    Support,
+)
 from agentic_rag_backend.domain.location import Location, Region
+from agentic_rag_backend.domain.text.descriptions import Description
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.parsing.base import Attachment, Heading, PageFrame, ParsedDocument
+from agentic_rag_backend.knowledge.identity.names import DocumentNames, OwnName
 
 HEADER = struct.Struct("!BQ")
 PROTOCOL = pickle.HIGHEST_PROTOCOL
@@ -39,6 +55,19 @@ _READABLE: Mapping[tuple[str, str], type] = {
         Region,
         CodeName,
         CodeRelation,
+        Description,
+        DocumentKnowledge,
+        DocumentNames,
+        Entity,
+        Mention,
+        OtherName,
+        OwnName,
+        Relationship,
+        RelationshipSupport,
+        Support,
+        datetime,
+        timezone,
+        timedelta,
     )
 }
 

@@ -15,6 +15,9 @@ MAX_USES = 50
 _MAX_STEPS = 3
 """Full names that are aliases themselves are followed so many times."""
 
+GivenAliases = Mapping[str, Sequence[tuple[str, str]]]
+"""The normalised full names of which a document gives an alias, with the alias as written, by the normalised alias."""
+
 
 class Aliases:
     """Reads the full names of aliases. Results do not depend on the order of documents."""
@@ -27,7 +30,7 @@ class Aliases:
         tenant: TenantId,
         names: Iterable[str],
         document_id: str,
-        own: Mapping[str, Mapping[str, str]] | None = None,
+        given: GivenAliases | None = None,
         edits: Edits = NO_EDITS,
     ) -> dict[str, str]:
         """Return the full name of each name that is an alias; others are absent. All names are normalised.
@@ -35,11 +38,10 @@ class Aliases:
         An alias with several full names stands for none of them.
 
         Args:
-            document_id: the document whose stored aliases are left out, because ``own`` replaces them.
-            own: the aliases of that document, as written by normalised form, by the normalised full name.
+            document_id: the document whose stored aliases are left out, because ``given`` replaces them.
+            given: the aliases of that document.
             edits: edits that keep names apart.
         """
-        given = _by_alias(own or {})
         found: dict[str, set[str]] = {}
         wanted = list(dict.fromkeys(names))
         for _ in range(_MAX_STEPS):
@@ -48,7 +50,7 @@ class Aliases:
             uses = await self._store.name_uses(tenant, wanted, "alias", limit=MAX_USES)
             for name in wanted:
                 stored = (use for use in uses.get(name, ()) if use.document_id != document_id)
-                full = _full_names(name, stored, given.get(name, ()))
+                full = _full_names(name, stored, (given or {}).get(name, ()))
                 found[name] = {each for each in full if not edits.apart(name, each)}
             wanted = sorted({full for each in found.values() for full in each} - found.keys())
         return {name: end for name in found if (end := _end(name, found)) != name}
@@ -62,12 +64,13 @@ def holds_elsewhere(name: str, alias: str) -> bool:
     return " " in normalise_name(alias) or alias.isupper() or normalise_name(without_diacritics(name)) == normalise_name(alias)
 
 
-def _by_alias(own: Mapping[str, Mapping[str, str]]) -> dict[str, list[tuple[str, str]]]:
-    found: dict[str, list[tuple[str, str]]] = {}
-    for full, aliases in own.items():
+def given_aliases(names: Mapping[str, Mapping[str, str]]) -> GivenAliases:
+    """Return the aliases of a document, from aliases as written by normalised form, by the normalised full name."""
+    given: dict[str, list[tuple[str, str]]] = {}
+    for full, aliases in names.items():
         for alias, written in aliases.items():
-            found.setdefault(alias, []).append((full, written))
-    return found
+            given.setdefault(alias, []).append((full, written))
+    return given
 
 
 def _full_names(name: str, stored: Iterable[NameUse], given: Sequence[tuple[str, str]]) -> set[str]:

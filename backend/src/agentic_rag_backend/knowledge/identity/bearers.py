@@ -5,8 +5,9 @@ The division depends on the set of documents only, not on their order. A documen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 
 from agentic_rag_backend.domain.text.descriptions import Description
@@ -33,6 +34,8 @@ class Division:
     """The bearers of a name that descriptions tell apart: the documents of each. Empty if all may be one bearer."""
 
     groups: tuple[tuple[Bearer, ...], ...] = ()
+    near: Mapping[str, int] = field(default_factory=dict)
+    """The names that are near the bearer of one group only, with the number of the group."""
 
     def __bool__(self) -> bool:
         return bool(self.groups)
@@ -49,14 +52,11 @@ class Division:
         for chosen in (alike, fitting if bearer.description else ()):
             if len(chosen) == 1:
                 return chosen[0]
-        shared = {number: len(bearer.near & self._own_names(number)) for number in range(len(self.groups))}
-        near = [number for number, count in shared.items() if count]
-        return near[0] if len(near) == 1 and near[0] in fitting and shared[near[0]] >= MIN_SHARED else None
-
-    def _own_names(self, number: int) -> frozenset[str]:
-        """Return the names near one bearer and near no other."""
-        near = [frozenset[str]().union(*(each.near for each in group)) for group in self.groups]
-        return near[number].difference(*(names for other, names in enumerate(near) if other != number))
+        shared = Counter(self.near[name] for name in bearer.near if name in self.near)
+        if len(shared) != 1:
+            return None
+        ((number, count),) = shared.items()
+        return number if number in fitting and count >= MIN_SHARED else None
 
 
 def apart(one: Bearer, other: Bearer) -> bool:
@@ -84,7 +84,19 @@ def divide(bearers: Iterable[Bearer]) -> Division:
         return Division()
     others = [group for group in groups if not any(set(group) & set(each) for each in telling)]
     telling += [group for group in others if all(_other_kind(group, each) for each in telling)]
-    return Division(tuple(sorted(telling, key=lambda group: group[0].document_id)))
+    ordered = tuple(sorted(telling, key=lambda group: group[0].document_id))
+    return Division(ordered, _names_near_one(ordered))
+
+
+def _names_near_one(groups: Sequence[Sequence[Bearer]]) -> dict[str, int]:
+    """Return the names that are near the bearer of one group only, with the number of the group."""
+    groups_of: dict[str, int] = {}
+    shared: set[str] = set()
+    for number, group in enumerate(groups):
+        for name in frozenset[str]().union(*(bearer.near for bearer in group)):
+            if groups_of.setdefault(name, number) != number:
+                shared.add(name)
+    return {name: number for name, number in groups_of.items() if name not in shared}
 
 
 def choose_ids(division: Division, whole: str) -> list[str | None]:
