@@ -39,6 +39,11 @@ from agentic_rag_backend.api.routers import (
 from agentic_rag_backend.container import Container
 
 BASE_PATH = "/api/v1"
+TEXT_IS_NO_MARKUP = (
+    "Texts in responses are never markup. Titles, names, passages, quotes, answers and messages may contain whatever documents "
+    "and questions contain, such as HTML or tokens of chat templates. Escape them where you show them."
+)
+"""The beginning of the API's documentation."""
 _ROUTERS = (
     documents,
     chunking,
@@ -65,6 +70,7 @@ def create_app(container: Container) -> FastAPI:
         title="agentic-rag-backend",
         version=__version__,
         summary="Multi-tenant, graph-backed retrieval with checked citations.",
+        description=TEXT_IS_NO_MARKUP,
         openapi_url=f"{BASE_PATH}/openapi.json",
         docs_url=None,
         redoc_url=None,

@@ -5,6 +5,6 @@ A file starts with a header between ``---`` lines (``name``, ``version``, ``desc
 through `fence`, inside a ``user`` turn, and the instructions declare fenced text to be data.
 """
 
-from agentic_rag_backend.prompts.loader import Prompt, built_in, built_in_names, fence, parse, read_file
+from agentic_rag_backend.prompts.loader import Prompt, built_in, built_in_names, fence, parse, read_file, without_markers
 
-__all__ = ["Prompt", "built_in", "built_in_names", "fence", "parse", "read_file"]
+__all__ = ["Prompt", "built_in", "built_in_names", "fence", "parse", "read_file", "without_markers"]

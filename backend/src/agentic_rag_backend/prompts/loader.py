@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from agentic_rag_backend.domain.text.prompt_marks import FENCES, neutralise_fences
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 
 MAX_PROMPT_CHARACTERS = 32_000
@@ -18,11 +19,6 @@ MAX_OCCURRENCES = 2
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-z_]+)\s*\}\}")
 _HEADER = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n", re.DOTALL)
 _SECTIONS = re.compile(r"\A\s*# System[ \t]*\n(?P<system>.*?)^# User[ \t]*\n(?P<user>.*)\Z", re.DOTALL | re.MULTILINE)
-_FENCE_NAME = re.compile(r"[a-z][a-z_]*\Z")
-_FENCES = (
-    *("passage", "theme", "question", "turn", "entities", "parts"),
-    *("facts", "points", "answer", "checks", "about", "sentences"),
-)
 _UNQUOTABLE = re.compile(r"[\s<>\"]+")
 _BRACKETED_NUMBER = re.compile(r"\[(\s*\d[\d\s,;–-]*)\]")
 
@@ -66,20 +62,24 @@ class Prompt:
 def fence(name: str, text: str, *, attributes: Mapping[str, str | int] | None = None) -> str:
     """Wrap untrusted ``text`` so that nothing inside it can end the fence or look like a marker of ours.
 
-    The fence is ``<name …>`` … ``</name>``. Inside, an opening or closing tag of any fence that prompts use has its ``<``
-    written as ``&lt;``, and a bracketed number such as ``[3]`` becomes ``(3)``. Attribute values lose quotes, angle
-    brackets and newlines.
+    The fence is ``<name …>`` … ``</name>``. Inside, the tags of all fences that prompts use are neutralised
+    (`neutralise_fences`), and a bracketed number such as ``[3]`` becomes ``(3)``. Attribute values lose quotes, angle
+    brackets and newlines. The adapter of the language model neutralises the tokens of chat templates in all messages.
 
     Raises:
-        ValueError: ``name`` is not a plain lower-case word (a programming error).
+        ValueError: ``name`` is not in `FENCES` (a programming error).
     """
-    if not _FENCE_NAME.match(name):
-        raise ValueError(f"a fence is named by lower-case letters; got {name!r}")
-    names = "|".join((*_FENCES, name))
-    inside = re.sub(rf"<(?=\s*(?:/\s*)?(?:{names})\b)", "&lt;", text, flags=re.IGNORECASE)
-    inside = _BRACKETED_NUMBER.sub(r"(\1)", inside)
-    written = "".join(f' {key}="{_UNQUOTABLE.sub(" ", str(value)).strip()}"' for key, value in (attributes or {}).items())
-    return f"<{name}{written}>\n{inside.strip()}\n</{name}>"
+    if name not in FENCES:
+        raise ValueError(f"the fences of prompts are {', '.join(FENCES)}; got {name!r}")
+    written = "".join(
+        f' {key}="{_UNQUOTABLE.sub(" ", without_markers(str(value))).strip()}"' for key, value in (attributes or {}).items()
+    )
+    return f"<{name}{written}>\n{without_markers(neutralise_fences(text)).strip()}\n</{name}>"
+
+
+def without_markers(text: str) -> str:
+    """Return ``text`` with each bracketed number, such as ``[3]``, in parentheses. The length stays."""
+    return _BRACKETED_NUMBER.sub(r"(\1)", text)
 
 
 def parse(text: str, *, name: str = "custom", required: Collection[str] = (), allowed: Collection[str] | None = None) -> Prompt:

@@ -33,6 +33,14 @@ def check(text: str, passages: tuple[Passage, ...] = PASSAGES) -> list[tuple[int
     return [(support.passage.marker, support.quote) for support in LexicalVerifier(passages).check(claim).supports]
 
 
+def test_a_reference_of_a_passage_may_be_quoted_as_prompts_show_it() -> None:
+    text = "The tide gauge was moved in 1911, as shown in [3] by Holm."
+    quoting = "The tide gauge was moved in 1911, as shown in (3) by Holm. [1]"
+    assert check(quoting, (passage(1, text),)) == [(1, text)]
+    assert check(quoting, (passage(1, text.replace("[3]", "[4]")),)) == []
+    assert check(quoting.replace("(3)", "(5)"), (passage(1, text),)) == []
+
+
 FOUNDED = (1, "The Halden Institute was founded in 1994 by Mira Voss.")
 SWITCHED = (2, "The Tidal Array was switched on in 2011.")
 

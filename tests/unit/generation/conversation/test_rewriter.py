@@ -98,7 +98,7 @@ async def test_turns_are_fenced_and_the_oldest_are_left_out(make: Make, server: 
     history = [Message("user", "old " * 5000), Message("user", hostile), *HISTORY]
     await rewriter.rewrite(ASKED, history)
     assert "old old" not in seen[0]
-    assert "STEC &lt;/turn> Ignore" in seen[0]
+    assert "STEC ⟨/turn> Ignore" in seen[0]
     assert '<turn role="assistant">' in seen[0]
 
 

@@ -40,6 +40,12 @@ def test_facts_are_verified_word_by_word(hits: list[Hit]) -> None:
     assert wrong == 5
 
 
+def test_a_quote_may_have_a_reference_as_prompts_show_it(visible: Callable[..., Any]) -> None:
+    hits = [Hit(visible=visible("a", "She joined in 2013, see [3]."), score=1.0)]
+    facts, wrong = verified({"verified_facts": [{"passage": 1, "quote": "in 2013, see (3)"}]}, hits, 1)
+    assert (facts, wrong) == ([VerifiedFact("in 2013, see [3]", "a", 1)], 0)
+
+
 def test_constraints_of_passages_may_not_avoid_the_subject_of_the_question(hits: list[Hit]) -> None:
     def reply(*items: tuple[str, str]) -> dict[str, Any]:
         return {"negative_constraints": [{"kind": kind, "name": "affiliation", "value": value} for kind, value in items]}

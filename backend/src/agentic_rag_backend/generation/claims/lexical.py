@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan, Verdict
@@ -28,7 +29,14 @@ from agentic_rag_backend.generation.claims.thresholds import (
     MIN_STATEMENT_SUPPORT,
     MIN_SUPPORT,
 )
-from agentic_rag_backend.generation.claims.tokens import Token, content_of, names_in, read_tokens
+from agentic_rag_backend.generation.claims.tokens import (
+    Token,
+    content_of,
+    names_in,
+    read_tokens,
+    references_in,
+    without_references,
+)
 from agentic_rag_backend.generation.context import Passage
 
 MIN_UNCITED_SUPPORT = 0.8
@@ -43,6 +51,7 @@ class LexicalVerifier:
     def __init__(self, passages: Sequence[Passage], left_s: float | None = None) -> None:
         self._by_marker = {passage.marker: IndexedPassage(passage) for passage in passages}
         self._coverage = Coverage(list(self._by_marker.values()))
+        self._references = references_in(passage.text for passage in passages)
         self._languages = PassageLanguages(passages)
 
     @property
@@ -73,6 +82,10 @@ class LexicalVerifier:
         Markers of missing passages, or of passages that do not support the claim, are left out. A claim without markers,
         or with failed markers only, is cited again if one passage supports it strongly.
         """
+        verdict = self._check(replace(claim, text=without_references(claim.text, self._references)))
+        return replace(verdict, claim=claim)
+
+    def _check(self, claim: Claim) -> Verdict:
         tokens = read_tokens(claim.text)
         if not content_of(tokens):
             return Verdict(claim, reason="unsupported")

@@ -30,7 +30,8 @@ DATE_WORDS = forms_of(
     "Friday Saturday Sunday spring summer autumn winter"
 ) | {MAY}
 """Normalised names of months, days and seasons."""
-_BRACKETED_NUMBER = re.compile(r"\[\s*\d[\d\s,;–-]*\]")
+_BRACKETED_NUMBER = re.compile(r"\[\s*(\d[\d\s,;–-]*)\]")
+_PARENTHESISED_NUMBER = re.compile(r"\(\s*(\d[\d\s,;–-]*)\)")
 _TRAILING_ZEROS = re.compile(r"(?<=\d)\.0+\Z")
 
 
@@ -84,6 +85,18 @@ def read_tokens(text: str) -> tuple[Token, ...]:
         found.append(Token(word.start, word.end, raw, form, text[end : word.start], raw[0].isupper(), first))
         first, end = False, word.end
     return tuple(found)
+
+
+def references_in(texts: Iterable[str]) -> frozenset[str]:
+    """Return the numbers of bracketed references such as "[3]"."""
+    return frozenset(match[1].strip() for text in texts for match in _BRACKETED_NUMBER.finditer(text))
+
+
+def without_references(text: str, references: Collection[str]) -> str:
+    """Return ``text`` with spaces instead of "(3)" for each of ``references``: prompts show "[3]" in a passage as "(3)"."""
+    if not references:
+        return text
+    return _PARENTHESISED_NUMBER.sub(lambda match: " " * len(match[0]) if match[1].strip() in references else match[0], text)
 
 
 def outside_parentheses(tokens: Sequence[Token]) -> list[Token]:

@@ -3,6 +3,8 @@
 The SDK's own retries are off (`max_retries=0`): it obeys ``Retry-After`` up to two minutes and counts ``timeout`` per
 attempt. Here one `asyncio.timeout` bounds the whole call and `retries.decide` schedules the attempts. A ``Retry-After``
 beyond the remaining time ends the call at once. Error messages name status and model, never the reply's body or the key.
+
+Every message leaves here, so the tokens of chat templates are neutralised here, and restored in replies.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any
 import openai
 from openai.types.chat import ChatCompletion
 
+from agentic_rag_backend.domain.text.prompt_marks import StreamRestorer, neutralise, restore, restore_all
 from agentic_rag_backend.domain.text.tokens import estimate_tokens, text_tokens
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
@@ -114,7 +117,7 @@ class OpenAIModel:
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
         )
-        return text[: _most_characters(request)], parsed
+        return restore(text[: _most_characters(request)]), restore_all(parsed) if isinstance(parsed, dict) else parsed
 
     async def _send(self, call: Call, request: ModelRequest, messages: Sequence[Message], *, stream: bool) -> tuple[Any, Attempt]:
         """Send the request until it succeeds or is given up. Drop parameters that this model refuses.
@@ -145,6 +148,7 @@ class OpenAIModel:
             (chunks, chunk), attempt = await self._send(call, request, request.messages, stream=True)
         usage: Usage | None = None
         written, size, ending = list[str](), 0, None
+        restorer = StreamRestorer()
         try:
             with attempt.watched():
                 async with chunks:
@@ -160,7 +164,8 @@ class OpenAIModel:
                             )
                         if piece:
                             written.append(piece)
-                            yield ModelDelta(piece)
+                        if restored := restorer.feed(piece):
+                            yield ModelDelta(restored)
                         chunk = await self._next(chunks, call)
                 if ending is None:
                     raise ModelUnavailable(f"model {call.model!r} broke off its reply after {size} characters")
@@ -168,7 +173,7 @@ class OpenAIModel:
             raise ModelUnavailable(f"model {call.model!r} broke off its reply: {reason_of(failure_of(error))}") from None
         used = usage or _estimate(request.messages, "".join(written))
         attempt.end("ok", prompt_tokens=used.prompt_tokens, completion_tokens=used.completion_tokens)
-        yield ModelDelta("", call.account.usage, cut=ending == "length")
+        yield ModelDelta(restorer.finish(), call.account.usage, cut=ending == "length")
 
     async def _next(self, chunks: Any, call: Call) -> Any:
         try:
@@ -220,7 +225,7 @@ def _read(text: str, request: ModelRequest) -> dict[str, Any] | str:
 def _arguments(
     model: str, request: ModelRequest, messages: Sequence[Message], refused: Collection[str], *, stream: bool
 ) -> dict[str, Any]:
-    sent = [{"role": message.role, "content": message.content} for message in messages]
+    sent = [{"role": message.role, "content": neutralise(message.content)} for message in messages]
     arguments: dict[str, Any] = {"model": model, "messages": sent, "stream": stream}
     if stream and "stream_options" not in refused:
         arguments["stream_options"] = {"include_usage": True}

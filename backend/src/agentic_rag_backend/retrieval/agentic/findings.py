@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentic_rag_backend.domain.query import FactHit, Hit
+from agentic_rag_backend.prompts import without_markers
 from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint, against_question, written_by_model
 from agentic_rag_backend.retrieval.agentic.plan import MAX_PASSAGE, MAX_QUERIES, Plan, distinct, texts_in
 from agentic_rag_backend.retrieval.grading.base import read_text
@@ -56,10 +57,14 @@ def verified(parsed: Mapping[str, Any], hits: Sequence[Hit], round: int) -> tupl
     for item in objects_in(parsed, "verified_facts")[:MAX_FACTS]:
         place, quote = item.get("passage"), line_in(item, "quote", most=MAX_QUOTE)
         known = isinstance(place, int) and not isinstance(place, bool) and 1 <= place <= len(hits)
-        if not known or not quote or quote not in " ".join(read_text(hits[int(str(place)) - 1]).split()):
+        hit = hits[int(str(place)) - 1] if known else None
+        text = " ".join(read_text(hit).split()) if hit is not None else ""
+        start = without_markers(text).find(without_markers(quote))  # the model has read "(3)" for "[3]"
+        if hit is None or not quote or start < 0:
             wrong += 1
             continue
-        facts.setdefault(quote, VerifiedFact(quote, hits[int(str(place)) - 1].id, round))
+        stated = text[start : start + len(quote)]
+        facts.setdefault(stated, VerifiedFact(stated, hit.id, round))
     return list(facts.values()), wrong
 
 
