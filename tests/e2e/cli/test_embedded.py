@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from mail_messages import message_of
+from private_files import open_to_others
 
 from agentic_rag_backend import open_embedded
 from agentic_rag_backend.domain.document import DocumentState
@@ -78,6 +79,7 @@ async def test_documents_in_answers_out_as_domain_values(tmp_path: Path) -> None
         assert BANK[citation.start_char : citation.end_char] == citation.quote
 
         await _reads_the_graph(rag)
+        assert open_to_others(tmp_path / "data") == {}
         with pytest.raises(InvalidRequest, match="limit"):
             await rag.search("q", limit=0)
         with pytest.raises(InvalidRequest, match="unknown strategy 'nope'"):

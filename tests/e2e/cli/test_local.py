@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from private_files import open_to_others
 from qdrant_client import QdrantClient
 from qdrant_server import qdrant_process
 
@@ -48,6 +49,7 @@ def test_from_a_folder_to_a_cited_answer_to_nothing_left(cli: Any, notes: Path) 
     assert removed.json["result"]
     gone = cli("documents", "show", documents[1]["document_id"], "--json")
     assert (gone.code, gone.json["error"]["code"]) == (1, "not_found")
+    assert open_to_others(cli.data) == {}
 
 
 def test_unreadable_documents_are_reported_and_the_others_ingested(cli: Any, notes: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from agentic_rag_backend.container.deployments import identify
 from agentic_rag_backend.container.options import extraction_methods
+from agentic_rag_backend.container.private_folder import FOLDER_MODE, make_private
 from agentic_rag_backend.container.reindexing import open_readable
 from agentic_rag_backend.container.rerankers import open_cross_encoder, open_rerank_endpoint
 from agentic_rag_backend.container.store_folders import require_store_folders
@@ -67,9 +68,7 @@ class Adapters:
 
 async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     """Open the stores and models. ``stack`` closes them in reverse order."""
-    data_dir = settings.data_dir
-    # Only this user account may read the tenants' data.
-    await asyncio.to_thread(data_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
+    await asyncio.to_thread(make_private, settings.data_dir)
     configured = open_embedder(settings)
     stack.push_async_callback(configured.close)
 
@@ -229,7 +228,9 @@ async def open_blobs(settings: Settings, owner: Owner) -> BlobStore:
         ConfigurationError: the data at BLOB_URL belongs to another deployment.
     """
     if settings.blob_url is None:
-        return ObstoreBlobStore((settings.data_dir / "blobs").absolute().as_uri())
+        folder = settings.data_dir / "blobs"
+        await asyncio.to_thread(folder.mkdir, mode=FOLDER_MODE, exist_ok=True)
+        return ObstoreBlobStore(folder.absolute().as_uri())
     blobs = ObstoreBlobStore(settings.blob_url)
     await blobs.claim(owner)
     return blobs

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from agentic_rag_backend.container.deployments import record_name
 from agentic_rag_backend.container.options import extraction_methods
+from agentic_rag_backend.container.private_folder import make_private
 from agentic_rag_backend.container.store_folders import VECTORS, record_vector_folder, require_store_folders
 from agentic_rag_backend.errors import ReindexRequired
 from agentic_rag_backend.ingestion.computation import Computation
@@ -92,7 +93,7 @@ async def open_reindexing(settings: Settings) -> AsyncIterator[Reindexing]:
     from agentic_rag_backend.container.adapters import Foundation, open_embedder, open_graph, open_isolation, open_vectors
 
     async with AsyncExitStack() as stack:
-        await asyncio.to_thread(settings.data_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
+        await asyncio.to_thread(make_private, settings.data_dir)
         embedder = open_embedder(settings)
         stack.push_async_callback(embedder.close)
         made_with, separate_store = "", False

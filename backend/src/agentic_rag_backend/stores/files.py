@@ -18,6 +18,19 @@ LEAST_FREE_BYTES = 16 * 1024 * 1024
 _RESTORE = "stop the server and restore that file from a backup"
 
 
+def create_private(path: Path) -> None:
+    """Create an empty file that only its owner may read, and its folder, unless they exist.
+
+    SQLite gives the mode of a database to the files that it adds.
+
+    Raises:
+        OSError: they cannot be created.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.exists():
+        path.touch(mode=0o600)
+
+
 def is_full(path: Path, least_bytes: int = LEAST_FREE_BYTES) -> bool:
     """Return whether the disk of ``path``, or of its nearest existing parent, is full."""
     existing = next(each for each in (path, *path.absolute().parents) if each.exists())

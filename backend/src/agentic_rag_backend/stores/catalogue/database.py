@@ -35,7 +35,7 @@ from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, Inva
 from agentic_rag_backend.fairness import FairThreadPool
 from agentic_rag_backend.stores.catalogue.postgres import Patience, postgres_engine, until
 from agentic_rag_backend.stores.catalogue.sqlite import DRIVER, CatalogueDialect
-from agentic_rag_backend.stores.files import require_room, sqlite_failure
+from agentic_rag_backend.stores.files import create_private, require_room, sqlite_failure
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -149,8 +149,8 @@ class Database:
         parsed = parse_url(url)
         self.dialect = parsed.get_backend_name()
         self._file = Path(str(parsed.database)) if self.dialect == "sqlite" else None
-        if self.dialect == "sqlite":
-            Path(str(parsed.database)).absolute().parent.mkdir(parents=True, exist_ok=True)
+        if self._file is not None:
+            create_private(self._file.absolute())
             self._engine = _sqlite_engine(parsed, "sqlite+catalogue_reading", READER_THREADS)
             self._write_engine = _sqlite_engine(parsed, "sqlite+catalogue_writing", 1)
             self.sync_engine = _sqlite_queue_engine(parsed)

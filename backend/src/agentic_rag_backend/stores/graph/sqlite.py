@@ -27,6 +27,7 @@ from agentic_rag_backend.domain.graph import (
 )
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.stores.files import create_private
 from agentic_rag_backend.stores.graph import rows
 from agentic_rag_backend.stores.graph.base import GraphCounts, HeldVersion
 from agentic_rag_backend.stores.graph.connections import SqliteConnections
@@ -119,9 +120,9 @@ class SqliteGraphStore:
             ConfigurationError: the file was written by a newer release.
         """
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            create_private(path)
         except OSError as error:
-            raise StoreUnavailable(f"the graph store's folder {path.parent} cannot be made: {error}") from error
+            raise StoreUnavailable(f"the graph store's file {path} cannot be made: {error}") from error
         connections = SqliteConnections(path)
         try:
             await connections.prepare(migrate)
