@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 
 from agentic_rag_backend.api import routers
 from agentic_rag_backend.api.app import BASE_PATH, create_app
-from agentic_rag_backend.api.dependencies import Operator, Requires, refuse_unknown_parameters
+from agentic_rag_backend.api.dependencies import Operator, Requires, refuse_unknown_parameters, require_metrics_key
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.settings import Settings
 
@@ -59,7 +59,7 @@ def test_no_request_waits_for_a_thread_of_the_frameworks_pool() -> None:
 
 
 def _scope_of(call: Callable[..., Any]) -> str | None:
-    if call is Operator.dependency:
+    if call in (Operator.dependency, require_metrics_key):
         return "operator"
     return call.scope.value if isinstance(call, Requires) else None
 
@@ -79,8 +79,7 @@ def test_the_rows_name_the_scope_that_the_route_asks_for(root: Path, table_rows:
 
 
 def test_only_health_is_open_to_callers_without_a_key() -> None:
-    # The metrics route checks the operator's key itself if other machines can reach it.
-    assert {path for (_, path), scope in scopes().items() if scope == "none"} == {"/health/live", "/health/ready", "/metrics"}
+    assert {path for (_, path), scope in scopes().items() if scope == "none"} == {"/health/live", "/health/ready"}
 
 
 def test_every_metric_has_its_row_and_every_row_its_metric(root: Path, table_rows: Callable[[Path], Rows]) -> None:

@@ -78,6 +78,12 @@ def test_misspelt_names_of_both_places_are_found(monkeypatch: pytest.MonkeyPatch
         ("LOG_LEVEL", "loud", "LOG_LEVEL must be debug, info, warning or error; got 'loud'"),
         ("MIGRATE_ON_START", "perhaps", "MIGRATE_ON_START must be true or false; got 'perhaps'"),
         ("OPERATOR_KEY", "short-secret", "OPERATOR_KEY must have at least 32 characters; it has 12 (set in the environment)"),
+        ("METRICS_KEY", "short-secret", "METRICS_KEY must have at least 32 characters; it has 12 (set in the environment)"),
+        (
+            "TRUSTED_PROXIES",
+            "127.0.0.1, proxy",
+            "TRUSTED_PROXIES must hold addresses or networks such as 127.0.0.1 or 10.0.0.0/8; got 'proxy'",
+        ),
     ],
 )
 def test_a_wrong_value_is_described_in_words(monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str) -> None:

@@ -267,6 +267,14 @@ class TooManyConnections(AgenticRagError):
     title = "Too many connections"
 
 
+class TooManyWrongKeys(AgenticRagError):
+    """The key is wrong, and one address has reached its limit of wrong keys."""
+
+    code = "too_many_wrong_keys"
+    status = 429
+    title = "Too many wrong keys"
+
+
 class Overloaded(AgenticRagError):
     """The server has reached its limit of connections."""
 

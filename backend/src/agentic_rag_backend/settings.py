@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from pathlib import Path
 from typing import Any, Literal, get_origin
@@ -48,10 +49,24 @@ class Settings(BaseSettings):
         le=100_000,
         description="maximum number of open connections per client address; further ones get 429; 0: no limit (behind a proxy)",
     )
+    max_wrong_keys_per_client: int = Field(
+        30,
+        ge=0,
+        le=100_000,
+        description="number of wrong keys from one client address before further ones get 429, for a growing time; 0: no limit",
+    )
+    trusted_proxies: str = Field(
+        "",
+        description="addresses or networks of proxies whose X-Forwarded-For names the client, separated by commas; empty: none",
+    )
     cors_origins: str = Field(
         "", description="origins that may call the API from a browser (CORS), separated by commas; *: all; empty: none"
     )
     operator_key: SecretStr | None = Field(None, description="key for the operator routes (32 characters or more)")
+    metrics_key: SecretStr | None = Field(
+        None, description="key that reads /metrics and nothing else (32 characters or more); the operator's key reads it, too"
+    )
+    metrics_public: bool = Field(False, description="serve /metrics without a key")
     max_upload_mb: int = Field(50, ge=1, le=1024, description="maximum size of an uploaded file, MiB")
     max_import_mb: int = Field(
         10_240, ge=1, le=1_048_576, description="maximum size of a tenant archive, MiB; the unpacked size may be ten times larger"
@@ -435,11 +450,24 @@ class Settings(BaseSettings):
         60.0, ge=0, le=86400, description="seconds without document changes before an automatic tree update"
     )
 
-    @field_validator("operator_key")
+    @field_validator("operator_key", "metrics_key")
     @classmethod
-    def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
+    def _long_enough(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
         if value is not None and len(value.get_secret_value()) < 32:
-            raise ValueError(f"OPERATOR_KEY must have at least 32 characters; it has {len(value.get_secret_value())}")
+            name = str(info.field_name).upper()
+            raise ValueError(f"{name} must have at least 32 characters; it has {len(value.get_secret_value())}")
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, value: str) -> str:
+        for part in filter(None, (part.strip() for part in value.split(","))):
+            try:
+                ipaddress.ip_network(part)
+            except ValueError:
+                raise ValueError(
+                    f"TRUSTED_PROXIES must hold addresses or networks such as 127.0.0.1 or 10.0.0.0/8; got {part[:80]!r}"
+                ) from None
         return value
 
     @property

@@ -135,3 +135,25 @@ def test_half_sent_requests_are_closed_and_others_are_served_meanwhile(tmp_path:
             assert b'"code":"request_incomplete"' in received.replace(b'": "', b'":"')
             connection.close()
         assert client.get("/health/live").status_code == 200
+
+
+@pytest.mark.parametrize("trusted", ["", "127.0.0.1"], ids=["no proxy", "behind a proxy"])
+def test_wrong_keys_lock_out_one_client_and_no_valid_key(tmp_path: Path, trusted: str) -> None:
+    """Clients of 192.0.2.7 and 192.0.2.8 share the proxy 127.0.0.1, whose header counts only if the proxy is trusted."""
+
+    def ask(client: httpx.Client, secret: str, address: str) -> httpx.Response:
+        headers = {"X-Forwarded-For": address, "Authorization": f"Bearer {secret}"}
+        return client.get("/api/v1/tenants/me", headers=headers)
+
+    with running_server(tmp_path, MAX_WRONG_KEYS_PER_CLIENT=5, TRUSTED_PROXIES=trusted) as client:
+        key = issue_key(client, "acme")
+        # Without a trusted proxy, another address in the header is no other client.
+        addresses = ["192.0.2.7" if trusted else f"192.0.2.{number}" for number in range(7)]
+        answers = [ask(client, f"ark_wrong_{number}", address) for number, address in enumerate(addresses)]
+        assert [answer.status_code for answer in answers] == [401] * 5 + [429] * 2
+        assert {answer.json()["code"] for answer in answers[5:]} == {"too_many_wrong_keys"}
+        assert {int(answer.headers["retry-after"]) for answer in answers[5:]} == {1}
+        assert ask(client, key, "192.0.2.7").status_code == 200
+        assert ask(client, "ark_wrong", "192.0.2.8").status_code == (401 if trusted else 429)
+        log = (tmp_path / "log").read_text()
+        assert ("192.0.2.7" if trusted else "127.0.0.1") in next(line for line in log.splitlines() if "client_locked_out" in line)

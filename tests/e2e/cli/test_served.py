@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import stat
+import subprocess
 import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from private_files import open_to_others
 
 EVIL = "# [bold]Quarrel[/bold]\n\nQuarrel Limited was founded by Mara Venn in 2011 \x1b[31m in [red]Oslo[/red].\n"
 
@@ -350,21 +351,26 @@ def test_a_second_server_on_the_folder_is_refused_and_the_first_stays(served: An
     assert served.cli("status").code == 0
 
 
-def test_it_starts_stops_and_starts_again_with_the_key_it_showed_once(cli: Any) -> None:
+@pytest.mark.parametrize("log_format", ["console", "json"])
+def test_it_starts_stops_and_starts_again_with_the_same_key_and_shows_the_file(cli: Any, log_format: str) -> None:
+    cli = replace(cli, environment={"LOG_FORMAT": log_format, "LOG_LEVEL": "debug"})
     first = cli.start("serve", "--port", "0")
     shown, key = _first_lines(cli, first)
-    assert key in shown
-    mode = stat.S_IMODE((cli.data / "credentials.json").stat().st_mode)
-    assert mode == 0o600
+    command = shown.rpartition("show them with: ")[2]
+    read = subprocess.run(command, shell=True, cwd=cli.folder, capture_output=True, text=True, check=True)
+    kept = json.loads(read.stdout)
+    assert (kept["tenant"], kept["key"]) == ("default", key)
+    assert open_to_others(cli.data) == {}
     assert _stopped(first, signal.SIGTERM) == 0
     assert not (cli.data / "server.json").exists()
     assert "Traceback" not in (cli.folder / "stderr.txt").read_text()
 
     second = cli.start("serve", "--port", "0")
-    again, kept = _first_lines(cli, second)
-    assert kept == key
-    assert key not in again
+    again, same = _first_lines(cli, second)
+    assert same == key
     assert _stopped(second, signal.SIGINT) == 130
+    printed = shown + again + (cli.folder / "stderr.txt").read_text()
+    assert not [secret for secret in (key, kept["operator_key"]) if secret in printed]
 
 
 _SIGNALLED = """
@@ -411,11 +417,9 @@ def _first_lines(cli: Any, process: Any) -> tuple[str, str]:
         assert process.poll() is None, (cli.folder / "stderr.txt").read_text()
         time.sleep(0.05)
     key = str(json.loads((cli.data / "credentials.json").read_text())["key"])
-    # Its address and models, over several lines. At the first start, also the key.
-    last = "EMBEDDER" if (cli.folder / "started").exists() else "key of tenant"
-    (cli.folder / "started").touch()
+    # Its address and models, over several lines, and the file with its keys.
     shown = ""
-    while last not in shown:
+    while "keys are in" not in shown:
         line = str(process.stdout.readline())
         assert line, shown
         shown += line

@@ -147,7 +147,7 @@ def test_everything_is_ready_once_though_a_worker_is_killed(site: Site, apis: li
 
 def figures_of(api: Running) -> dict[str, float]:
     """Read ``/metrics`` as Prometheus does: each name with the sum over its labels."""
-    families = text_string_to_metric_families(httpx.get(f"{api.url}/metrics", timeout=60).text)
+    families = text_string_to_metric_families(httpx.get(f"{api.url}/metrics", headers=OPERATOR, timeout=60).text)
     return {family.name: sum(sample.value for sample in family.samples) for family in families}
 
 

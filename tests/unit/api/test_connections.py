@@ -14,7 +14,8 @@ import h11
 import pytest
 import uvicorn
 
-from agentic_rag_backend.api.connections import ConnectionLimits, Connections, client_of, guarded_protocol
+from agentic_rag_backend.api.clients import client_of
+from agentic_rag_backend.api.connections import ConnectionLimits, Connections, guarded_protocol
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"
 LARGE = 64 * 1024 * 1024

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,14 +14,18 @@ from agentic_rag_backend.api.app import create_app
 from agentic_rag_backend.api.worker import create_worker_app
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.job import JobKind
-from agentic_rag_backend.errors import Forbidden, StoreUnavailable, Unauthenticated
+from agentic_rag_backend.domain.tenant import Principal, Scope, Tenant, TenantId, TenantState
+from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.membership import Others
 from agentic_rag_backend.jobs.coordination.worker_status import WorkerStatus
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.ports.workers import Worker
+from agentic_rag_backend.tenancy.authentication import Authenticator, secret_hash
+from agentic_rag_backend.tenancy.wrong_keys import WrongKeys
 
 KEY = "the-operators-key-of-these-tests-0123456789"
+METRICS_KEY = "the-metrics-key-of-these-tests-0123456789"
 
 
 class Directory:
@@ -61,17 +66,15 @@ class Store:
             raise StoreUnavailable("away")
 
 
-class Keys:
-    """Accepts the operator's key, and one tenant's key."""
+class Tenants:
+    """A directory with one tenant and its key."""
 
-    def is_operator(self, secret: str) -> bool:
-        return secret == KEY
-
-    async def authenticate(self, secret: str | None, *, acting_for: str | None = None) -> None:
-        if secret is None:
-            raise Unauthenticated("no key")
-        if secret != "a-tenants":
-            raise Forbidden("no such key")
+    async def authenticate(self, digest: str) -> Principal | None:
+        if digest != secret_hash("a-tenants"):
+            return None
+        now = datetime.now(UTC)
+        tenant = Tenant(TenantId.new(), "acme", TenantState.ACTIVE, 1, now)
+        return Principal(tenant=tenant, scopes=frozenset({Scope.ADMIN}), key_id="k")
 
 
 def worker(name: str, silent_s: float, *workflows: str) -> Worker:
@@ -86,11 +89,14 @@ def worker_status(directory: Directory, *, shared: bool = True, here: bool = Fal
     return WorkerStatus(cast(Any, directory), here=here, others=others, queue=cast(Any, Queue()), workflows={JobKind.INGEST: "i"})
 
 
-def container(directory: Directory, *, host: str = "127.0.0.1", away: str = "") -> Container:
+def container(directory: Directory, *, away: str = "", **options: Any) -> Container:
     names = ("catalogue", "graph", "vectors", "blobs", "queue")
     stores = {name: Store(away=name == away) for name in names}
-    settings = Settings(host=host, _env_file=None)  # type: ignore[call-arg]
-    held = {"settings": settings, "worker_status": worker_status(directory), "authenticator": Keys(), "reindex_due": None}
+    settings = Settings(_env_file=None, **options)  # type: ignore[call-arg]
+    keys = Authenticator(
+        cast(Any, Tenants()), operator_key=KEY, metrics_key=METRICS_KEY, wrong_keys=WrongKeys(settings.max_wrong_keys_per_client)
+    )
+    held = {"settings": settings, "worker_status": worker_status(directory), "authenticator": keys, "reindex_due": None}
     return cast(Container, SimpleNamespace(**held, **stores, model=None, embedder=None))
 
 
@@ -126,7 +132,7 @@ async def test_a_store_that_is_away_is_named_and_no_worker_is_no_fault() -> None
 
 async def test_figures() -> None:
     async with client(container(Directory(*ALIVE), away="vectors")) as probe:
-        found = await probe.get("/metrics")
+        found = await scrape(probe)
     assert found.headers["content-type"].startswith("text/plain; version=")
     lines = [line for line in found.text.splitlines() if not line.startswith("#")]
     assert "agentic_rag_workers 1.0" in lines
@@ -137,7 +143,7 @@ async def test_figures() -> None:
     }
     assert lag == {QueueName.PREPARE: 600.0, QueueName.COMMIT: 0.0}
     async with client(container(Directory(away=True), away="catalogue")) as probe:
-        found = await probe.get("/metrics")
+        found = await scrape(probe)
     assert (found.status_code, "agentic_rag_workers" in found.text) == (200, False)
 
 
@@ -156,17 +162,53 @@ async def test_requests_are_counted_by_route_template_and_status() -> None:
     }
 
 
+async def scrape(probe: httpx.AsyncClient, key: str = METRICS_KEY) -> httpx.Response:
+    """Read the metrics as Prometheus does."""
+    return await probe.get("/metrics", headers={"Authorization": f"Bearer {key}"})
+
+
 async def counted(probe: httpx.AsyncClient) -> dict[str, float]:
-    lines = (await probe.get("/metrics")).text.splitlines()
+    lines = (await scrape(probe)).text.splitlines()
     return {line.rpartition(" ")[0]: float(line.split()[-1]) for line in lines if "http_requests_total{" in line}
 
 
-async def test_off_loopback_figures_are_the_operators() -> None:
-    async with client(container(Directory(), host="0.0.0.0")) as probe:
-        assert (await probe.get("/metrics")).status_code == 401
-        assert (await probe.get("/metrics", headers={"X-API-Key": "a-tenants"})).status_code == 403
-        assert (await probe.get("/metrics", headers={"X-API-Key": KEY})).status_code == 200
+@pytest.mark.parametrize("of_worker", [True, False])
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+async def test_metrics_require_a_key_on_every_address(host: str, of_worker: bool) -> None:
+    async with client(container(Directory(), host=host), of_worker=of_worker) as probe:
+        refused = await probe.get("/metrics")
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert "METRICS_KEY or the operator's key" in refused.json()["detail"]
+        expected = {"a-tenants": 403, KEY: 200, METRICS_KEY: 200, "of nobody": 401}
+        assert {key: (await scrape(probe, key)).status_code for key in expected} == expected
+        assert (await probe.get("/metrics", headers={"X-API-Key": METRICS_KEY})).status_code == 200
         assert (await probe.get("/health/ready")).status_code == 200
+
+
+async def test_the_key_of_the_metrics_reads_nothing_else() -> None:
+    async with client(container(Directory()), of_worker=False) as probe:
+        for path in ("/api/v1/tenants", "/api/v1/documents"):
+            response = await probe.get(path, headers={"X-API-Key": METRICS_KEY, "X-Tenant-Id": "t_" + "0" * 32})
+            assert (path, response.status_code) == (path, 401)
+
+
+async def test_public_metrics_require_no_key() -> None:
+    async with client(container(Directory(), metrics_public=True)) as probe:
+        assert (await probe.get("/metrics")).status_code == 200
+        assert (await scrape(probe, "of nobody")).status_code == 200
+
+
+async def test_a_client_with_many_wrong_keys_is_locked_out() -> None:
+    async with client(container(Directory(), max_wrong_keys_per_client=3)) as probe:
+        answers = [await scrape(probe, f"wrong {number}") for number in range(5)]
+        assert [answer.status_code for answer in answers] == [401, 401, 401, 429, 429]
+        problem = answers[3].json()
+        assert (problem["code"], answers[3].headers["retry-after"]) == ("too_many_wrong_keys", "1")
+        assert "more than 3 wrong keys (MAX_WRONG_KEYS_PER_CLIENT)" in problem["detail"]
+        # The right key of the metrics cannot be found by trying, and a tenant's key is known to be valid.
+        assert (await scrape(probe)).status_code == 429
+        assert (await scrape(probe, "a-tenants")).status_code == 403
+        assert (await probe.get("/metrics")).status_code == 401
 
 
 async def test_queue_lag_is_of_jobs_that_have_not_begun_and_of_those_between_two_queues() -> None:

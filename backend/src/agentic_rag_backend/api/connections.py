@@ -14,7 +14,6 @@ The server (uvicorn) limits idle connections only. `guarded_protocol` adds limit
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 from collections import Counter
 from dataclasses import dataclass
@@ -24,13 +23,12 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from agentic_rag_backend.api.clients import client_of
 from agentic_rag_backend.api.responses.errors import MEDIA_TYPE, problem_body, problem_headers
 from agentic_rag_backend.errors import AgenticRagError, Overloaded, RequestIncomplete, TooManyConnections
 
 _REFUSED_OPEN_S = 1.0
 """A refused connection is closed when its first bytes arrive. Closed earlier, they would reset it before the client reads."""
-_IPV6_NETWORK = 64
-"""Size of the IPv6 network that one client usually has."""
 _CHUNKS_OF_ANY_SIZE = 1000
 _CHUNK_BYTES = 64
 """Each chunk of a chunked body costs about 15 µs of the loop, so a megabyte in chunks of one byte costs 15 s."""
@@ -71,17 +69,6 @@ class Connections:
         self._open[client] -= 1
         if self._open[client] <= 0:
             del self._open[client]
-
-
-def client_of(address: str) -> str:
-    """Return the identity of a client: its IPv4 address, or its IPv6 network."""
-    try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address  # a Unix socket has no IP address
-    if parsed.version == 6 and parsed.ipv4_mapped is None:
-        return str(ipaddress.ip_network((parsed, _IPV6_NETWORK), strict=False))
-    return str(parsed.ipv4_mapped if parsed.version == 6 else parsed)
 
 
 class _Parser(h11.Connection):

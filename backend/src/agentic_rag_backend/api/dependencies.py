@@ -14,6 +14,7 @@ from fastapi import Depends, Header, Request, params
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 
+from agentic_rag_backend.api.clients import client_of_request
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.errors import Forbidden, InvalidRequest, Unauthenticated
@@ -90,7 +91,9 @@ class Requires:
         if known is not None:
             return known
         secret, acting_for = credential_of(request), _acting_for(request)
-        caller = await container_of(request).authenticator.authenticate(secret, acting_for=acting_for)
+        caller = await container_of(request).authenticator.authenticate(
+            secret, acting_for=acting_for, client=client_of_request(request)
+        )
         request.state.tenant = caller.tenant.id.value
         act_for(caller.tenant.id)
         structlog.contextvars.bind_contextvars(tenant=caller.tenant.id.value)
@@ -107,16 +110,29 @@ Administrator = Annotated[Principal, Depends(Requires(Scope.ADMIN))]
 
 async def require_operator(request: Request, _secret: Secret) -> None:
     """Admit only the operator."""
-    secret, authenticator = credential_of(request), container_of(request).authenticator
+    if not container_of(request).authenticator.is_operator(credential_of(request), client=client_of_request(request)):
+        await _refuse(request, "the operator's key")
+
+
+async def _refuse(request: Request, required: str) -> None:
+    """Raise the error of a caller whose key is not the required one. A valid key of a tenant gets 403, any other 401."""
+    secret = credential_of(request)
     if secret is None:
-        raise Unauthenticated("the operator's key is required")
-    if not authenticator.is_operator(secret):
-        # A valid key of a tenant gets 403; any other credential gets 401.
-        await authenticator.authenticate(secret)
-        raise Forbidden("this route requires the operator's key; got a tenant's key")
+        raise Unauthenticated(f"a key is required: {required}")
+    await container_of(request).authenticator.authenticate(secret, client=client_of_request(request))
+    raise Forbidden(f"this route requires {required}; got a tenant's key")
 
 
 Operator = Depends(require_operator)
+
+
+async def require_metrics_key(request: Request, _secret: Secret) -> None:
+    """Admit the holders of METRICS_KEY and the operator. METRICS_PUBLIC admits everybody."""
+    services = container_of(request)
+    if services.settings.metrics_public:
+        return
+    if not services.authenticator.may_read_metrics(credential_of(request), client=client_of_request(request)):
+        await _refuse(request, "METRICS_KEY or the operator's key")
 
 
 def query_parameters(route: APIRoute) -> frozenset[str]:

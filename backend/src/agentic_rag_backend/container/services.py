@@ -101,6 +101,7 @@ from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.tenancy.authentication import Authenticator
 from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.tenancy.service import TenantService
+from agentic_rag_backend.tenancy.wrong_keys import WrongKeys
 from agentic_rag_backend.transfer.exporting import Exporter, ExportSource
 from agentic_rag_backend.transfer.importing import Destination
 from agentic_rag_backend.transfer.service import WORKFLOW as IMPORT
@@ -222,8 +223,13 @@ class Container:
     @cached_property
     def authenticator(self) -> Authenticator:
         """Authenticates callers."""
-        key = self.settings.operator_key
-        return Authenticator(self.catalogue.tenants, operator_key=key.get_secret_value() if key else None)
+        key, metrics_key = self.settings.operator_key, self.settings.metrics_key
+        return Authenticator(
+            self.catalogue.tenants,
+            operator_key=key.get_secret_value() if key else None,
+            metrics_key=metrics_key.get_secret_value() if metrics_key else None,
+            wrong_keys=WrongKeys(self.settings.max_wrong_keys_per_client),
+        )
 
     @cached_property
     def tenants(self) -> TenantService:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import secrets
 
 from agentic_rag_backend.domain.tenant import Principal, Scope, Tenant, TenantId, TenantState
-from agentic_rag_backend.errors import Forbidden, InvalidRequest, Unauthenticated
+from agentic_rag_backend.errors import AgenticRagError, Forbidden, InvalidRequest, TooManyWrongKeys, Unauthenticated
 from agentic_rag_backend.stores.catalogue.base import TenantDirectory
 from agentic_rag_backend.tenancy.naming import find_tenant
+from agentic_rag_backend.tenancy.wrong_keys import WrongKeys
 
 KEY_PREFIX = "ark_"
 _SECRET_BYTES = 32
@@ -28,26 +30,52 @@ def secret_hash(secret: str) -> str:
 
 
 class Authenticator:
-    """Turns secrets into principals. It reads the directory at every call, so a revoked key is refused immediately."""
+    """Turns secrets into principals. It reads the directory at every call, so a revoked key is refused immediately.
 
-    def __init__(self, directory: TenantDirectory, *, operator_key: str | None) -> None:
+    Args:
+        metrics_key: a key that reads metrics and nothing else.
+        wrong_keys: counts the wrong keys of clients. Callers that name no client are not counted.
+    """
+
+    def __init__(
+        self,
+        directory: TenantDirectory,
+        *,
+        operator_key: str | None,
+        metrics_key: str | None = None,
+        wrong_keys: WrongKeys | None = None,
+    ) -> None:
         self._directory = directory
         self._operator_hash = secret_hash(operator_key) if operator_key else None
+        self._metrics_hash = secret_hash(metrics_key) if metrics_key else None
+        self._wrong_keys = wrong_keys or WrongKeys(0)
 
-    def is_operator(self, secret: str | None) -> bool:
-        """Return whether ``secret`` is the operator's, in constant time."""
-        if secret is None or self._operator_hash is None:
+    def is_operator(self, secret: str | None, *, client: str | None = None) -> bool:
+        """Return whether ``secret`` is the operator's, in constant time. A client that is locked out gets False."""
+        return self._matches(secret, self._operator_hash, client)
+
+    def may_read_metrics(self, secret: str | None, *, client: str | None = None) -> bool:
+        """Return whether ``secret`` is the key of the metrics or the operator's. A client that is locked out gets False."""
+        return self._matches(secret, self._metrics_hash, client) or self.is_operator(secret, client=client)
+
+    def _matches(self, secret: str | None, digest: str | None, client: str | None) -> bool:
+        if secret is None or digest is None or not self._wrong_keys.may_try(client, digest):
             return False
-        return hmac.compare_digest(secret_hash(secret), self._operator_hash)
+        if not hmac.compare_digest(secret_hash(secret), digest):
+            return False
+        self._wrong_keys.accept(client, digest)
+        return True
 
-    async def authenticate(self, secret: str | None, *, acting_for: str | None = None) -> Principal:
+    async def authenticate(self, secret: str | None, *, acting_for: str | None = None, client: str | None = None) -> Principal:
         """Return the holder of ``secret``.
 
         Args:
             acting_for: the name or id of a tenant, which only the operator may send; other callers that send one are refused.
+            client: identity of the caller's address, which wrong keys are counted for.
 
         Raises:
             Unauthenticated: the key is missing or unknown.
+            TooManyWrongKeys: the key is unknown, and so were many keys of the client before.
             Forbidden: the tenant is suspended, or a tenant's key names another tenant.
             NotFound: the operator names a tenant that does not exist.
             InvalidRequest: the operator names no tenant.
@@ -55,16 +83,27 @@ class Authenticator:
         if not secret:
             raise Unauthenticated("a key is required: send 'Authorization: Bearer KEY' or 'X-API-Key: KEY'")
         if len(secret) > MAX_KEY_CHARACTERS:
-            raise Unauthenticated(f"a key has at most {MAX_KEY_CHARACTERS} characters; got {len(secret)}")
-        if self.is_operator(secret):
+            raise self._wrong(client, f"a key has at most {MAX_KEY_CHARACTERS} characters; got {len(secret)}")
+        if self.is_operator(secret, client=client):
             return await self._as_operator(acting_for)
         principal = await self._directory.authenticate(secret_hash(secret))
         if principal is None:
-            raise Unauthenticated("the key is unknown or revoked")
+            raise self._wrong(client, "the key is unknown or revoked")
         if acting_for is not None:
             raise Forbidden("only the operator may send X-Tenant-Id; a tenant's key acts for its own tenant")
         _require_active(principal.tenant)
         return principal
+
+    def _wrong(self, client: str | None, reason: str) -> AgenticRagError:
+        """Count a wrong key and return the error for it."""
+        locked_s = self._wrong_keys.count(client)
+        if not locked_s:
+            return Unauthenticated(reason)
+        return TooManyWrongKeys(
+            f"{reason}, and your address has sent more than {self._wrong_keys.limit} wrong keys (MAX_WRONG_KEYS_PER_CLIENT): "
+            f"wait {math.ceil(locked_s)} s; valid keys of tenants are accepted meanwhile",
+            retry_after_s=locked_s,
+        )
 
     async def _as_operator(self, acting_for: str | None) -> Principal:
         if acting_for is None:

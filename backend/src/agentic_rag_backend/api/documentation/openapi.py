@@ -25,7 +25,7 @@ _DESCRIPTIONS = {
     "413": "the body or a file is too large",
     "415": "the media type of the body is not supported",
     "422": "a value is outside its limits; `detail` names limit and value",
-    "429": "the address of the caller has too many open connections",
+    "429": "the address of the caller has too many open connections, or has sent too many wrong keys",
     "503": "a store or model does not respond, or the server is overloaded; retry after `Retry-After`",
     "504": "the request exceeded its time limit",
     "default": "any other problem",
@@ -95,7 +95,7 @@ def _completed(document: dict[str, Any], base_path: str) -> dict[str, Any]:
             elif asks:
                 _require_key(operation, optional=True)
                 operation["responses"].pop("422", None)
-                _add_problems(operation, {"401", "403"})
+                _add_problems(operation, {"401", "403", "429"})
             _add_examples(operation, schemas)
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)

@@ -7,15 +7,13 @@ tenant.
 from __future__ import annotations
 
 import contextlib
-import ipaddress
-from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends
 from fastapi.responses import PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
 
 from agentic_rag_backend import __version__
-from agentic_rag_backend.api.dependencies import Secret, Services, require_operator
+from agentic_rag_backend.api.dependencies import Services, require_metrics_key
 from agentic_rag_backend.api.routers.health import stores_of
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.jobs.base import QueueName
@@ -25,23 +23,17 @@ from agentic_rag_backend.telemetry.metrics import REGISTRY
 router = APIRouter(tags=["health"])
 
 
-async def _on_this_machine_or_operator(request: Request, services: Services, secret: Secret) -> None:
-    """Require the operator's key unless the server listens on loopback only."""
-    host = services.settings.host
-    if host != "localhost" and not ipaddress.ip_address(host).is_loopback:
-        await require_operator(request, secret)
-
-
 _EXAMPLE = 'agentic_rag_store_up{store="graph"} 1.0\nagentic_rag_jobs{state="queued"} 7.0\n'
 
 
 @router.get(
     "/metrics",
     response_class=PlainTextResponse,
+    dependencies=[Depends(require_metrics_key)],
     summary="Metrics in Prometheus's text format",
     responses={200: {"content": {"text/plain": {"example": _EXAMPLE}}}},
 )
-async def metrics(services: Services, _allowed: Annotated[None, Depends(_on_this_machine_or_operator)]) -> Response:
+async def metrics(services: Services) -> Response:
     """Return metrics of requests, model calls, stores, workers and jobs. Without the catalogue, its metrics are absent."""
     registry = CollectorRegistry()  # for this response only: every value is read on request
     release = Gauge(

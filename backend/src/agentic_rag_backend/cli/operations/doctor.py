@@ -18,6 +18,7 @@ from agentic_rag_backend.cli.configuration import load_settings
 from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.operations.comparison import TenantComparison, compare_here, compare_on_server, show_comparisons
 from agentic_rag_backend.cli.output import Output, table
+from agentic_rag_backend.cli.session.address import credentials_file
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, ModelReplyInvalid, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _folder(path: Path) -> Check:
         return Check("folder", False, f"{existing} is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):
         return Check("folder", False, f"{existing} cannot be written by user {os.getuid()}")
-    credentials = path / "credentials.json"
+    credentials = credentials_file(path)
     if credentials.exists() and stat.S_IMODE(credentials.stat().st_mode) & 0o077:
         return Check("folder", False, f"{credentials} can be read by others; 'chmod 600 {credentials}'")
     return Check("folder", True, f"{path.absolute()}{'' if path.exists() else ' (created at first use)'}")

@@ -88,6 +88,9 @@ def _config_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Con
         log_config=None,
         access_log=False,
         server_header=False,
+        # Without trusted proxies, a client could name another address as its own.
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies,
         timeout_graceful_shutdown=drain_s,
         backlog=_BACKLOG,
     )

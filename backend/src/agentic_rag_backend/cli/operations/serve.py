@@ -8,8 +8,10 @@ from __future__ import annotations
 import ipaddress
 import os
 import secrets
+import shlex
 import socket
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +25,7 @@ from agentic_rag_backend.cli.session.address import (
     Address,
     Credentials,
     announced,
+    credentials_file,
     read_credentials,
     write_credentials,
 )
@@ -82,7 +85,7 @@ async def _serve(settings: Settings, output: Output) -> None:
 
 
 async def _answer(container: Container, listening: socket.socket, made: Credentials | None, output: Output) -> None:
-    """Serve requests until a signal. Print the address, and keys that were just created."""
+    """Serve requests until a signal. Print the address, and the file with the keys. Output and logs never have a key."""
     from agentic_rag_backend.api.app import create_app
 
     data_dir = container.settings.data_dir
@@ -92,22 +95,29 @@ async def _answer(container: Container, listening: socket.socket, made: Credenti
     with server.capture_signals(), announced(data_dir, Address(url=url, pid=os.getpid())):
         if output.as_json:
             models = models_of(container.settings)
-            output.result({"url": url, "pid": os.getpid(), "key": made.key if made is not None else None, **models})
+            keys = credentials_file(data_dir)
+            output.result({"url": url, "pid": os.getpid(), "credentials": str(keys) if keys.exists() else None, **models})
         else:
             output.show(f"serving {data_dir} on {url} · API docs at {url}/api/v1/docs")
             output.show(models_line(container.settings))
-            if made is not None and made.key is None:
-                output.show(
-                    f"another server issued the first key of tenant '{made.tenant}' and showed it once; "
-                    f"'agentic-rag tenants keys create {made.tenant}' issues another"
-                )
-            elif made is not None:
-                # Not through the console, which would wrap the key.
-                typer.echo(f"key of tenant '{made.tenant}', shown only now (stored in {data_dir}/credentials.json): {made.key}")
+            if (line := _keys_line(made, credentials_file(data_dir))) is not None:
+                typer.echo(line)  # not through the console, which would wrap the path
         try:
             await serve_until_stopped(server, listening, goes_on="unfinished jobs continue at the next start on these stores")
         finally:
             await app.state.answer_streams.close()
+
+
+def _keys_line(made: Credentials | None, keys: Path) -> str | None:
+    """Return the line that says where the keys are. None if this process has no keys of its own."""
+    if made is not None and made.key is None:
+        return (
+            f"another server issued the first key of tenant '{made.tenant}' and stored it in its DATA_DIR; "
+            f"'agentic-rag tenants keys create {made.tenant}' issues another"
+        )
+    if not keys.exists():
+        return None
+    return f"keys are in {keys}, which only this account can read; show them with: cat {shlex.quote(str(keys))}"
 
 
 def is_loopback(host: str) -> bool:

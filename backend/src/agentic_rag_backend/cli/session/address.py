@@ -70,9 +70,14 @@ def read_address(data_dir: Path) -> Address | None:
     return Address(url=found["url"], pid=found["pid"])
 
 
+def credentials_file(data_dir: Path) -> Path:
+    """Return the path of the file with the keys of ``data_dir``."""
+    return data_dir / _CREDENTIALS
+
+
 def write_credentials(data_dir: Path, credentials: Credentials) -> None:
     """Store the keys, readable by the owner only."""
-    os.close(_write(data_dir / _CREDENTIALS, asdict(credentials)))
+    os.close(_write(credentials_file(data_dir), asdict(credentials)))
 
 
 def read_credentials(data_dir: Path) -> Credentials | None:
@@ -81,7 +86,7 @@ def read_credentials(data_dir: Path) -> Credentials | None:
     Raises:
         ConfigurationError: the file is damaged.
     """
-    path = data_dir / _CREDENTIALS
+    path = credentials_file(data_dir)
     if not path.exists():
         return None
     found = _read(path)
