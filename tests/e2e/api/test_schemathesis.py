@@ -74,7 +74,9 @@ class Target:
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    with running_server(tmp_path_factory.mktemp("schemathesis"), DUAL_LEVEL_RETRIEVAL_ENABLED=True) as client:
+    # One check sends a wrong key to every route and expects 401.
+    chosen = {"DUAL_LEVEL_RETRIEVAL_ENABLED": True, "MAX_WRONG_KEYS_PER_CLIENT": 0}
+    with running_server(tmp_path_factory.mktemp("schemathesis"), **chosen) as client:
         key = issue_key(client, "fuzzed")
         yield Target(str(client.base_url), key, _filled(client, key))
 
