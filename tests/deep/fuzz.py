@@ -1,9 +1,10 @@
 """Sends hostile input to a real server as one tenant, while a watchdog measures the response times of another tenant.
 
 ``python tests/deep/fuzz.py --minutes 30 [--seed 1]`` prints counts each minute and at the end. It exits with 1 if the server
-answered with an undocumented 5xx, ended, or left a job that does not end. The other tenant's times are printed twice: before the
-attack on the same server, as a control, and during it. Both come with the machine's load and the duration of a few milliseconds
-of the watchdog's own work. If the control is slow, or the watchdog itself is late, the machine is busy.
+answered with an undocumented 5xx, ended, or left a job that does not end, or if a turn of its event loop took more than `TURN_S`
+of CPU. The other tenant's times are printed twice: before the attack on the same server, as a control, and during it. Both come
+with the machine's load and the duration of a few milliseconds of the watchdog's own work. If the control is slow, or the watchdog
+itself is late, the machine is busy.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ JOBS_END_S = 300.0
 WORK_S = 0.02
 """CPU time that the watchdog uses at each check. Its wall-clock duration shows the machine's share of a delay."""
 POLL_INTERVAL_S = 0.1
+TURN_S = 0.1
+"""CPU time of a turn of the server's event loop, without garbage collection. The server logs what ran in longer turns."""
 ALLOWED = {502, 503, 504}
 """Accepted 5xx codes: those that name a store, a model or a time limit."""
 
@@ -57,6 +60,7 @@ class Tally:
     late_s: float = 0.0
     over_1_s: Counter[str] = field(default_factory=Counter)
     looks: int = 0
+    long_turns: int = 0
     control: dict[str, Any] = field(default_factory=dict)
     """The watchdog's measurements before the attack."""
     jobs: Counter[str] = field(default_factory=Counter)
@@ -81,7 +85,7 @@ class Tally:
         return {
             "sent": dict(self.sent), "total": sum(self.sent.values()),
             "statuses": {str(status): count for status, count in sorted(self.statuses.items())},
-            "watchdog": self.watchdog(), "control": self.control,
+            "watchdog": self.watchdog(), "control": self.control, "long turns": self.long_turns,
             "jobs": dict(self.jobs), "job errors": dict(self.codes), "faults": self.faults[:20],
         }  # fmt: skip
 
@@ -416,6 +420,11 @@ def _logged(log: Path, tally: Tally) -> None:
     for number, line in enumerate(lines):
         if "ClientDisconnect" in line:  # a request in progress when the attack ended
             continue
+        if '"event_loop_blocked"' in line:
+            turn = json.loads(line)
+            tally.long_turns += 1 + turn["unlogged"]
+            if turn["cpu_s"] - turn["collection_s"] > TURN_S:
+                tally.faults.append(f"a turn of the event loop took {turn['cpu_s']} s of CPU: {'; '.join(turn['running'])}")
         if "unexpectedly" in line or "Traceback" in line or "unhandled" in line.lower():
             tally.faults.append("log: " + "\n".join(lines[number : number + 40])[:3000])
 

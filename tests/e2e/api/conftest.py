@@ -19,11 +19,14 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
+from watched_loops import watched_turns
 
 from agentic_rag_backend.api.app import create_app
+from agentic_rag_backend.api.methods import build_routes
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.telemetry.event_loop import WatchedLoop
 
 BASE = "/api/v1"
 OPERATOR_KEY = "the-operators-key-of-these-tests-0123456789"
@@ -231,10 +234,13 @@ def settings_for(folder: Path, **more: Any) -> Settings:
 
 @asynccontextmanager
 async def serving(container: Container) -> AsyncIterator[httpx.AsyncClient]:
-    """Serve a container in process."""
-    transport = httpx.ASGITransport(create_app(container), raise_app_exceptions=False)
+    """Serve a container in process. Meanwhile, no turn of the event loop may take long."""
+    app = create_app(container)
+    build_routes(app)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://test", timeout=60) as http:
-        yield http
+        with watched_turns():
+            yield http
 
 
 async def add_tenant(http: httpx.AsyncClient, name: str, *scopes: str) -> list[Client]:
@@ -263,7 +269,8 @@ class Template:
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
     """Fill stores once for all modules of a test process."""
-    return asyncio.run(_filled(tmp_path_factory.mktemp("template") / "data"))
+    with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+        return runner.run(_filled(tmp_path_factory.mktemp("template") / "data"))
 
 
 async def _filled(folder: Path) -> Template:

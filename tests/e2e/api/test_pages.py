@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,8 @@ async def test_a_scanned_page_is_cited_with_its_box(world: World) -> None:
     require_tesseract()
     client = world.alpha
     lines = ["The sluice of the northern basin was", "rebuilt by Torvald Eskelin in August 1987."]
-    content = scan_of(pdf_of(Page().column(72, 700, lines, size=14, pitch=18), Page()))
+    page = pdf_of(Page().column(72, 700, lines, size=14, pitch=18), Page())
+    content = await asyncio.to_thread(scan_of, page)  # whose imports take longer than a turn of the event loop may
     document = (await submitted(client, content, "sluice.pdf"))["document_id"]
     shown = await client.data("GET", f"/documents/{document}")
     assert (shown["state"], shown["metadata"]["ocr_pages"]) == ("ready", 1)

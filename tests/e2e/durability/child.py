@@ -23,6 +23,7 @@ import sys
 import threading
 import time
 from collections.abc import Coroutine, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,14 @@ from agentic_rag_backend.stores.catalogue.summaries.trees import SqlTrees
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
+from agentic_rag_backend.telemetry.event_loop import WatchedLoop
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[2] / "fixtures"))
 from inspection import inspected
 from programs import fork_servers_of_workers, keep_priority
 from remembered_vectors import remember_vectors
+from watched_loops import watched_turns
 
 TENANT = TenantId("t_" + "d0" * 16)
 STORES: Mapping[str, type] = {
@@ -121,7 +124,9 @@ async def run(scenario: Mapping[str, Any], shown: Shown) -> dict[str, float]:
         job_polling_interval_s=0.02,
         **scenario.get("settings", {}),
     )
-    async with open_container(settings) as container:
+    async with AsyncExitStack() as stack:
+        container = await stack.enter_async_context(open_container(settings))
+        stack.enter_context(watched_turns())
         if await container.catalogue.tenants.tenant_by_name("acme") is None:
             await container.catalogue.tenants.create("acme", tenant_id=TENANT)
         opened = time.perf_counter()
@@ -239,7 +244,8 @@ def main() -> None:
             status = 1
             try:
                 shown: Shown = set()
-                took = asyncio.run(run(scenario, shown))
+                with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+                    took = runner.run(run(scenario, shown))
                 if "result" in scenario:
                     held = {**inspected(Path(scenario["folder"]), TENANT.value), "took": took, "shown": sorted(shown)}
                     Path(scenario["result"]).write_text(json.dumps(held))

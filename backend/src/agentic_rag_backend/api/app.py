@@ -71,9 +71,7 @@ def create_app(container: Container) -> FastAPI:
         version=__version__,
         summary="Multi-tenant, graph-backed retrieval with checked citations.",
         description=TEXT_IS_NO_MARKUP,
-        openapi_url=f"{BASE_PATH}/openapi.json",
-        docs_url=None,
-        redoc_url=None,
+        openapi_url=None,  # `describe` serves it
     )
     app.state.container = container
     app.state.large_bodies = LargeBodies()

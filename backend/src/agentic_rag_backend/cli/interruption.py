@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from agentic_rag_backend.cli.session.client import Client
 
 T = TypeVar("T")
@@ -32,8 +34,11 @@ class CommandStopped(Exception):
         self.message = message
 
 
-def run_async(work: Coroutine[Any, Any, T]) -> T:
+def run_async(work: Coroutine[Any, Any, T], *, loop: Callable[[], AbstractEventLoop] | None = None) -> T:
     """Run a command's coroutine to its end and return what it returns.
+
+    Args:
+        loop: makes the event loop; by default, asyncio does.
 
     Raises:
         CommandStopped: Ctrl-C.
@@ -41,7 +46,8 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     import asyncio
 
     try:
-        return asyncio.run(work)
+        with asyncio.Runner(loop_factory=loop) as runner:
+            return runner.run(work)
     except Interrupted as interrupted:
         raise CommandStopped(interrupted.message) from None
     except KeyboardInterrupt:

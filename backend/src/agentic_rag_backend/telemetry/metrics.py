@@ -9,6 +9,8 @@ The table of all metrics is in ``docs/guide/operations.md``; a test compares it 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -70,6 +72,16 @@ _cache_uses = Counter(
     ["cache", "outcome"],
     registry=REGISTRY,
 )
+_longest_turn = Gauge(
+    "agentic_rag_event_loop_longest_turn_seconds",
+    "CPU seconds of the longest turn of the event loop in the last two minutes.",
+    registry=REGISTRY,
+)
+_long_turns = Counter(
+    "agentic_rag_event_loop_long_turns",
+    "Turns of the event loop that took 0.1 s of CPU or more.",
+    registry=REGISTRY,
+)
 _cache_bytes = Gauge("agentic_rag_cache_bytes", "Bytes that a cache holds.", ["cache"], registry=REGISTRY)
 
 RESULTS_CACHE = "results"
@@ -124,6 +136,21 @@ def count_cache_use(cache: str, outcome: CacheUse) -> None:
 def set_cache_bytes(cache: str, size_bytes: int) -> None:
     """Record the size of a cache."""
     _cache_bytes.labels(cache).set(size_bytes)
+
+
+@contextmanager
+def longest_turn_shown(longest_s: Callable[[], float]) -> Iterator[None]:
+    """Read the longest turn of the event loop from a function whenever the metrics are read."""
+    _longest_turn.set_function(longest_s)
+    try:
+        yield
+    finally:
+        _longest_turn.set_function(lambda: 0.0)
+
+
+def count_long_turn() -> None:
+    """Count a turn of the event loop that took too long."""
+    _long_turns.inc()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
 from agentic_rag_backend.api.documentation.examples import example_of, problem_example
@@ -60,15 +63,26 @@ class Problem(BaseModel):
 
 
 def describe(app: FastAPI, *, base_path: str) -> None:
-    """Complete the document of ``app``. Paths outside ``base_path`` need no key and stay unchanged."""
-    derive = app.openapi
+    """Complete the document of ``app`` and serve it. Paths outside ``base_path`` need no key and stay unchanged."""
+    derive, deriving = app.openapi, threading.Lock()
 
     def complete() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = _completed(derive(), base_path)
-        return app.openapi_schema
+        with deriving:
+            if app.openapi_schema is None:
+                app.openapi_schema = _completed(derive(), base_path)
+            return app.openapi_schema
+
+    async def document(request: Request) -> Response:
+        # In a thread, because deriving takes half a second of CPU.
+        return await asyncio.to_thread(lambda: _rendered(complete(), request.scope.get("root_path", "").rstrip("/")))
 
     app.openapi = complete  # type: ignore[method-assign]
+    app.add_route(f"{base_path}/openapi.json", document, include_in_schema=False)
+
+
+def _rendered(document: dict[str, Any], root_path: str) -> Response:
+    """Return the document as a response; below a proxy's prefix, with that prefix as server."""
+    return JSONResponse({**document, "servers": [{"url": root_path}]} if root_path else document)
 
 
 def _completed(document: dict[str, Any], base_path: str) -> dict[str, Any]:

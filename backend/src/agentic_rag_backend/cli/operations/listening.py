@@ -107,8 +107,11 @@ async def serve_until_stopped(server: uvicorn.Server, listening: socket.socket, 
     Raises:
         Interrupted: Ctrl-C. The message reports the stop, and ``goes_on``.
     """
+    from agentic_rag_backend.telemetry.event_loop import watch_turns
+
     serve_from_now()
-    await server.serve(sockets=[listening])
+    with watch_turns():
+        await server.serve(sockets=[listening])
     if getattr(server, "interrupted", False):
         raise Interrupted(f"stopped; {goes_on}")
 

@@ -55,10 +55,11 @@ def serve(
     """Serve the HTTP API until SIGTERM or Ctrl-C."""
     with collection_paused():  # until it serves
         from agentic_rag_backend.telemetry import configure_logging
+        from agentic_rag_backend.telemetry.event_loop import WatchedLoop
 
         settings = load_settings(host=host, port=port, data_dir=data_dir)
         configure_logging(level=settings.log_level, format=settings.log_format)
-        run_async(_serve(settings, Output(as_json=json)))
+        run_async(_serve(settings, Output(as_json=json)), loop=WatchedLoop)
 
 
 async def _serve(settings: Settings, output: Output) -> None:
@@ -87,9 +88,11 @@ async def _serve(settings: Settings, output: Output) -> None:
 async def _answer(container: Container, listening: socket.socket, made: Credentials | None, output: Output) -> None:
     """Serve requests until a signal. Print the address, and the file with the keys. Output and logs never have a key."""
     from agentic_rag_backend.api.app import create_app
+    from agentic_rag_backend.api.methods import build_routes
 
     data_dir = container.settings.data_dir
     app = create_app(container)
+    build_routes(app)
     server = server_of(app, container.settings, drain_s=DRAIN_S)
     url = url_of(listening)
     with server.capture_signals(), announced(data_dir, Address(url=url, pid=os.getpid())):

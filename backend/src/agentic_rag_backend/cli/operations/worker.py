@@ -32,10 +32,11 @@ def worker(
     """Run jobs until SIGTERM or Ctrl-C. Any number of workers can share the stores of the server profile."""
     with collection_paused():  # until it serves
         from agentic_rag_backend.telemetry import configure_logging
+        from agentic_rag_backend.telemetry.event_loop import WatchedLoop
 
         settings = load_settings(worker_port=port)
         configure_logging(level=settings.log_level, format=settings.log_format)
-        run_async(_work(settings, Output(as_json=json)))
+        run_async(_work(settings, Output(as_json=json)), loop=WatchedLoop)
 
 
 async def _work(settings: Settings, output: Output) -> None:

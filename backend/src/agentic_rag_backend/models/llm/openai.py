@@ -46,6 +46,7 @@ class OpenAIModel:
 
     def __init__(self, *, api_key: str, base_url: str | None, model: str, timeout_s: float, max_concurrency: int) -> None:
         self._endpoint = Endpoint("model", api_key=api_key, base_url=base_url, timeout_s=timeout_s)
+        self._completions = self._endpoint.client.chat.completions  # which the SDK imports here, not during the first call
         self._model = model
         self._slots = FairSlots(max_concurrency)
         self._refused: dict[str, set[str]] = {}
@@ -125,7 +126,7 @@ class OpenAIModel:
         Returns the completion, or the stream and its first chunk, and the attempt, which the caller has to end.
         """
         refused = self._refused.setdefault(call.model, set())
-        create = self._endpoint.client.chat.completions.create
+        create = self._completions.create
         while True:
             attempt = self._endpoint.attempt(call)
             try:

@@ -7,6 +7,7 @@ decide, and the strategy's score orders candidates with equal signals.
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -69,13 +70,14 @@ class GraphReranker:
         """Return the score of each candidate. Without a centre entity, ``distance`` and ``mentions`` keep the order."""
         graph = await self._graphs.graph(query.tenant)
         options = query.rerank.options if query.rerank is not None else {}
-        centre, unknown = centre_of(graph, query.text, options.get("center", ()))
+        # In threads: the costs of names and walks depend on the tenant's graph, and the first walk loads SciPy.
+        centre, unknown = await asyncio.to_thread(centre_of, graph, query.text, options.get("center", ()))
         best = max((hit.score for hit in candidates), default=0.0) or 1.0
         numbers = [graph.chunk_index.get(hit.id) for hit in candidates]
         titles = [hit.visible.document_title for hit in candidates]
         pool = Pool(graph, numbers, titles, [hit.score / best for hit in candidates], centre)
         by = str(options.get("by", "mass"))
-        values = SIGNALS[by](pool)
+        values = await asyncio.to_thread(SIGNALS[by], pool)
         blend = refined if by == "mass" else decided
         scores = {hit.id: blend(own, value) for hit, own, value in zip(candidates, pool.scores, values, strict=True)}
         return Reranking(

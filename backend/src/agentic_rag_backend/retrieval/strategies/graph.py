@@ -180,8 +180,9 @@ class GraphRetriever:
         if graph is None:
             found = await self._hybrid.without_graph(query, (*missing, *([answer.failure] if answer.failure else [])))
             return replace(found, trace=replace(found.trace, strategy="graph"))
-        evidence = gather_evidence(graph, query, candidates)
-        direct = direct_scores(graph, evidence)
+        # In threads: the costs of names, walks and hops depend on the tenant's graph, and the first walk loads SciPy.
+        evidence = await asyncio.to_thread(gather_evidence, graph, query, candidates)
+        direct = await asyncio.to_thread(direct_scores, graph, evidence)
         reading = await self._second_hop(query, graph, evidence, direct)
         order = [item for item in ranked(reading.scores) if item.id in reading.visible]
         near = {item.id for item in order[:NEAR]}
@@ -227,7 +228,7 @@ class GraphRetriever:
         by_number = {number: direct[id] for id, number in graph.chunk_index.among(item.id for item in order).items()}
         beam = list(by_number)[:BEAM]
         cosine = {number: evidence.cosine[id] for id, number in graph.chunk_index.among(evidence.cosine).items()}
-        reached = to_other_subjects(graph, expand(graph, beam, without=set(evidence.linked)))
+        reached = await asyncio.to_thread(lambda: to_other_subjects(graph, expand(graph, beam, without=set(evidence.linked))))
         links = prune(reached, by_number, cosine, evidence.floor)
         targets = list(dict.fromkeys(link.target for link in links))
         nearest = ranked(evidence.cosine)[:1]

@@ -99,7 +99,7 @@ class PathsRetriever:
         if graph is None:
             found = await self._hybrid.without_graph(query, missing)
             return replace(found, trace=replace(found.trace, strategy="paths"))
-        evidence = gather_evidence(graph, query, candidates)
+        evidence = await asyncio.to_thread(gather_evidence, graph, query, candidates)
         walk = await self._walk(query, graph, evidence)
         scores = {id: (1 - PATH_SHARE) * score for id, score in candidates.scores.items()} if walk.paths else candidates.scores
         best: dict[str, ScoredPath] = {}
