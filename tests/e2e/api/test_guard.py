@@ -70,12 +70,14 @@ async def exchanged(
     return sent
 
 
-def routes(app: Any) -> Iterator[tuple[str, str]]:
-    """Yield every method and path below the base path, with an unknown id."""
-    for template, operations in app.openapi()["paths"].items():
-        if template.startswith(BASE):
-            for method in operations:
-                yield method.upper(), re.sub(r"\{\w+\}", "nobody", template)
+async def routes(app: Any) -> list[tuple[str, str]]:
+    """Return every method and path below the base path, with an unknown id."""
+    return [
+        (method.upper(), re.sub(r"\{\w+\}", "nobody", template))
+        for template, operations in (await asyncio.to_thread(app.openapi))["paths"].items()
+        if template.startswith(BASE)
+        for method in operations
+    ]
 
 
 def body_headers() -> Iterator[dict[str, str]]:
@@ -87,7 +89,7 @@ def body_headers() -> Iterator[dict[str, str]]:
 
 
 async def test_without_a_key_every_route_is_401_before_anything_else(world: World) -> None:
-    for method, path in routes(world.app):
+    for method, path in await routes(world.app):
         for headers in body_headers():
             for secret in ({}, {"Authorization": "Bearer ark_nobody"}, {"X-API-Key": "x" * 300}):
                 status, problem, reads = await asked(world.app, method, path, {**headers, **secret})
@@ -96,7 +98,7 @@ async def test_without_a_key_every_route_is_401_before_anything_else(world: Worl
 
 async def test_a_scope_that_does_not_allow_it_is_403_before_the_body(world: World) -> None:
     refused = 0
-    for method, path in routes(world.app):
+    for method, path in await routes(world.app):
         for headers in body_headers():
             key = {"X-API-Key": str(world.alpha_reader.caller.key)}
             if method == "GET" or path.startswith((f"{BASE}/search", f"{BASE}/answers", f"{BASE}/graph/paths")):

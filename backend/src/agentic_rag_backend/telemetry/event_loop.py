@@ -153,7 +153,7 @@ class Turns:
             self._collection_s += thread_time() - self._collection_began
 
 
-class _TimedSelector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
+class _TimedSelector(selectors.DefaultSelector):
     """Selector that tells `Turns` when a wait begins and when it ends."""
 
     def __init__(self, loop: WatchedLoop) -> None:
