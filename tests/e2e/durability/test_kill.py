@@ -135,16 +135,37 @@ def test_ingesting(folder: Folder, ingested: tuple[Folder, dict[str, Any]], inge
     equal(folder.finished(ingest), ingested[1])
 
 
-def test_ingesting_killed_again_and_again(folder: Folder, ingested: tuple[Folder, dict[str, Any]], ingest: Steps) -> None:
-    for point in (
-        ("documents.submit", 5, "after"),
-        ("documents.save_parsed", 1, "after"),
-        ("graph.write_document", 1, "after"),
-        ("vectors.upsert", 1, "after"),
-        ("documents.publish", 1, "after"),
-    ):
+AGAIN_AND_AGAIN = (
+    (("documents.submit", 5, "after"), ("documents.save_parsed", 1, "after"), ("graph.write_document", 1, "after")),
+    (("graph.write_document", 1, "after"), ("vectors.upsert", 1, "after"), ("documents.publish", 1, "after")),
+)
+"""Fewer kills than `GIVEN_UP_AFTER`. The commit of the first document may be running at each of them; see the next test."""
+
+
+@pytest.mark.parametrize("kills", AGAIN_AND_AGAIN, ids=["from the upload on", "from the commit on"])
+def test_ingesting_killed_again_and_again(
+    folder: Folder, ingested: tuple[Folder, dict[str, Any]], ingest: Steps, kills: Sequence[Point]
+) -> None:
+    assert len(kills) < GIVEN_UP_AFTER
+    for point in kills:
         folder.killed(ingest, *point)
     equal(folder.finished(ingest), ingested[1])
+
+
+def test_a_document_whose_commit_is_killed_too_often_is_ready_after_another_upload(folder: Folder, ingest: Steps) -> None:
+    """Whoever kills the process, the workflow that ran alone is blamed. The upload that follows is another version."""
+    steps: Steps = [{**ingest[0], "put": {"report-0": ingest[0]["put"]["report-0"]}}]
+    for _ in range(GIVEN_UP_AFTER):
+        folder.killed(steps, "graph.write_document", 1, "before")
+    held = folder.finished([{"put": {}}])
+    assert [row[:2] for row in held["state"]["documents"]] == [["report-0", "unreadable"]]
+    ((error,),) = rows(folder, "SELECT error FROM jobs")
+    assert f"was running {GIVEN_UP_AFTER} times when its process was killed" in str(error)
+    held = folder.finished(steps)
+    assert held["state"]["documents"] == [["report-0", "ready", "Report 0 of the Harbour Office", 2, 2, 3]]
+    assert held["state"]["jobs"] == [["ingest", "failed", 1], ["ingest", "succeeded", 1]]
+    assert held["orphans"] == {}
+    assert folder.finished(steps)["state"] == held["state"], "the same content is unchanged"
 
 
 def test_a_document_that_kills_its_process_fails_alone(

@@ -25,6 +25,10 @@ from agentic_rag_backend.testing.stores.passages import hand_in
 DIMENSIONS = 32
 
 
+async def deliver_nothing(_: TenantId, __: float) -> None:
+    """Deliver no entries: nothing is recorded without commits."""
+
+
 @dataclass
 class World:
     catalogue: SqlCatalogue
@@ -42,6 +46,7 @@ class World:
             embedder=self.embedder,
             model=model or ExtractiveModel(self.embedder),
             queue=self.queue,
+            deliver=deliver_nothing,
             retire_after_s=0,
             patience_s=patience_s,
         )

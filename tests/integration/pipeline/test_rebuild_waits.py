@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 
 TEXT = "# Report {number}\n\nMara Voss founded the Tidal Institute in Scarrow with Tomas Eld in 2019. Ines Carrow joined it."
@@ -95,3 +97,62 @@ async def test_a_rebuild_that_waits_for_documents_can_be_cancelled(container: Co
     await container.jobs.cancel(tenant, job.id)
     assert (await seen(container, tenant, job, lambda held: held.state.ended)).state is JobState.CANCELLED
     gate.open.set()
+
+
+class UnsettledName:
+    """A recorded name that cannot be settled before the gate is open."""
+
+    def __init__(self, container: Container) -> None:
+        self.open, self.tried = asyncio.Event(), asyncio.Event()
+
+        async def settle(*_: Any) -> None:
+            self.tried.set()
+            await self.open.wait()
+
+        container.relay.register({Topic.NAMES: settle})
+
+
+async def ready(container: Container, count: int) -> TenantId:
+    tenant = await handed_in(container, count)
+    async with asyncio.timeout(120):
+        while await container.catalogue.jobs.pending_documents(tenant, queued_before=datetime.now(UTC)):
+            await asyncio.sleep(0.02)
+    return tenant
+
+
+@pytest.mark.parametrize("index", ["communities", "raptor"])
+async def test_a_rebuild_reads_settled_names(container: Container, monkeypatch: pytest.MonkeyPatch, index: str) -> None:
+    tenant = await ready(container, 2)
+    read = asyncio.Event()
+    for reader in (container.communities._rebuilder, container.raptor._builder):
+        run = reader.run
+
+        async def record(*arguments: Any, run: Any = run) -> Any:
+            read.set()
+            return await run(*arguments)
+
+        monkeypatch.setattr(reader, "run", record)
+    name = UnsettledName(container)
+    await container.catalogue.outbox.add(tenant, Topic.NAMES, "mara voss")
+    request = container.communities.request_rebuild if index == "communities" else container.raptor.request_build
+    job = await request(tenant)
+    async with asyncio.timeout(60):
+        await name.tried.wait()
+    await asyncio.sleep(0.1)
+    assert not read.is_set()
+    name.open.set()
+    ended = await seen(container, tenant, job, lambda held: held.state.ended)
+    assert (ended.state, ended.result and ended.result["names_settled"]) == (JobState.SUCCEEDED, True)
+
+
+async def test_names_that_stay_unsettled_delay_a_rebuild_only_for_a_while(
+    container: Container, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "SETTLED_WITHIN_S", 0.2)
+    tenant = await ready(container, 2)
+    name = UnsettledName(container)
+    await container.catalogue.outbox.add(tenant, Topic.NAMES, "mara voss")
+    job = await container.communities.request_rebuild(tenant)
+    ended = await seen(container, tenant, job, lambda held: held.state.ended)
+    assert (ended.state, ended.result and ended.result["names_settled"]) == (JobState.SUCCEEDED, False)
+    name.open.set()

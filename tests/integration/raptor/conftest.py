@@ -28,6 +28,10 @@ DIMENSIONS = 64
 THEMES = ("harbour", "museum", "orchard", "railway", "glacier", "theatre")
 
 
+async def deliver_nothing(_: TenantId, __: float) -> None:
+    """Deliver no entries: nothing is recorded without commits."""
+
+
 @dataclass
 class World:
     catalogue: SqlCatalogue
@@ -39,7 +43,9 @@ class World:
         stores = RaptorStores(catalogue=self.catalogue, vectors=self.vectors, embedder=self.embedder, queue=self.queue)  # type: ignore[arg-type]
         summariser = Summariser(model or ExtractiveModel(self.embedder), prompt="tree_summary")
         shape = TreeOptions(**{"cluster_size": 4, **options})
-        return RaptorService(stores, summariser=summariser, options=shape, retire_after_s=0, patience_s=0)
+        return RaptorService(
+            stores, summariser=summariser, deliver=deliver_nothing, options=shape, retire_after_s=0, patience_s=0
+        )
 
     async def tenant(self, name: str) -> TenantId:
         return (await self.catalogue.tenants.create(name)).id

@@ -24,6 +24,7 @@ class _World:
         self.done: list[str] = []
         self.version = version
         self.publishing = self.most_publishing = 0
+        self.settled: list[dict[str, int]] = []
         self.flushes_fail: list[Exception] = []
         self.documents: dict[str, str] = {}
         self.writing = self.most_writing = 0
@@ -63,7 +64,10 @@ class _World:
         if self.flushes_fail:
             raise self.flushes_fail.pop()
 
-    async def publish(self, written: Any) -> None:
+    async def settle(self, tenant: TenantId, written: dict[str, int], flush: Callable[[], Any]) -> None:
+        self.settled.append(dict(written))
+
+    async def publish(self, written: Any, settle: Callable[[], Any]) -> None:
         self.publishing += 1
         self.most_publishing = max(self.most_publishing, self.publishing)
         await asyncio.sleep(0)
@@ -79,7 +83,7 @@ def world() -> _World:
 @pytest.fixture
 def batches(world: _World, monkeypatch: pytest.MonkeyPatch) -> Batches:
     monkeypatch.setattr(module, "LONGEST_PAUSE_S", 0.2)
-    made = Batches(cast("Any", world), cast("Any", world))
+    made = Batches(cast("Any", world), cast("Any", world), cast("Any", world))
     made._flush_s = 10.0
     return made
 
@@ -190,7 +194,7 @@ async def test_a_flush_that_failed_is_tried_for_the_next(batches: Batches, world
 async def test_a_lost_turn_ends_the_commit_after_all_have_ended(batches: Batches, world: _World) -> None:
     ended: list[str] = []
 
-    async def publish(written: Any) -> None:
+    async def publish(written: Any, settle: Any) -> None:
         if written.run.job_id == "one":
             raise asyncio.CancelledError("the turn is another's")
         await asyncio.sleep(0.01)
@@ -202,3 +206,32 @@ async def test_a_lost_turn_ends_the_commit_after_all_have_ended(batches: Batches
     with pytest.raises(asyncio.CancelledError):
         await batches.commit(TENANT, "one", 1)
     assert ended == ["two"]
+
+
+async def test_names_are_settled_after_all_are_written_and_before_any_is_published(batches: Batches, world: _World) -> None:
+    async def settle(tenant: TenantId, written: dict[str, int], flush: Callable[[], Any]) -> None:
+        world.done.append(f"settle {sorted(written)}")
+        await flush()
+
+    world.settle = settle  # type: ignore[method-assign]
+    for job_id in ("one", "two"):
+        batches.add(TENANT, job_id, 1)
+    await batches.commit(TENANT, "one", 1)
+    assert world.done[:4] == ["write one", "write two", "settle ['one', 'two']", "flush"]
+    assert sorted(world.done[4:]) == ["publish one", "publish two"]
+
+
+async def test_a_document_that_failed_is_not_settled(batches: Batches, world: _World) -> None:
+    """Its knowledge was removed, and must not be written again."""
+
+    async def publish(written: Any, settle: Callable[[], Any]) -> None:
+        if written.run.job_id == "one":
+            raise StoreUnavailable("the first is not published")
+        await settle()
+
+    world.version = 2
+    world.publish = publish  # type: ignore[method-assign]
+    for job_id in ("one", "two"):
+        batches.add(TENANT, job_id, 1)
+    await batches.commit(TENANT, "one", 1)
+    assert world.settled == [{"one": 2, "two": 2}, {"two": 2}]

@@ -12,6 +12,7 @@ from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck
 from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.rebuilds.rebuild import Rebuilder, public_details
+from agentic_rag_backend.communities.rebuilds.waiting import Deliver
 from agentic_rag_backend.communities.summaries.writing import Summariser
 from agentic_rag_backend.communities.theme_index import ListSlice, RebuildProgress, Rebuilds
 from agentic_rag_backend.communities.views import CommunityReader, CommunityView
@@ -35,6 +36,7 @@ class CommunityService:
     """Builds and reads communities; the container registers `rebuild` as the workflow ``rebuild_v1``.
 
     Args:
+        deliver: delivers the outbox entries of a tenant.
         detection: how finely graphs are divided, unless a rebuild asks otherwise.
         model_name: the model that writes summaries; None: the model's own default.
         retire_after_s: seconds the old generation stays after the flip, for readers that have begun with it.
@@ -50,6 +52,7 @@ class CommunityService:
         embedder: Embedder,
         model: LanguageModel,
         queue: JobQueue,
+        deliver: Deliver,
         detection: DetectionOptions | None = None,
         model_name: str | None = None,
         retire_after_s: float = 1.0,
@@ -63,6 +66,7 @@ class CommunityService:
             tenant_lock=TenantLock.REBUILD,
             workflow=WORKFLOW,
             runner=Runner(catalogue.jobs, patience_s),
+            deliver=deliver,
         )
         self._reader = CommunityReader(documents=catalogue.documents, communities=communities, graph=graph)
         restorer = Restorer(communities=communities, vectors=vectors, embedder=embedder)

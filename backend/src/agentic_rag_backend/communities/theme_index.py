@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from agentic_rag_backend.communities.rebuilds.waiting import wait_for_documents
+from agentic_rag_backend.communities.rebuilds.waiting import Deliver, wait_for_documents, wait_for_names
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
@@ -53,6 +53,7 @@ class Rebuilds:
 
     Args:
         runner: starts, retries and ends the jobs.
+        deliver: delivers the outbox entries of a tenant, so that a rebuild reads settled names.
     """
 
     catalogue: Catalogue
@@ -61,6 +62,7 @@ class Rebuilds:
     tenant_lock: TenantLock
     workflow: str
     runner: Runner
+    deliver: Deliver
 
     async def request(self, tenant: TenantId, asked: Mapping[str, Any]) -> Job:
         """Queue a rebuild, or join the unfinished one; a dry run is always a separate job."""
@@ -103,6 +105,7 @@ class Rebuilds:
             left = await jobs.pending_documents(run.tenant, queued_before=datetime.now(UTC))
         else:
             left = await wait_for_documents(jobs, run.tenant, say)
+            result["names_settled"] = await wait_for_names(self.catalogue.outbox, run.tenant, self.deliver)
         report = _RunReport(run, Backoff(self.runner.patience_s))
         result.update(await work(arguments, report), documents_left_out=left)
 

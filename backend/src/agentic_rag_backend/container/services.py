@@ -63,7 +63,7 @@ from agentic_rag_backend.ingestion.service import DELETE, DELIVERED_WITHIN_S, IN
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.membership import Others
 from agentic_rag_backend.jobs.coordination.worker_status import WorkerStatus
-from agentic_rag_backend.jobs.outbox import Relay
+from agentic_rag_backend.jobs.outbox import Delivery, Relay
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.service import JobService
@@ -196,6 +196,9 @@ class Container:
     def relay(self) -> Relay:
         """Delivers committed changes from the catalogue to the other stores."""
         return Relay(self.catalogue.outbox, self.queue, flush=self.vectors.flush)
+
+    async def _deliver(self, tenant: TenantId, within_s: float) -> Delivery:
+        return await self.relay.deliver(tenant, within_s=within_s)
 
     @cached_property
     def _others(self) -> Others | None:
@@ -397,6 +400,7 @@ class Container:
             embedder=self.embedder,
             model=self.model,
             queue=self.queue,
+            deliver=self._deliver,
             detection=detection_options(self.settings),
             model_name=fast_model(self.settings),
             patience_s=self.settings.job_patience_s,
@@ -411,6 +415,7 @@ class Container:
         return RaptorService(
             RaptorStores(catalogue=self.catalogue, vectors=self.vectors, embedder=self.embedder, queue=self.queue),
             summariser=Summariser(self.model, model_name=fast_model(self.settings), prompt="tree_summary"),
+            deliver=self._deliver,
             options=tree_options(self.settings),
             patience_s=self.settings.job_patience_s,
         )
@@ -442,7 +447,7 @@ class Container:
             self.graph,
             catalogue.graph_edits,
             catalogue.outbox,
-            deliver=lambda tenant: self.relay.deliver(tenant, within_s=DELIVERED_WITHIN_S),
+            deliver=lambda tenant: self._deliver(tenant, DELIVERED_WITHIN_S),
         )
 
     @cached_property

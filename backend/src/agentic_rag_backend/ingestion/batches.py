@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.commitment import Commitment, Order, WrittenVersion
+from agentic_rag_backend.ingestion.settlement import Settlement
 from agentic_rag_backend.jobs.coordination.recovery import Caution
 from agentic_rag_backend.jobs.coordination.slots import caution_here
 from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
@@ -38,6 +38,7 @@ class Batches:
 
     runner: Runner
     commitment: Commitment
+    settlement: Settlement
     together: bool = True
     """False if a flush costs nothing. Then jobs are not committed together."""
     _prepared: dict[TenantId, dict[str, int]] = field(default_factory=dict)
@@ -78,24 +79,32 @@ class Batches:
                 task.cancel()
             await asyncio.gather(*writing, return_exceptions=True)
             raise
-        await self._publish_all(together)
+        await self._publish_all(tenant, together)
 
-    async def _publish_all(self, together: _Together) -> None:
-        """Publish first versions concurrently, the others one by one, because these also remove superseded versions."""
+    async def _publish_all(self, tenant: TenantId, together: _Together) -> None:
+        """Publish first versions concurrently, the others one by one, because these also remove superseded versions.
+
+        The names that the documents moved are settled before, so that a visible document is a settled one.
+        """
         flush = _Once(self._flush)
+        documents = list(together.written)
+
+        async def settle(flush: Callable[[], Awaitable[None]] = self._flush) -> None:
+            await self.settlement.settle(tenant, together.versions(), flush)
 
         def published(item: WrittenVersion) -> Coroutine[Any, Any, bool]:
-            return self.runner.run_step(item.run, partial(self._publish, item, flush), together.failed)
+            async def step(run: Run) -> None:
+                run.stage = "flush"
+                await flush()
+                await self.commitment.publish(item, settle)
 
-        await _all([published(item) for item in together.written if item.run.version == 1])
-        for item in together.written:
+            return self.runner.run_step(item.run, step, together.failed)
+
+        await settle(flush)
+        await _all([published(item) for item in documents if item.run.version == 1])
+        for item in documents:
             if item.run.version != 1:
                 await published(item)
-
-    async def _publish(self, item: WrittenVersion, flush: _Once, run: Run) -> None:
-        run.stage = "flush"
-        await flush()
-        await self.commitment.publish(item)
 
     async def _more(self, tenant: TenantId, most: int) -> list[tuple[str, int]]:
         """Return other prepared jobs of the tenant. Wait for one until a flush is due. Empty: flush now.
@@ -155,7 +164,12 @@ class _Together:
             async with self._order.document(run.document_id):
                 await self.runner.run_step(run, self._step, self.failed)
 
+    def versions(self) -> dict[str, int]:
+        """Return the version of each document that is written and did not fail."""
+        return {item.run.document_id: item.run.version for item in self.written}
+
     async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
+        self.written = [item for item in self.written if item.run is not run]
         await self.commitment.failed(run, error, self._order)
 
     async def _step(self, run: Run) -> None:

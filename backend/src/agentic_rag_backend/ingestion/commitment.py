@@ -121,8 +121,12 @@ class Commitment:
         except NotFound:
             raise superseded(run) from None
 
-    async def publish(self, written: WrittenVersion) -> None:
-        """Make a version with flushed vectors visible, remove superseded versions, and finish the job."""
+    async def publish(self, written: WrittenVersion, settle: Callable[[], Awaitable[None]]) -> None:
+        """Make a version with flushed vectors visible, remove superseded versions, and finish the job.
+
+        Args:
+            settle: called after the removal of superseded versions, before the job ends.
+        """
         run = written.run
         chunks = written.result["chunks"]
         # Without older versions to remove and attachments to take, the job ends with the publication.
@@ -158,6 +162,7 @@ class Commitment:
             # A document that was deleted since: its deletion removes everything.
             with suppress(NotFound):
                 await self._forget_older(run.tenant, run.document_id, run.version)
+            await settle()
         if written.attaches:
             await run.jobs.remember(run.tenant, run.job.id, _result_name(run), ending.result)
             await self.enqueue_attach(run)

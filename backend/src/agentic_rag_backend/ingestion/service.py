@@ -177,7 +177,6 @@ class IngestionService:
             keep_originals=self._options.keep_originals,
             recorded=self.relay.wake,
         )
-        self._batches = Batches(self._runner, commitment, together=self._options.commit_together)
         # Without `names`: the names that a repeated resolution leaves unsettled were recorded when they became so.
         self._settlement = Settlement(
             documents=documents,
@@ -187,6 +186,7 @@ class IngestionService:
             resolver=resolver,
             facts=FactPoints(graph, vectors),
         )
+        self._batches = Batches(self._runner, commitment, self._settlement, together=self._options.commit_together)
         self._deletion = _deletion(catalogue, graph, blobs=blobs, facts=facts, embedder=embedder)
         self.relay.register(self.deliveries())
 

@@ -1,25 +1,36 @@
 """Settles names: if a document, or an edit of the graph, changes which entity a name means, other documents that use it follow.
 
-A commit, or a removal, records the names whose meaning it may change. Then the relay delivers them, between the commits of the
-tenant: `Settlement.name` finds the documents in which a name means another entity than it should, and `Settlement.document`
-resolves the names of such a document again. In the end, the graph does not depend on the order of the documents. Both are
-idempotent, and a process that is killed leaves the rest in the outbox.
+A commit, or a removal, records the names whose meaning it may change. `Settlement.name` finds the documents in which a name
+means another entity than it should, and `Settlement.document` resolves the names of such a document again. In the end, the graph
+does not depend on the order of the documents. Both are idempotent, and a process that is killed leaves the rest in the outbox.
+
+A commit settles the names that it recorded before its documents become visible (`Settlement.settle`). The relay delivers what
+removals and edits record, and what a commit could not settle.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from agentic_rag_backend.domain.document import DocumentVersion
+from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.errors import AgenticRagError, NotFound
 from agentic_rag_backend.ingestion.fact_points import FactPoints
+from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.identity.decisions import entity_id
 from agentic_rag_backend.knowledge.identity.edits import entities_of
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, GraphEditCatalogue, TenantDirectory
-from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox, Topic
+from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Outbox, Topic
 from agentic_rag_backend.telemetry.logs import get_logger
+
+SETTLED_WITHIN_S = 30.0
+"""Seconds after which a commit leaves the rest of the names to the relay, so that it does not keep other documents waiting."""
+_PAGE = 100
 
 _log = get_logger(__name__)
 
@@ -70,7 +81,59 @@ class Settlement:
         if not set(order) <= prepared.keys():
             _log.warning("names_not_settled", tenant=tenant.value, document=document_id, reason="results are missing")
             return
-        ontology = await self.tenants.ontology(tenant) if document.metadata else None
-        extractions = with_fields([prepared[chunk] for chunk in order], document.metadata, ontology)
-        await self.facts.replace(tenant, await self.resolver.resolve(tenant, document_id, version, document.title, extractions))
+        extractions = [prepared[chunk] for chunk in order]
+        await self._write(tenant, replace(ready.version, title=document.title, metadata=document.metadata), extractions)
         await self.documents.record_repair(tenant, document_id, knowledge=True)
+
+    async def settle(self, tenant: TenantId, written: Mapping[str, int], flush: Callable[[], Awaitable[None]]) -> None:
+        """Settle the recorded names of a tenant, within a limited time. The caller has the lock of the tenant's commits.
+
+        Names that cannot be settled now stay recorded for the relay, so that they delay no document.
+
+        Args:
+            written: by document, the version that the caller has written and has not published yet.
+            flush: makes writes durable. It is called before entries are removed.
+        """
+        until = asyncio.get_running_loop().time() + SETTLED_WITHIN_S
+        for topic in (Topic.NAMES, Topic.KNOWLEDGE):
+            try:
+                while entries := await self.outbox.pending(tenant, limit=_PAGE, topics=[topic]):
+                    handled = [entry for entry in entries if await self._handled(tenant, entry, written)]
+                    if handled and topic is Topic.KNOWLEDGE:
+                        await flush()
+                    await self.outbox.delivered(tenant, handled)
+                    if len(handled) < len(entries) or asyncio.get_running_loop().time() > until:
+                        _log.warning("names_left_to_relay", tenant=tenant.value, topic=topic.value)
+                        break
+            except AgenticRagError as error:
+                _log.warning("names_left_to_relay", tenant=tenant.value, topic=topic.value, code=error.code, reason=error.message)
+
+    async def _handled(self, tenant: TenantId, entry: Entry, written: Mapping[str, int]) -> bool:
+        """Deliver an entry. Return False if it failed."""
+        try:
+            await confirm_lock()
+            if entry.topic is Topic.NAMES:
+                await self.name(tenant, entry.subject)
+            else:
+                await self.document(tenant, entry.subject)
+                await self._written_document(tenant, entry.subject, written.get(entry.subject, 0))
+        except Exception:  # noqa: BLE001
+            # A fault in the names of one document must not stop the commit of the others.
+            _log.exception("entry_not_delivered", tenant=tenant.value, topic=entry.topic.value)
+            return False
+        return True
+
+    async def _written_document(self, tenant: TenantId, document_id: str, version: int) -> None:
+        """Resolve the names of a version again that is written and not visible yet."""
+        try:
+            ready = await self.documents.ready(tenant, document_id, version) if version else None
+        except NotFound:
+            return
+        if ready is not None and ready.document.current_version < version:
+            await self._write(tenant, ready.version, [item.extraction for item in ready.prepared])
+
+    async def _write(self, tenant: TenantId, version: DocumentVersion, extractions: Sequence[Extraction]) -> None:
+        ontology = await self.tenants.ontology(tenant) if version.metadata else None
+        extractions = with_fields(extractions, version.metadata, ontology)
+        resolved = await self.resolver.resolve(tenant, version.document_id, version.version, version.title, extractions)
+        await self.facts.replace(tenant, resolved)

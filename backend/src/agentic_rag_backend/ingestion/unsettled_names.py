@@ -25,9 +25,8 @@ class UnsettledNames:
     async def record(self, tenant: TenantId, names: Iterable[str]) -> None:
         """Record normalised names. Call it before the write, or within a step that is repeated until it ends."""
         found = sorted(names)
-        for name in found:
-            await self.outbox.add(tenant, Topic.NAMES, name)
         if found:
+            await self.outbox.add_all(tenant, Topic.NAMES, found)
             self.recorded()
 
     async def before_removal(self, tenant: TenantId, document_id: str) -> None:

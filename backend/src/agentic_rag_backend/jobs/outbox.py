@@ -119,22 +119,27 @@ class Relay:
         lock = self._locks.setdefault(tenant, asyncio.Lock())
         try:
             async with lock:
-                while entries := await self._outbox.pending(tenant, limit=_PAGE):
-                    if not await self._handle_all(tenant, entries, delivery):
-                        return delivery
+                # Entries that fail stay first in line. The entries behind them are delivered nevertheless.
+                failed: set[str] = set()
+                while entries := await self._next(tenant, failed):
+                    failed |= await self._handle_all(tenant, entries, delivery)
         except AgenticRagError as error:
             _log.warning("not_delivered", tenant=str(tenant), code=error.code, reason=error.message)
             return delivery
-        delivery.done = True
+        delivery.done = not failed
         return delivery
 
-    async def _handle_all(self, tenant: TenantId, entries: list[Entry], delivery: Delivery) -> bool:
-        """Deliver some entries. Return False if an entry failed for a reason that an immediate retry does not fix."""
+    async def _next(self, tenant: TenantId, failed: set[str]) -> list[Entry]:
+        entries = await self._outbox.pending(tenant, limit=_PAGE + len(failed))
+        return [entry for entry in entries if entry.token not in failed]
+
+    async def _handle_all(self, tenant: TenantId, entries: list[Entry], delivery: Delivery) -> set[str]:
+        """Deliver some entries. Return the tokens of those that failed; an immediate retry would fail again."""
         handled = [entry for entry in entries if await self._handled(tenant, entry, delivery)]
         if handled:
             await self._flush()
             await self._outbox.delivered(tenant, handled)
-        return len(handled) == len(entries)
+        return {entry.token for entry in entries} - {entry.token for entry in handled}
 
     async def _handled(self, tenant: TenantId, entry: Entry, delivery: Delivery) -> bool:
         handler = self._handlers.get(entry.topic)
@@ -146,9 +151,16 @@ class Relay:
                     await held.enter_async_context(self._queue.tenant_lock(TenantLock.COMMIT, tenant))
                 counts = await handler(tenant, entry.subject)
         except AgenticRagError as error:
-            about = {"topic": entry.topic.value, "subject": entry.subject, "tenant": str(tenant)}
-            _log.warning("entry_not_delivered", **about, code=error.code, reason=error.message)
+            _log.warning("entry_not_delivered", **_about(tenant, entry), code=error.code, reason=error.message)
+            return False
+        except Exception:  # noqa: BLE001
+            # A fault that one entry causes must not keep the entries of other documents and tenants for ever.
+            _log.exception("entry_not_delivered", **_about(tenant, entry))
             return False
         for name, count in (counts or {}).items():
             delivery.counts[name] += count
         return True
+
+
+def _about(tenant: TenantId, entry: Entry) -> dict[str, str]:
+    return {"topic": entry.topic.value, "subject": entry.subject, "tenant": str(tenant)}

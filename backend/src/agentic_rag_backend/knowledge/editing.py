@@ -30,10 +30,8 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.visible.entities import no_entity
 from agentic_rag_backend.stores.catalogue.base import GraphEditCatalogue, Page
-from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox, Topic
+from agentic_rag_backend.stores.catalogue.ports.outbox import SETTLING, Outbox
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
-
-_PENDING = (Topic.EDITS, Topic.NAMES, Topic.KNOWLEDGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +175,7 @@ class GraphEditor:
 
     async def _applied(self, tenant: TenantId) -> bool:
         """Return whether no edit of the tenant waits for the relay."""
-        return not await self._outbox.holds(tenant, _PENDING)
+        return not await self._outbox.holds(tenant, SETTLING)
 
     async def _merged_before(self, tenant: TenantId, draft: EditDraft, ids: Sequence[str]) -> EditDraft:
         """Return the split that takes merged entities out again."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from agentic_rag_backend.communities.rebuilds.waiting import Deliver
 from agentic_rag_backend.communities.summaries.writing import Summariser
 from agentic_rag_backend.communities.theme_index import ListSlice, RebuildProgress, Rebuilds
 from agentic_rag_backend.domain.job import Job, JobKind
@@ -44,6 +45,7 @@ class RaptorService:
 
     Args:
         summariser: writes the nodes' summaries.
+        deliver: delivers the outbox entries of a tenant.
         options: the shape of trees, unless a build requests another.
         retire_after_s: seconds the old tree stays after the flip, for readers that have begun with it.
         patience_s: seconds without progress for which a build waits for stores and models that do not answer.
@@ -54,6 +56,7 @@ class RaptorService:
         stores: RaptorStores,
         *,
         summariser: Summariser,
+        deliver: Deliver,
         options: TreeOptions | None = None,
         retire_after_s: float = 1.0,
         patience_s: float = PATIENCE_S,
@@ -67,6 +70,7 @@ class RaptorService:
             tenant_lock=TenantLock.RAPTOR,
             workflow=WORKFLOW,
             runner=Runner(catalogue.jobs, patience_s),
+            deliver=deliver,
         )
         self._reader = TreeReader(documents=catalogue.documents, trees=catalogue.trees)
         passages = PassageReader(catalogue.documents, vectors, embedder.dimensions)

@@ -1,4 +1,4 @@
-"""Wait for documents in processing, so that a rebuild requested right after an upload includes them."""
+"""Wait for documents in processing, and for names that are not settled, so that a rebuild right after an upload includes them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ from datetime import UTC, datetime
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.coordination.slots import aside
 from agentic_rag_backend.stores.catalogue.base import JobCatalogue
+from agentic_rag_backend.stores.catalogue.ports.outbox import SETTLING, Outbox
+from agentic_rag_backend.telemetry.logs import get_logger
 
 LONGEST_S = 600.0
 """Maximum seconds that a rebuild waits."""
 STALLED_S = 60.0
 """Seconds without the end of any document after which the rebuild stops waiting for the rest."""
+SETTLED_WITHIN_S = 60.0
+"""Maximum seconds that a rebuild waits for names. A document whose names cannot be settled must not stop rebuilds for ever."""
 _POLL_INTERVAL_S = 0.25
 
+_log = get_logger(__name__)
+
+Deliver = Callable[[TenantId, float], Awaitable[object]]
+"""Delivers the outbox entries of a tenant, and waits for at most a number of seconds."""
 Say = Callable[[int, int], Awaitable[None]]
 """Called with the number of finished documents and of all documents; an exception from it ends the wait."""
 
@@ -39,3 +47,15 @@ async def wait_for_documents(jobs: JobCatalogue, tenant: TenantId, say: Say) -> 
             if left < before:
                 moved = loop.time()
     return left
+
+
+async def wait_for_names(outbox: Outbox, tenant: TenantId, deliver: Deliver) -> bool:
+    """Settle the names that deletions, edits and failed commits recorded. Return whether every name is settled."""
+    if not await outbox.holds(tenant, SETTLING):
+        return True
+    async with aside():
+        await deliver(tenant, SETTLED_WITHIN_S)
+    settled = not await outbox.holds(tenant, SETTLING)
+    if not settled:
+        _log.warning("rebuild_reads_unsettled_names", tenant=tenant.value)
+    return settled

@@ -51,11 +51,12 @@ def add_all(connection: Connection, tenant: TenantId, topic: Topic, subjects: Se
         _record(connection, tenant, topic, subjects)
 
 
-def pending(connection: Connection, tenant: TenantId, *, limit: int) -> list[Entry]:
+def pending(connection: Connection, tenant: TenantId, *, limit: int, topics: Sequence[Topic] | None = None) -> list[Entry]:
     """See `Outbox.pending`."""
+    wanted = () if topics is None else (outbox.c.topic.in_([topic.value for topic in topics]),)
     statement = (
         select(outbox.c.topic, outbox.c.subject, outbox.c.token)
-        .where(outbox.c.tenant_id == tenant.value)
+        .where(outbox.c.tenant_id == tenant.value, *wanted)
         .order_by(outbox.c.recorded_at, outbox.c.topic, outbox.c.subject)
         .limit(limit)
     )

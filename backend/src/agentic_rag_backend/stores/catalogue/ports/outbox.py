@@ -44,6 +44,10 @@ class Entry:
     token: str
 
 
+SETTLING = (Topic.EDITS, Topic.NAMES, Topic.KNOWLEDGE)
+"""Topics of a graph in which some names do not mean the entities yet that they should."""
+
+
 class Outbox(Protocol):
     """Entries of each tenant, oldest first."""
 
@@ -53,8 +57,8 @@ class Outbox(Protocol):
     async def add_all(self, tenant: TenantId, topic: Topic, subjects: Sequence[str]) -> None:
         """Record several entries of a topic in one transaction. A tenant that does not exist has no entries."""
 
-    async def pending(self, tenant: TenantId, *, limit: int) -> list[Entry]:
-        """Return the tenant's entries, oldest first."""
+    async def pending(self, tenant: TenantId, *, limit: int, topics: Sequence[Topic] | None = None) -> list[Entry]:
+        """Return the tenant's entries, optionally of some topics, oldest first."""
 
     async def holds(self, tenant: TenantId, topics: Sequence[Topic]) -> bool:
         """Return whether the tenant has entries of some topics."""
