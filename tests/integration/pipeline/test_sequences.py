@@ -80,9 +80,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Return the real embedded application, whose commits and purges pass a gate."""
     gates, publish, run = Gates(), Commitment.publish, Deletion.run
 
-    async def published(self: Commitment, written: WrittenVersion) -> None:
+    async def published(self: Commitment, written: WrittenVersion, *settle: Any) -> None:
         await gates.passed(written.run.tenant)
-        await publish(self, written)
+        await publish(self, written, *settle)
 
     async def removed(self: Deletion, work: Run) -> None:
         await gates.passed(work.tenant)

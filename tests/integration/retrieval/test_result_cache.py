@@ -101,9 +101,9 @@ def gates(monkeypatch: pytest.MonkeyPatch) -> Gates:
     """Return gates that commits pass before they make a version visible, and deletions before they begin."""
     gates, publish, run = Gates(), Commitment.publish, Deletion.run
 
-    async def published(self: Commitment, written: WrittenVersion) -> None:
+    async def published(self: Commitment, written: WrittenVersion, *settle: Any) -> None:
         await gates.passed(written.run.tenant)
-        await publish(self, written)
+        await publish(self, written, *settle)
 
     async def removed(self: Deletion, work: Run) -> None:
         await gates.passed(work.tenant)

@@ -100,7 +100,8 @@ class Batches:
 
             return self.runner.run_step(item.run, step, together.failed)
 
-        await settle(flush)
+        if documents:
+            await settle(flush)
         await _all([published(item) for item in documents if item.run.version == 1])
         for item in documents:
             if item.run.version != 1:
