@@ -105,7 +105,9 @@ async def test_a_computation_that_needs_too_much_memory_ends_with_the_limit() ->
     isolation = Isolation(CallLimits(cpu_s=60.0, timeout_s=500.0, memory_mb=1))
     try:
         with pytest.raises(ResourceLimit, match="1 MiB of memory"):
-            await IsolatedOffload(isolation)(names_of_document, book(30_000), NameLimits(names_per_document=1_000_000), NO_EDITS, items=300_000)
+            await IsolatedOffload(isolation)(
+                names_of_document, book(30_000), NameLimits(names_per_document=1_000_000), NO_EDITS, items=300_000
+            )
     finally:
         await isolation.close()
 

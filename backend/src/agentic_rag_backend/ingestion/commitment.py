@@ -238,7 +238,10 @@ class Commitment:
         version = await self._warn(run, version, knowledge.warnings)
         await run.progress("vectors", 0, len(prepared))
         await confirm_lock()
-        await self.facts.vectors.upsert(run.tenant, Collection.CHUNKS, points_of(document, version).points(prepared))
+        fields = points_of(document, version)
+        for start in range(0, len(prepared), _PAGE):
+            points = fields.points(prepared[start : start + _PAGE])
+            await self.facts.vectors.upsert(run.tenant, Collection.CHUNKS, points)
         async with order.facts:
             await confirm_lock()
             nodes = await self.facts.write(run.tenant, knowledge)

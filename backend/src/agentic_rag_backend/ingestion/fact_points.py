@@ -8,14 +8,17 @@ texts to embed per chunk.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.graph import DocumentKnowledge, Relationship, Support
+from agentic_rag_backend.domain.graph import DocumentKnowledge, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.unsettled_names import UnsettledNames
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
+
+_FACTS_AT_ONCE = 1_000
+"""Facts that are read and written together, so that a long document does not hold the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +49,18 @@ class FactPoints:
 
         If several documents state a fact, its point has the sentence that the graph shows, whatever document was written last.
         """
-        shown = await self.graph.relationships(tenant, [each.id for each in knowledge.relationships])
-        return await self._upsert(tenant, shown.values())
+        return await self._update(tenant, [relationship.id for relationship in knowledge.relationships])
 
-    async def _upsert(self, tenant: TenantId, relationships: Iterable[Relationship]) -> int:
-        facts = [VectorPoint(id=each.id, kind=NodeKind.FACT, text=each.fact) for each in relationships]
-        if facts:
-            await self.vectors.upsert(tenant, Collection.NODES, facts)
-        return len(facts)
+    async def _update(self, tenant: TenantId, ids: Sequence[str]) -> int:
+        """Write the points of the facts among ``ids`` that the graph has, some at a time. Return their number."""
+        written = 0
+        for start in range(0, len(ids), _FACTS_AT_ONCE):
+            shown = await self.graph.relationships(tenant, ids[start : start + _FACTS_AT_ONCE])
+            facts = [VectorPoint(id=fact.id, kind=NodeKind.FACT, text=fact.fact) for fact in shown.values()]
+            if facts:
+                await self.vectors.upsert(tenant, Collection.NODES, facts)
+            written += len(facts)
+        return written
 
     async def remove(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> Removed:
         """Remove the knowledge that only versions > ``above`` and ≤ ``up_to_version`` state. Idempotent.
@@ -68,8 +75,7 @@ class FactPoints:
         late = set(gone.relationship_ids) - doomed
         nodes += await self._forget(tenant, late)
         # The point of a fact that other documents also state may have the removed document's words. Rewrite it with theirs.
-        kept = await self.graph.relationships(tenant, sorted(shared - late)) if shared else {}
-        await self._upsert(tenant, kept.values())
+        await self._update(tenant, sorted(shared - late))
         return Removed(gone.entities, gone.relationships, gone.mentions, gone.supports, nodes)
 
     async def replace(self, tenant: TenantId, knowledge: DocumentKnowledge) -> None:
@@ -86,8 +92,7 @@ class FactPoints:
         await self._forget(tenant, doomed)
         late = await self.graph.replace_document(tenant, knowledge) - doomed
         await self._forget(tenant, late)
-        shown = await self.graph.relationships(tenant, sorted((shared | stated) - late))
-        await self._upsert(tenant, shown.values())
+        await self._update(tenant, sorted((shared | stated) - late))
 
     async def inventory(self, tenant: TenantId, document_id: str, *, up_to_version: int) -> Removed:
         """Count the items that `remove` would remove. No one else may write to the tenant's graph between the two."""

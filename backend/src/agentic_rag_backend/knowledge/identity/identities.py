@@ -8,6 +8,7 @@ Names are read and compared in batches, so that a document with many names neith
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -36,6 +37,8 @@ MAX_OUTDATED = 2_000
 """Uses of one spelling that are compared when a name gets another meaning."""
 _OWN_VERSIONS = 2
 """Versions of a document whose names the graph may hold: the visible one, and one that is not visible yet."""
+_READERS = 4
+"""Tenants whose documents are kept in memory while their names are settled."""
 _NAMES_AT_ONCE = 128
 """Names that are read and compared together."""
 _NAMING: tuple[UseKind, ...] = ("main", "alias")
@@ -57,6 +60,7 @@ class Identities:
         self._store = store
         self._offload = offload
         self._aliases = Aliases(store)
+        self._readers: OrderedDict[TenantId, tuple[str, NearNames]] = OrderedDict()
 
     async def assign(self, tenant: TenantId, document_id: str, names: DocumentNames, edits: Edits = NO_EDITS) -> Assigned:
         """Return the entities of a document's names, before edits. Of ``edits``, only those that keep names apart count.
@@ -107,7 +111,7 @@ class Identities:
             case = cases[key]
             if is_contested:
                 others = (use.document_id for use in case.uses if use.document_id != assignment.document_id)
-                others_near = await assignment.near_names(self._store).near(case.name, dict.fromkeys(others))
+                others_near = await (await self._near_names(assignment.tenant)).near(case.name, dict.fromkeys(others))
                 case = replace(case, near=assignment.near(numbers[key]), others_near=others_near)
             complete.append(case)
         items = sum(case.items for case in complete)
@@ -124,11 +128,22 @@ class Identities:
         (contested,) = await self._offload(find_contested, "", [case], items=case.items)
         if not contested:
             return [id for id, use in newest.items() if use.assigned_id != entity_id(tenant, full)]
-        near = NearNames(self._store, tenant)
+        near = await self._near_names(tenant)
         case = replace(case, others_near=await near.near(full, {use.document_id: None for use in described}))
         near_uses = await near.near(name, newest)
         items = case.items + sum(map(len, near_uses.values()))
         return await self._offload(find_outdated, tenant, case, list(newest.values()), near_uses, items=items)
+
+    async def _near_names(self, tenant: TenantId) -> NearNames:
+        """Return a reader of documents, which the names of a tenant share until its graph changes."""
+        revision = await self._store.revision(tenant)
+        known = self._readers.get(tenant)
+        if known is None or known[0] != revision:
+            known = self._readers[tenant] = (revision, NearNames(self._store, tenant))
+        self._readers.move_to_end(tenant)
+        if len(self._readers) > _READERS:
+            self._readers.popitem(last=False)
+        return known[1]
 
     async def before_removal(self, tenant: TenantId, document_id: str) -> set[str]:
         """Return the names that may mean other entities once the knowledge of a document is removed."""
@@ -199,19 +214,12 @@ class _Assignment:
         self.given = given
         self.edits = edits
         self._chunks: Mapping[int, list[int]] | None = None
-        self._near_names: NearNames | None = None
 
     def near(self, number: int) -> frozenset[str]:
         """Return the document's other names that share a chunk with a name."""
         if self._chunks is None:
             self._chunks = self.names.chunks_by_name()
         return self.names.near(number, self._chunks)
-
-    def near_names(self, store: KnowledgeStore) -> NearNames:
-        """Return the reader of other documents, which keeps what it read for the next name."""
-        if self._near_names is None:
-            self._near_names = NearNames(store, self.tenant)
-        return self._near_names
 
 
 def _batches(names: Iterable[T]) -> Iterator[list[T]]:

@@ -10,7 +10,7 @@ from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
-_MAX_ITEMS = 200_000
+_MAX_ITEMS = 100_000
 """Names and mentions of documents that are kept for the next name."""
 
 

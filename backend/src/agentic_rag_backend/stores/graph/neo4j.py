@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -106,12 +107,13 @@ class Neo4jGraphStore:
             InvalidRequest: the knowledge names an entity or relationship that neither it nor the tenant's graph has, a passage of
                 another document or version, or a name that is too long.
         """
-        addition = Addition.of(tenant, knowledge, self._deployment)
+        # In a thread: a long document has a hundred thousand rows.
+        addition = await asyncio.to_thread(Addition.of, tenant, knowledge, self._deployment)
         await self._connections.write(addition.write)
 
     async def replace_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> set[str]:
         """Replace a version's knowledge in one transaction."""
-        addition = Addition.of(tenant, knowledge, self._deployment)
+        addition = await asyncio.to_thread(Addition.of, tenant, knowledge, self._deployment)
         key = _range(tenant, knowledge.document_id, up_to=knowledge.version, above=knowledge.version - 1)
 
         async def work(transaction: Transaction) -> set[str]:

@@ -59,6 +59,7 @@ _OWNING_TABLES = ("entities", "communities", "written_versions")
 
 
 def _add(connection: sqlite3.Connection, tenant: TenantId, knowledge: DocumentKnowledge) -> None:
+    rows.check_scope(knowledge)
     names = rows.name_rows(tenant, knowledge)
     supports = rows.support_rows(tenant, knowledge)
     connection.executemany(_SQL["add_entity"], rows.entity_rows(tenant, knowledge))
@@ -139,13 +140,11 @@ class SqliteGraphStore:
                 of another document or version.
         """
         require_tenant(tenant)
-        rows.check_scope(knowledge)
         await self._connections.write(partial(_add, tenant=tenant, knowledge=knowledge))
 
     async def replace_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> set[str]:
         """Replace a version's knowledge in one transaction."""
         require_tenant(tenant)
-        rows.check_scope(knowledge)
 
         def work(connection: sqlite3.Connection) -> set[str]:
             gone = _delete(connection, tenant, knowledge.document_id, knowledge.version, knowledge.version - 1)
