@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from qdrant_edge import EdgeShard, QueryBatchRequest
 
+from agentic_rag_backend.stores.vector import exact_ranking
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, VectorSearch
 from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
 from agentic_rag_backend.stores.vector.edge.ranking import run_legs
@@ -128,3 +129,18 @@ async def test_nothing_asked_is_answered_without_the_engine(tmp_path: Path) -> N
 def test_unit_length_is_1_at_any_scale_and_zeros_stay() -> None:
     rows = np.stack([np.full(4, scale, np.float32) for scale in (1e-30, 1.0, 3e38, 0.0)])
     assert np.linalg.norm(unit_length(rows), axis=1) == pytest.approx([1, 1, 1, 0])
+
+
+async def test_points_with_equal_scores_do_not_decide_what_a_search_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exact_ranking, "MAX_TIED", 100)
+    store = await filled(tmp_path, ["harbour storm"] * 300)
+    quiet = NoisyShard(store._shards[CHUNKS].engine, 0, 0.0)
+    store._shards[CHUNKS].engine = quiet  # type: ignore[assignment]
+    search = VectorSearch(kind=NodeKind.CHUNK, text="storm", limit=10)
+    (legs,) = await store.search(A, CHUNKS, [search])
+    assert len(legs.sparse) == 10
+    assert [hit.id for hit in legs.sparse] == sorted(hit.id for hit in legs.sparse)
+    assert max(quiet.limits) == 100
+    await store.close()

@@ -2,10 +2,10 @@
 
 Two things in the engine would make order and scores depend on more than the tenant's own points. First, it cuts a list at its
 limit among equal scores in the order of its segments. The remedy: ask for more points until every omitted point is certainly
-worse, then order equal scores by id. Second, it adds up the terms of a BM25 score in an order that depends on which terms were
-written first, by any tenant. The last bits of the sum (never more than `_error`) then differ between two stores with the same
-content. The remedy: report BM25 scores to 12 binary digits. Where the last bits could turn the rounding, add the score up again
-here, exactly, from the engine's scores of the single terms, which have no order.
+worse, or until `MAX_TIED` are compared, then order equal scores by id. Second, it adds up the terms of a BM25 score in an order
+that depends on which terms were written first, by any tenant. The last bits of the sum (never more than `_error`) then differ
+between two stores with the same content. The remedy: report BM25 scores to 12 binary digits. Where the last bits could turn the
+rounding, add the score up again here, exactly, from the engine's scores of the single terms, which have no order.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 from agentic_rag_backend.stores.vector.base import ScoredId, TermWeights, Vector
 
 _OVER_FETCH = 16
+MAX_TIED = 4_096
+"""Points of one leg that are compared. If more have the same score, the engine chooses among them: a tenant whose million facts
+are all alike must not decide what a question costs."""
 _DIGITS = 1 << 12
 _UNIT_ROUNDOFF = 2.0**-24
 
@@ -80,10 +83,11 @@ def settle(legs: Sequence[LegT]) -> Settling[LegT]:
         answers = yield [Ask(legs[number], fetch) for number, fetch in pending.items()]
         unsettled = {}
         for (number, fetch), hits in zip(pending.items(), answers, strict=True):
-            if len(hits) < fetch or _is_settled(legs[number], hits):
+            most = max(MAX_TIED, legs[number].limit + _OVER_FETCH)
+            if len(hits) < fetch or fetch == most or _is_settled(legs[number], hits):
                 settled[number] = hits
             else:
-                unsettled[number] = fetch * 4
+                unsettled[number] = min(fetch * 4, most)
         pending = unsettled
     summed = yield from _summed({number: (legs[number], hits) for number, hits in settled.items()})
     return [_ranked(leg, settled[number], summed.get(number, {})) for number, leg in enumerate(legs)]
