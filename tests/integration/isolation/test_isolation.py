@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 
 from agentic_rag_backend.domain.document import Chunk, ProcessingOptions
-from agentic_rag_backend.domain.media_types import FORMATS, PDF
+from agentic_rag_backend.domain.media_types import EML, FORMATS, PDF
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.isolation import calls, fork_client, fork_server
-from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions
+from agentic_rag_backend.ingestion.isolation.calls import CHECK, ReadingOptions
 from agentic_rag_backend.ingestion.isolation.client import KEPT_WORKERS, Isolation, WorkerFault
 from agentic_rag_backend.ingestion.isolation.limits import CallLimits
+from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
@@ -110,6 +111,15 @@ async def test_a_limit_ends_the_call_and_names_its_setting(opened: Opened, limit
         # On a busy machine, a small document may also take longer than the limit.
         isolation.limits = replace(limits, cpu_s=PATIENT.cpu_s, timeout_s=PATIENT.timeout_s)
         assert await title(isolation) == "Ada"
+
+
+async def test_the_check_at_upload_has_a_part_of_the_processor_time(opened: Opened) -> None:
+    head = b"Subject: Ada\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
+    message = head + b"--b\r\n\r\nx\r\n" * 80_000  # it takes seconds to divide
+    assert len(message) < CHECKED_BYTES
+    isolation = await opened(replace(PATIENT, cpu_s=0.8))
+    with pytest.raises(ResourceLimit, match=r"checking the document took more than 0.2 seconds .*PARSE_CPU_S.* 25%"):
+        await isolation.call(CHECK, message, EML, None, None, True, size_bytes=len(message))
 
 
 async def test_the_event_loop_runs_while_a_child_works(opened: Opened) -> None:

@@ -48,6 +48,11 @@ def chunks_from(tenant: TenantId, document_id: str, version: int, parsed: Parsed
     return chunks
 
 
+MAX_CONTEXT_CHARACTERS = 500
+"""Characters of the headings above a passage in the text under which it is found, and of the header of its table. Passages of the
+default size have about 900. The encoder reads the context with every passage."""
+
+
 def passage_text(title: str, chunk: Chunk) -> str:
     """Return the text under which ``chunk`` is embedded and indexed: title, headings and header above it, then its own text.
 
@@ -57,9 +62,21 @@ def passage_text(title: str, chunk: Chunk) -> str:
     """
     beginning = chunk.text[: sum(map(len, chunk.location.headings)) + 100].casefold()
     path: list[str] = [title.strip()] if title.strip() and not _begins(beginning, title.strip()) else []
-    path += [heading for heading in chunk.location.headings if heading != title.strip() and not _begins(beginning, heading)]
+    path += _nearest([each for each in chunk.location.headings if each != title.strip() and not _begins(beginning, each)])
     header = header_text(chunk.location.header)
     return "\n".join((*path, *([header] if header else []), *(chunk.statements or (chunk.text,))))
+
+
+def _nearest(headings: Sequence[str]) -> list[str]:
+    """Return the last headings that fit in `MAX_CONTEXT_CHARACTERS`, in their order. The last one always does."""
+    chosen: list[str] = []
+    room = MAX_CONTEXT_CHARACTERS
+    for heading in reversed(headings):
+        room -= len(heading)
+        if room < 0 and chosen:
+            break
+        chosen.insert(0, heading)
+    return chosen
 
 
 def _begins(text: str, heading: str) -> bool:

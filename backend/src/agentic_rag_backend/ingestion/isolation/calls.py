@@ -110,8 +110,9 @@ def compute(_: WorkerResources, name: str, arguments: Sequence[Any]) -> Any:
     return COMPUTATIONS[name](*arguments)
 
 
+CHECK = "check"
 CALLS: Mapping[str, Callable[..., Any]] = {
-    "check": check,
+    CHECK: check,
     "read": read,
     "units": units,
     "attachments": attachments,
@@ -120,7 +121,7 @@ CALLS: Mapping[str, Callable[..., Any]] = {
     "picture": picture,
     "compute": compute,
 }
-_OF_FILES = frozenset({"check", "read", "units", "attachments", "frame", "picture"})
+_OF_FILES = frozenset({CHECK, "read", "units", "attachments", "frame", "picture"})
 """Calls whose first arguments are the content of a file and its media type."""
 
 

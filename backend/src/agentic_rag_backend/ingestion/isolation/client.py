@@ -21,7 +21,7 @@ from agentic_rag_backend.errors import (
     UnsupportedMediaType,
 )
 from agentic_rag_backend.fairness import FairSlots
-from agentic_rag_backend.ingestion.isolation.calls import media_type_of
+from agentic_rag_backend.ingestion.isolation.calls import CHECK, media_type_of
 from agentic_rag_backend.ingestion.isolation.fork_client import ForkedWorker, ServerGone, WorkerServer
 from agentic_rag_backend.ingestion.isolation.frames import HEADER, Reply, packed, unpacked
 from agentic_rag_backend.ingestion.isolation.limits import CallLimits, OcrTime
@@ -103,7 +103,7 @@ class Isolation:
             WorkerFault: the code has an error.
         """
         async with (self._jobs if tenant is None else self._requests).taken(tenant):
-            limits = self.limits.of(size_bytes, ocr)
+            limits = self.limits.of_check(size_bytes) if name == CHECK else self.limits.of(size_bytes, ocr)
             payload = await _packed((name, limits, arguments), size_bytes)
             return await self._tried(
                 _Request(payload=payload, limits=limits, size_bytes=size_bytes, media_type=media_type_of(name, arguments))

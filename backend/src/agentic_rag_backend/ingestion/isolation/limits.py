@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentic_rag_backend.errors import ResourceLimit
 
 STEP_BYTES = 10 * 1024 * 1024
 """The time limits apply per 10 MiB of a document, or part of them."""
+
+
+CHECK_SHARE = 0.25
+"""Share of the processor time of a call that the check at upload has, because a request waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class CallLimits:
     timeout_s: float = 60.0
     memory_mb: int = 1024
     ocr: OcrTime | None = None
+    checking: bool = False
+    """Whether these are the limits of the check at upload."""
 
     def of(self, size_bytes: int, ocr: OcrTime | None = None) -> CallLimits:
         """Return the limits for a document of this size, with the time ``ocr`` in addition."""
@@ -37,10 +43,16 @@ class CallLimits:
             ocr=ocr,
         )
 
+    def of_check(self, size_bytes: int) -> CallLimits:
+        """Return the limits of the check at upload."""
+        limits = self.of(size_bytes)
+        return replace(limits, cpu_s=limits.cpu_s * CHECK_SHARE, checking=True)
+
     def out_of_cpu(self) -> ResourceLimit:
         """Return the error of a call that exceeded its processor time."""
+        work, share = ("checking", f", of which a check has {CHECK_SHARE:.0%}") if self.checking else ("processing", "")
         return ResourceLimit(
-            f"processing the document took more than {self.cpu_s:g} seconds of processor time ({self._named('CPU_S')})"
+            f"{work} the document took more than {self.cpu_s:g} seconds of processor time ({self._named('CPU_S')}{share})"
         )
 
     def out_of_time(self) -> ResourceLimit:

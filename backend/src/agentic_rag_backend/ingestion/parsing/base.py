@@ -17,6 +17,22 @@ CHECKED_BYTES = 1024 * 1024
 """Files up to this size are checked completely before they are accepted. Of larger files, only the beginning is checked."""
 
 
+MAX_COLUMNS = 1_000
+"""Columns of a table that are read."""
+MAX_HEADING_CHARACTERS = 200
+"""Characters of a heading in the paths above passages. The text has all of it."""
+
+
+def wide_table(columns: int) -> str:
+    """Return the warning about tables of which the widest has more than `MAX_COLUMNS`."""
+    return f"only the first {MAX_COLUMNS} columns of a table are read; the widest table of the file has {columns}"
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return a text of at most ``limit`` characters. A longer one ends with an ellipsis."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
 @dataclass(frozen=True, slots=True)
 class Heading:
     """A heading of the text; ``level`` counts from 1, ``start_char`` is where its line begins."""

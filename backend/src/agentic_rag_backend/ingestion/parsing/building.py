@@ -8,8 +8,23 @@ from typing import Any
 
 from agentic_rag_backend.domain.limits import storable
 from agentic_rag_backend.domain.location import Region
-from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument
+from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.base import (
+    MAX_COLUMNS,
+    MAX_HEADING_CHARACTERS,
+    Heading,
+    ParsedDocument,
+    shortened,
+    wide_table,
+)
+
+MAX_CHARACTERS_PER_BYTE = 8
+"""Characters of text for each byte of a file, whose containers are unzipped. Files of the example corpora have at most 1.2. More
+come from cells that are repeated, and from empty cells."""
+UNLIMITED_CHARACTERS = 100_000
+"""A text of this length may come from a file of any size."""
+MAX_EMPTY_SHARE = 0.75
+"""Rows of a table with a larger share of empty cells are not filled up to its width."""
 
 _UNSAFE_IN_CELL = str.maketrans({"\n": " ", "\t": " ", "|": "\\|"})
 
@@ -21,7 +36,14 @@ class TextBuilder:
     file. Without one, the text has no region.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, size_bytes: int | None = None) -> None:
+        """Create a builder.
+
+        Args:
+            size_bytes: size of the file, which limits its text. None: the text has no limit.
+        """
+        self.size_bytes = size_bytes
+        self._widest = 0
         self._parts: list[str] = []
         self._length = 0
         self._headings: list[Heading] = []
@@ -36,7 +58,7 @@ class TextBuilder:
         plain = " ".join(_clean(title).split())
         if plain:
             start = self._next_block()
-            self._headings.append(Heading(level, plain, start))
+            self._headings.append(Heading(level, shortened(plain, MAX_HEADING_CHARACTERS), start))
             self.lines([(plain, where)])
 
     def lines(self, lines: Sequence[tuple[str, Mapping[str, Any]]], *, joins: Sequence[str] = ()) -> None:
@@ -49,13 +71,24 @@ class TextBuilder:
                 between = joins[number] if number < len(joins) else "\n"
 
     def table(self, rows: Sequence[Sequence[str]], places: Sequence[Mapping[str, Any]] = (), *, header: bool = True) -> None:
-        """Add a table in Markdown, a row a line. The first row is its header, unless ``header`` is false."""
+        """Add a table in Markdown, a row a line. The first row is its header, unless ``header`` is false.
+
+        Columns beyond `MAX_COLUMNS` are left out, and the document has a warning.
+        """
+        widest = max(map(len, rows), default=0)
+        self._widest = max(self._widest, widest)
+        if widest > MAX_COLUMNS:
+            rows = [row[:MAX_COLUMNS] for row in rows]
         filled = [[each.strip() for each in row] if _is_plain(row) else [_cell(each) for each in row] for row in rows]
         width = max((len(row) for row in filled), default=0)
         if not width or not any(any(row) for row in filled):
             return
         where: Sequence[Mapping[str, Any]] = places or [{}] * len(filled)
-        lines = [(_row(row, width), place) for row, place in zip(filled, where, strict=True)]
+        full = sum(len(row) - row.count("") for row in filled) >= (1 - MAX_EMPTY_SHARE) * width * len(filled)
+        rest = width if full else 0
+        lines = [
+            (_row(row, rest if number else width), place) for number, (row, place) in enumerate(zip(filled, where, strict=True))
+        ]
         rule: tuple[str, Mapping[str, Any]] = (_row(["---"] * width, width), {})
         lines = [lines[0], rule, *lines[1:]] if header else [(_row([""] * width, width), {}), rule, *lines]
         self._add(lines)
@@ -82,6 +115,7 @@ class TextBuilder:
             metadata=dict(metadata or {}),
             headings=tuple(self._headings),
             regions=tuple(self._regions),
+            warnings=(wide_table(self._widest),) if self._widest > MAX_COLUMNS else (),
         )
 
     def _add(self, lines: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
@@ -99,6 +133,12 @@ class TextBuilder:
             self._regions.append(Region(self._length, self._length + len(text), **where))
         self._parts.append(text)
         self._length += len(text)
+        if self.size_bytes is not None and self._length > max(UNLIMITED_CHARACTERS, MAX_CHARACTERS_PER_BYTE * self.size_bytes):
+            raise ResourceLimit(
+                f"the file of {self.size_bytes} bytes has more than {MAX_CHARACTERS_PER_BYTE} characters of text for each byte, "
+                f"which is the limit above {UNLIMITED_CHARACTERS} characters: it repeats cells or names, or its tables are "
+                "almost empty"
+            )
 
 
 def _clean(text: str) -> str:
@@ -117,4 +157,8 @@ def _cell(text: str) -> str:
 
 
 def _row(cells: Sequence[str], width: int) -> str:
-    return f"| {' | '.join([*cells, *[''] * (width - len(cells))])} |"
+    """Return a row of ``width`` cells. 0: without the empty cells at its end."""
+    if width:
+        return f"| {' | '.join([*cells, *[''] * (width - len(cells))])} |"
+    last = next((index for index in range(len(cells), 0, -1) if cells[index - 1]), 1)
+    return f"| {' | '.join(cells[:last])} |"

@@ -70,6 +70,11 @@ class Container:
         """The names of the members in the order of the ZIP directory, without folders."""
         return self._members.keys()
 
+    @property
+    def unzipped_bytes(self) -> int:
+        """Sum of the members that were read."""
+        return self._unzipped
+
     def __contains__(self, name: str) -> bool:
         return name in self._members
 

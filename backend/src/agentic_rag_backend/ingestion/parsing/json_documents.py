@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agentic_rag_backend.errors import UnreadableDocument
@@ -15,7 +16,12 @@ MAX_DEPTH = 64
 MAX_COLUMNS = 100
 """Objects with more keys altogether are not shown as a table."""
 LEAST_ROWS = 2
+MAX_EMPTY_SHARE = 0.75
+"""Objects of which each has few of the keys altogether are not shown as a table."""
+MAX_PATH_CHARACTERS = 200
+"""A longer path of a value loses its beginning. Every value below it would repeat it."""
 _TITLES = ("title", "name")
+_CUT = "…"
 
 
 class _Number(str):
@@ -34,9 +40,7 @@ class JsonParser:
     def parse(self, text: str) -> ParsedDocument:
         """Return the values of the file as text."""
         value = _loaded(text)
-        builder = TextBuilder()
-        _write(builder, value)
-        return builder.build(title=_title(value))
+        return _written(value, text, title=_title(value))
 
     def restore(self, text: str) -> ParsedDocument:
         """Return ``text``; paths and tables are part of it."""
@@ -57,9 +61,7 @@ class JsonLinesParser(JsonParser):
         """Return the values of all lines as text."""
         lines = enumerate(text.split("\n"), 1)
         values = [_loaded(line, line=number) for number, line in lines if line.strip()]
-        builder = TextBuilder()
-        _write(builder, values)
-        return builder.build()
+        return _written(values, text)
 
 
 def _loaded(text: str, *, line: int | None = None) -> Any:
@@ -98,10 +100,21 @@ def _title(value: Any) -> str | None:
     return next((value[name] for name in _TITLES if isinstance(value.get(name), str) and value[name].strip()), None)
 
 
-def _write(builder: TextBuilder, value: Any) -> None:
-    """Add a value: blocks of lines, and a table with its path above it for each list of flat objects."""
+def _written(value: Any, text: str, *, title: str | None = None) -> ParsedDocument:
+    """Return the document of a value: blocks of lines, and a table with its path above it for each list of flat objects."""
+    builder = TextBuilder(len(text))
+    shortened = _write(builder, value)
+    parsed = builder.build(title=title)
+    notice = f"names that lead to a value are shortened to their last {MAX_PATH_CHARACTERS} characters"
+    return replace(parsed, warnings=(*parsed.warnings, notice)) if shortened else parsed
+
+
+def _write(builder: TextBuilder, value: Any) -> bool:
+    """Add a value. Return whether a path was too long."""
     lines: list[str] = []
+    shortened = False
     for path, found in _parts("", value):
+        shortened = shortened or path.startswith(_CUT)
         if isinstance(found, list):
             builder.lines([(line, {}) for line in lines])
             lines.clear()
@@ -112,19 +125,28 @@ def _write(builder: TextBuilder, value: Any) -> None:
         elif _text(found).strip():
             lines.append(f"{path}: {' '.join(_text(found).split())}" if path else _text(found))
     builder.lines([(line, {}) for line in lines])
+    return shortened
+
+
+def _below(path: str, name: str) -> str:
+    """Return the path of a value, without its beginning if it is too long."""
+    whole = path + name
+    return whole if len(whole) <= MAX_PATH_CHARACTERS else _CUT + whole[1 - MAX_PATH_CHARACTERS :]
 
 
 def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the values of ``value`` with their paths: scalars, and lists that are tables."""
+    """Yield the values of ``value`` with their paths: scalars, lists of numbers in one line, and lists that are tables."""
     waiting: list[tuple[str, Any]] = [(path, value)]
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, list) and _is_table(value):
             yield path, value
+        elif isinstance(value, list) and len(value) > 1 and all(isinstance(item, _Number) for item in value):
+            yield path, ", ".join(value)
         elif isinstance(value, list):
-            waiting += [(f"{path}[{number}]", item) for number, item in reversed(list(enumerate(value)))]
+            waiting += [(_below(path, f"[{number}]"), item) for number, item in reversed(list(enumerate(value)))]
         elif isinstance(value, dict):
-            waiting += [(f"{path}.{name}" if path else name, item) for name, item in reversed(value.items())]
+            waiting += [(_below(f"{path}." if path else "", name), item) for name, item in reversed(value.items())]
         else:
             yield path, value
 
@@ -132,7 +154,8 @@ def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _is_table(value: Sequence[Any]) -> bool:
     if len(value) < LEAST_ROWS or not all(isinstance(row, dict) and row and not _items(row) for row in value):
         return False
-    return len(_columns(value)) <= MAX_COLUMNS
+    columns = len(_columns(value))
+    return columns <= MAX_COLUMNS and sum(map(len, value)) >= (1 - MAX_EMPTY_SHARE) * columns * len(value)
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -6,10 +6,16 @@ import re
 from collections.abc import Iterator
 
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument, Preview
+from agentic_rag_backend.ingestion.parsing.base import (
+    MAX_COLUMNS,
+    MAX_HEADING_CHARACTERS,
+    Heading,
+    ParsedDocument,
+    Preview,
+    shortened,
+    wide_table,
+)
 from agentic_rag_backend.ingestion.parsing.front_matter import FrontMatter, split_front_matter
-
-MAX_HEADING_CHARACTERS = 200
 
 # One pass finds every line that can matter: a fence, an ATX heading, or what underlines a heading.
 _LINE = re.compile(
@@ -18,6 +24,7 @@ _LINE = re.compile(
     re.MULTILINE,
 )
 _NOT_UNDERLINED = re.compile(r"[ \t]*(?:[#>|]|[-*+][ \t]|\d{1,9}[.)][ \t])| {4}")
+_PIPE = re.compile(r"(?<!\\)\|")
 _LINK = re.compile(r"!?\[([^\[\]\n]*+)\]\((?:[^()\n]|\([^()\n]*+\))*+\)")
 _MARKS = re.compile(r"\*{1,3}|`+|(?<!\w)_{1,3}|_{1,3}(?!\w)")
 
@@ -31,11 +38,13 @@ class MarkdownParser:
         return Preview(title=_title(front, next(headings_of(text), None)), text=text)
 
     def parse(self, text: str) -> ParsedDocument:
-        """Return the text after the front matter, unchanged, with its headings."""
+        """Return the text after the front matter with its headings. It is unchanged, except that tables lose columns too many."""
         front, text = _split(text)
+        text, widest = _without_far_columns(text)
         headings = tuple(headings_of(text))
         title = _title(front, headings[0] if headings else None)
-        return ParsedDocument(text=text, title=title, metadata=front.fields, headings=headings)
+        warnings = (wide_table(widest),) if widest else ()
+        return ParsedDocument(text=text, title=title, metadata=front.fields, headings=headings, warnings=warnings)
 
     def restore(self, text: str) -> ParsedDocument:
         """Return ``text`` with its headings."""
@@ -47,6 +56,23 @@ def _split(text: str) -> tuple[FrontMatter, str]:
     if not text.strip():
         raise UnreadableDocument("the document contains no text except its front matter")
     return front, text
+
+
+def _without_far_columns(text: str) -> tuple[str, int]:
+    """Return a text whose tables have at most `MAX_COLUMNS` columns, and the columns of the widest one if that had more, or 0."""
+    if text.count("|") <= MAX_COLUMNS:
+        return text, 0
+    lines, widest = text.split("\n"), 0
+    for number, line in enumerate(lines):
+        if line.count("|") > MAX_COLUMNS:
+            row = line.lstrip()
+            cells = _PIPE.split(row)
+            bordered = row.startswith("|")
+            columns = len(cells) - bordered - (not cells[-1].strip())
+            if columns > MAX_COLUMNS:
+                lines[number] = f"{line[: len(line) - len(row)]}{'|'.join(cells[: MAX_COLUMNS + bordered])}|"
+                widest = max(widest, columns)
+    return "\n".join(lines), widest
 
 
 def _title(front: FrontMatter, first: Heading | None) -> str | None:
@@ -98,5 +124,4 @@ def _without_closing_hashes(title: str) -> str:
 
 def _clean(title: str) -> str:
     """Return a heading without inline marks, at most `MAX_HEADING_CHARACTERS` long."""
-    plain = " ".join(_MARKS.sub("", _LINK.sub(r"\1", title)).split())
-    return plain if len(plain) <= MAX_HEADING_CHARACTERS else plain[: MAX_HEADING_CHARACTERS - 1].rstrip() + "…"
+    return shortened(" ".join(_MARKS.sub("", _LINK.sub(r"\1", title)).split()), MAX_HEADING_CHARACTERS)

@@ -7,8 +7,7 @@ from lxml import etree
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import xml_problem
-
-MAX_COLUMNS = 1_000
+from agentic_rag_backend.ingestion.parsing.html.depth import check_attributes
 
 _FATAL = frozenset({etree.ErrorTypes.ERR_RESOURCE_LIMIT, etree.ErrorTypes.ERR_NO_MEMORY})
 _BREAK = "\0"
@@ -68,6 +67,7 @@ def add_chapter(builder: TextBuilder, content: bytes, *, page: int) -> None:
     """
     if b"<!ENTITY" in content:
         raise UnreadableDocument(f"chapter {page} of the book defines entities, which is not allowed")
+    check_attributes(content.decode(_encoding(content) or "utf-16", "replace"))
     # The parser of HTML knows the entities of HTML only. Most chapters have a document type, which it does not load.
     parser = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, encoding=_encoding(content))
     try:
@@ -127,8 +127,7 @@ class _Chapter:
 
     def _table(self, table: etree._Element) -> tuple[list[list[str]], list[dict[str, int]]]:
         rows = [
-            [" ".join("".join(cell.itertext()).split()) for cell in row if cell.tag in {"td", "th"}][:MAX_COLUMNS]
-            for row in table.iter("tr")
+            [" ".join("".join(cell.itertext()).split()) for cell in row if cell.tag in {"td", "th"}] for row in table.iter("tr")
         ]
         rows = [row for row in rows if row]
         return rows, [{"page": self._page}] * len(rows)

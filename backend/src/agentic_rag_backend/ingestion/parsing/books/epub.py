@@ -36,11 +36,15 @@ class EpubParser:
         container = Container(content)
         path, package = _package(container)
         builder = TextBuilder()
+        read: set[str] = set()
         for number, name in enumerate(_spine(path, package), start=1):
             if number > MAX_CHAPTERS:
                 raise ResourceLimit(f"the book has more than {MAX_CHAPTERS} chapters, which is the limit")
-            if name in container:
-                add_chapter(builder, container.read(name), page=number)
+            if name in container and name not in read:
+                read.add(name)
+                content = container.read(name)
+                builder.size_bytes = container.unzipped_bytes
+                add_chapter(builder, content, page=number)
         fields: dict[str, Any] = {name: _field(package, element) for name, element in _FIELDS.items()}
         return builder.build(
             title=_field(package, "title"), metadata=kept({name: value for name, value in fields.items() if value})

@@ -9,13 +9,12 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
-from agentic_rag_backend.ingestion.parsing.html.depth import MAX_DEPTH, check_depth
+from agentic_rag_backend.ingestion.parsing.html.depth import MAX_DEPTH, check_elements
 
-MAX_COLUMNS = 200
-"""Widest table; a larger ``colspan`` is cut."""
 CHROME_SHARE = 0.5
 """Navigation, headers and footers are kept if they are more than this share of the text: the page may be all links."""
 
+_MAX_SPAN_DIGITS = 10
 _UNSEEN = "script, style, noscript, template, [hidden], iframe, object, svg, math > annotation, select, button, textarea"
 _CHROME = "nav, aside, body > footer, body > header, [role=navigation], [role=banner], [role=contentinfo]"
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -65,7 +64,7 @@ def add_html(builder: TextBuilder, text: str, *, base_level: int = 0) -> LexborH
     Raises:
         UnreadableDocument: the elements are nested too deep.
     """
-    check_depth(text)
+    check_elements(text)
     page = LexborHTMLParser(text)
     _drop(page)
     if page.body is not None:
@@ -157,9 +156,12 @@ class _Writer:
 
 def _rows(table: LexborNode) -> Sequence[tuple[list[str], bool]]:
     """Return the rows of a table, each with whether it is a header. A table for layout, of one column, has none."""
-    rows = [(list(_cells(row)), row.css_first("th") is not None) for row in table.css("tr") if _table_of(row) == table.mem_id]
-    rows = [row for row in rows if row[0]]
-    return rows if max((len(cells) for cells, _ in rows), default=0) > 1 else ()
+    rows = [row for row in table.css("tr") if _table_of(row) == table.mem_id]
+    cells = [[cell for cell in row.iter() if cell.tag in {"td", "th"}] for row in rows]
+    width = max(map(len, cells), default=0)
+    if width < 2:
+        return ()
+    return [(list(_texts(own, width)), row.css_first("th") is not None) for row, own in zip(rows, cells, strict=True) if own]
 
 
 def _table_of(node: LexborNode) -> int | None:
@@ -169,15 +171,15 @@ def _table_of(node: LexborNode) -> int | None:
     return above.mem_id if above is not None else None
 
 
-def _cells(row: LexborNode) -> Iterator[str]:
-    written = 0
-    for cell in row.iter():
-        if cell.tag not in {"td", "th"}:
-            continue
+def _texts(cells: Sequence[LexborNode], width: int) -> Iterator[str]:
+    """Yield the texts of a row's cells, each in every column that it spans, of ``width`` columns that have cells of their own."""
+    spare = width - len(cells)
+    for cell in cells:
         span = cell.attributes.get("colspan") or "1"
-        for _ in range(min(int(span) if span.isdecimal() and len(span) < 6 else 1, MAX_COLUMNS - written) or 0):
-            written += 1
-            yield _plain(cell)
+        more = min(int(span) - 1, spare) if span.isdecimal() and span != "0" and len(span) < _MAX_SPAN_DIGITS else 0
+        spare -= more
+        text = _plain(cell)
+        yield from [text] * (1 + more)
 
 
 def _plain(node: LexborNode) -> str:

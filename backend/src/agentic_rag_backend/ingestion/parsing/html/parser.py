@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.html.content import add_html
-from agentic_rag_backend.ingestion.parsing.html.depth import check_depth
+from agentic_rag_backend.ingestion.parsing.html.depth import check_elements
 
 _META = ("description", "author", "keywords")
 MAX_META_CHARACTERS = 1_000
@@ -22,13 +22,13 @@ class HtmlParser:
 
     def check(self, head: str, *, whole: bool) -> Preview:
         """Read the title. The text is found when the whole page is parsed."""
-        check_depth(head)
+        check_elements(head)
         with _lack_of_memory():
             return Preview(title=_title(LexborHTMLParser(head)), text="")
 
     def parse(self, text: str) -> ParsedDocument:
         """Return the content of the page as text."""
-        builder = TextBuilder()
+        builder = TextBuilder(len(text))
         with _lack_of_memory():
             page = add_html(builder, text)
             return builder.build(title=_title(page), metadata=_metadata(page))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import email
 import email.policy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from email.generator import BytesGenerator
 from email.message import EmailMessage, MIMEPart
 from io import BytesIO
 from pathlib import PurePath
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from agentic_rag_backend.domain.limits import storable
 from agentic_rag_backend.domain.media_types import EML
@@ -22,9 +22,30 @@ MAX_PART_DEPTH = 50
 """Parts and messages within each other. The library reads them by recursion."""
 MAX_HEADER_CHARACTERS = 8_000
 """Characters of a header that are read, some 200 recipients. The library needs time quadratic in them: 30,000 take a second."""
+MAX_FIELD_CHARACTERS = 2_000
+"""Characters that are read of a header with parameters, which every question about a part reads again. File names fit."""
 MAX_NAME_CHARACTERS = 200
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
-_AS_RECEIVED = email.policy.default.clone(refold_source="none")
+_WITH_PARAMETERS = frozenset({"content-type", "content-disposition", "content-transfer-encoding", "content-id"})
+
+
+if TYPE_CHECKING:
+    _Policy = email.policy.EmailPolicy[EmailMessage]
+else:
+    _Policy = email.policy.EmailPolicy  # it takes no parameter when the program runs
+
+
+class _ShortFields(_Policy):
+    """Policy that keeps the beginning of a header with parameters."""
+
+    def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
+        """Return name and value of a header."""
+        name, value = super().header_source_parse(list(sourcelines))
+        return name, value[:MAX_FIELD_CHARACTERS] if name.lower() in _WITH_PARAMETERS else value
+
+
+_READ = _ShortFields()
+_AS_RECEIVED = _READ.clone(refold_source="none")
 
 
 @dataclass(slots=True)
@@ -52,7 +73,7 @@ def open_message(content: bytes) -> EmailMessage:
         UnreadableDocument: it has no headers.
     """
     try:
-        message = email.message_from_bytes(content, policy=email.policy.default)
+        message = email.message_from_bytes(content, policy=_READ)
     except RecursionError:
         raise _too_deep() from None
     if _deeper(message, MAX_PART_DEPTH):

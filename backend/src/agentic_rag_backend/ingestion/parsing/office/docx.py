@@ -46,7 +46,8 @@ class DocxParser:
         package.require(container, _MAIN)
         title, metadata = package.core_properties(container)
         with package.damage_is_reported("Word document"):
-            reader = _Reader(docx.Document(io.BytesIO(package.copied(container))))
+            copy = package.copied(container)
+            reader = _Reader(docx.Document(io.BytesIO(copy)), len(copy))
             reader.read()
         return reader.builder.build(title=title or reader.title, metadata=metadata)
 
@@ -56,8 +57,8 @@ class DocxParser:
 
 
 class _Reader:
-    def __init__(self, document: Document) -> None:
-        self.builder = TextBuilder()
+    def __init__(self, document: Document, size_bytes: int) -> None:
+        self.builder = TextBuilder(size_bytes)
         self.title: str | None = None
         self._body = document.element.body
         parts = {local_name(root): root for root in map(_root, _parts(document)) if root is not None}

@@ -43,7 +43,7 @@ class OdtParser:
         body = container.tree(_MAIN).find(".//{*}body/{*}text")
         if body is None:
             raise UnreadableDocument("the OpenDocument text is damaged: it has no body")
-        builder = TextBuilder()
+        builder = TextBuilder(container.unzipped_bytes)
         with package.damage_is_reported("OpenDocument text"):
             _add(builder, body)
         return builder.build(title=title, metadata=metadata)

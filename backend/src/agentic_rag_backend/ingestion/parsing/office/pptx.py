@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from typing import Any
 
 import pptx
@@ -34,9 +35,10 @@ class PptxParser:
         container = Container(content)
         package.require(container, _MAIN)
         title, metadata = package.core_properties(container)
-        builder = TextBuilder()
+        copy = package.copied(container)
+        builder = TextBuilder(len(copy))
         with package.damage_is_reported("presentation"):
-            hidden = _add_slides(builder, pptx.Presentation(io.BytesIO(package.copied(container))))
+            hidden = _add_slides(builder, pptx.Presentation(io.BytesIO(copy)))
         return builder.build(title=title, metadata={**metadata, **({"hidden_slides": hidden} if hidden else {})})
 
     def restore(self, text: str) -> ParsedDocument:
@@ -116,7 +118,7 @@ def _places(placed: Placed, rows: list[list[str]], page: int, height: float) -> 
     heights = [float(row.height or 0) for row in placed.shape.table.rows]
     share = placed.height / (sum(heights) or 1)
     places: list[Mapping[str, Any]] = []
-    for index, each in enumerate(heights):
-        top = share * sum(heights[:index])
+    for each, above in zip(heights, accumulate(heights, initial=0.0), strict=False):
+        top = share * above
         places.append({"page": page, "box": placed.box(height, top=top, height=share * each)})
     return places

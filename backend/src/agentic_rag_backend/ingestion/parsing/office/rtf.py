@@ -89,7 +89,7 @@ class RtfParser:
         """Return paragraphs and tables in their order."""
         title = self.check(content, whole=True).title
         author = _information(_INFO_AUTHOR, content)
-        reader = _Reader()
+        reader = _Reader(TextBuilder(len(content)))
         for token in _TOKEN.finditer(content):
             reader.take(token)
         reader.finish()

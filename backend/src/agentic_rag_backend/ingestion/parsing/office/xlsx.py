@@ -24,6 +24,8 @@ from agentic_rag_backend.ingestion.parsing.office.values import shown
 MAX_CELLS = 2_000_000
 """Cells with a value, in all visible sheets."""
 MAX_SHEETS = 1_000
+MAX_SHEET_NAME_CHARACTERS = 100
+"""Programs allow 31. The place of every row has the name."""
 
 _WORKBOOK = "xl/workbook.xml"
 _RELATIONSHIP_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
@@ -41,9 +43,10 @@ class XlsxParser:
         container = Container(content)
         package.require(container, _WORKBOOK)
         title, metadata = package.core_properties(container)
-        builder = TextBuilder()
         with _calamine_errors(), package.damage_is_reported("workbook"):
-            hidden = _add_sheets(builder, *_bounded_sheets(package.copied(container)))
+            copy = package.copied(container)
+            builder = TextBuilder(len(copy))
+            hidden = _add_sheets(builder, *_bounded_sheets(copy))
         return builder.build(title=title, metadata={**metadata, **({"hidden_sheets": hidden} if hidden else {})})
 
     def restore(self, text: str) -> ParsedDocument:
@@ -61,9 +64,10 @@ def _add_sheets(builder: TextBuilder, copy: bytes, positions: dict[str, Position
         elif sheet.typ is SheetTypeEnum.WorkSheet:
             blocks = _blocks(workbook, sheet.name, positions.get(sheet.name, Positions()), MAX_CELLS - filled)
             for number, block in enumerate(blocks):
+                name = sheet.name[:MAX_SHEET_NAME_CHARACTERS]
                 if number == 0:
-                    builder.heading(1, sheet.name, sheet=sheet.name)
-                add_block(builder, block, sheet.name)
+                    builder.heading(1, name, sheet=name)
+                add_block(builder, block, name)
                 filled += block.filled
     return hidden
 
