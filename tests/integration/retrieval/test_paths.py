@@ -57,7 +57,7 @@ async def test_options_select_the_relationships(corpus: Corpus, acme: TenantId) 
     assert await related(direction="in", relation_types=["designed_by"]) == set()
     assert await related(min_weight=1000) == set()
     fallen = await corpus.ask(acme, TWO_HOPS, "paths", options={"min_weight": 1000})
-    assert fallen.trace.fallback_reason == "no relationship leads on from its entities"
+    assert fallen.trace.fallback_reason == "no relationship leads on from its entities; the results are those of hybrid"
     hybrid = await corpus.ask(acme, TWO_HOPS, "hybrid")
     assert keys(fallen) == keys(hybrid)
 
@@ -74,7 +74,7 @@ async def test_a_question_without_names_and_a_store_that_is_away(
 ) -> None:
     unnamed = await corpus.ask(acme, "how long does dough rest overnight", "paths", limit=3)
     assert keys(unnamed)[0] == "bread"
-    assert unnamed.trace.fallback_reason == "the question names no entity of the graph"
+    assert unnamed.trace.fallback_reason == "the question names no entity of the graph; the results are those of hybrid"
 
     async def away(*_: object, **__: object) -> object:
         raise StoreUnavailable("the graph store is away")

@@ -134,7 +134,11 @@ async def test_a_question_of_no_known_name_falls_back_and_says_so(corpus: Corpus
     found = await corpus.ask(acme, question, "graph", limit=3)
     assert keys(found)[0] == "bread"
     assert found.trace.fallback_used
-    assert found.trace.fallback_reason == "the question names no entity of the graph"
+    assert found.trace.fallback_reason == "the question names no entity of the graph; the search starts from passages alone"
+    by_default = await corpus.ask(acme, question, "auto", limit=3, dual_level=False)
+    assert by_default.hits == found.hits
+    assert not by_default.trace.fallback_used
+    assert by_default.trace.details["linked_entities"] == 0
 
 
 async def test_entities_may_be_named_beside_the_question(corpus: Corpus, acme: TenantId) -> None:

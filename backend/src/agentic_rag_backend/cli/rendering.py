@@ -96,13 +96,13 @@ def show_citations(output: Output, citations: Sequence[Mapping[str, Any]]) -> No
 
 
 def show_trace(output: Output, trace: Mapping[str, Any]) -> None:
-    """Print strategy, times, fallback and warnings of a retrieval to stderr."""
+    """Print strategy, times, a fallback and warnings of a retrieval to stderr."""
     times = trace["processing_time_ms"]
     output.note(f"{trace['strategy']} · {', '.join(f'{name} {value:.1f} ms' for name, value in times.items())}")
     if trace.get("cache") is not None:
         output.note("results of an equal search; --no-cache searches again")
     if trace["fallback_used"]:
-        output.note(f"fallback: {trace['fallback_reason']}")
+        output.note(f"note: {trace['fallback_reason']}")
     for warning in trace["warnings"]:
         output.note(f"warning: {warning}")
 

@@ -21,7 +21,9 @@ class Named:
 
     async def retrieve(self, query: Query) -> Retrieval:
         self.asked.append(query)
-        return Retrieval(hits=self.hits, trace=Trace(strategy=self.name, details={"linked_entities": 1}))
+        return Retrieval(
+            hits=self.hits, trace=Trace(strategy=self.name, fallbacks=("no entity",), details={"linked_entities": 1})
+        )
 
 
 @pytest.mark.parametrize(
@@ -70,4 +72,5 @@ async def test_the_request_wins_over_the_setting_and_that_over_the_form(
     chosen, other = (graph, hybrid) if strategy == "graph" else (hybrid, graph)
     assert (chosen.asked, other.asked) == ([asked], [])
     assert (found.hits, found.trace.strategy) == (chosen.hits, strategy)
+    assert not found.trace.fallback_used
     assert found.trace.details == {"linked_entities": 1, "low_level": {"strategy": strategy, "chosen_by": chosen_by}}

@@ -47,6 +47,7 @@ from agentic_rag_backend.retrieval.scoring.subjects import share, subjects_of
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.stores.vector.base import ScoredId, Vector
 
+NO_ENTITY = "the question names no entity of the graph; the search starts from passages alone"
 SEED_CHUNKS = 50
 SEED_CHUNK_SHARE = 0.35
 """Share of the walk's start mass on the best hybrid passages. The rest is on the entities that the question names."""
@@ -275,7 +276,7 @@ def _trace(query: Query, evidence: GraphEvidence, answer: LegAnswer, left_out: s
         strategy="graph",
         methods_used=(*methods_with_questions(query, "dense", "sparse"), "graph"),
         fusion="min_max × pagerank + hop",
-        fallbacks=() if evidence.linked else ("the question names no entity of the graph",),
+        fallbacks=() if evidence.linked else (NO_ENTITY,),
         failures=failures,
         hidden=(left_out,) if left_out is not None else (),
         warnings=tuple(f"options.entities: the graph knows no {name!r}" for name in evidence.unknown),

@@ -43,11 +43,14 @@ class LowLevel:
         self._default = default
 
     async def retrieve(self, query: Query) -> Retrieval:
-        """Return the results of the chosen strategy. The trace keeps that strategy's name."""
+        """Return the results of the chosen strategy. The trace keeps that strategy's name.
+
+        A question without an entity is no fallback here: the strategy was not asked for by name.
+        """
         name, chosen_by = self._chosen(query)
         found = await self._retrievers[name].retrieve(query)
         details = {**found.trace.details, "low_level": {"strategy": name, "chosen_by": chosen_by}}
-        return replace(found, trace=replace(found.trace, details=details))
+        return replace(found, trace=replace(found.trace, fallbacks=(), details=details))
 
     def _chosen(self, query: Query) -> tuple[str, str]:
         asked = query.options.get("low_strategy")

@@ -243,12 +243,12 @@ def _facts(paths: Iterable[ScoredPath]) -> tuple[FactHit, ...]:
 
 def _trace(query: Query, evidence: GraphEvidence, walk: _Walk) -> Trace:
     options = path_options(query)
-    missing = "the question names no entity of the graph" if not evidence.linked else "no relationship leads on from its entities"
+    missing = "no relationship leads on from its entities" if evidence.linked else "the question names no entity of the graph"
     return Trace(
         strategy="paths",
         methods_used=(*methods_with_questions(query, "dense", "sparse"), *(("paths",) if walk.paths else ())),
         fusion="min_max + paths",
-        fallbacks=() if walk.paths or walk.failure else (missing,),
+        fallbacks=() if walk.paths or walk.failure else (f"{missing}; the results are those of hybrid",),
         failures=(walk.failure,) if walk.failure is not None else (),
         hidden=(walk.failure,) if walk.failure is not None else (),
         warnings=tuple(f"options.entities: the graph knows no {name!r}" for name in evidence.unknown),
