@@ -26,7 +26,7 @@ ORIGIN = "http://127.0.0.1:8000"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ASSIGNMENT = re.compile(r"[A-Z_]+=")
 _OPERATORS = set("();|&<>")
-_SHELL = {"export", "source", "curl", "make", "agentic-rag", "python", "cp", "while", "do", "done", "grep", "sleep"}
+_SHELL = {"export", "source", "curl", "make", "agentic-rag", "python", "pip", "cp", "while", "do", "done", "grep", "sleep"}
 
 
 def blocks(path: Path, language: str) -> list[str]:

@@ -174,7 +174,7 @@ def test_bad_input_is_refused_before_the_model_is_asked(
     assert result(capsys)["planned"]["validation"] == 2
     with monkeypatch.context() as patch:
         patch.setattr(importlib.util, "find_spec", lambda name: None)
-        assert "pip install 'agentic-rag-backend[dspy]'" in refused("training.jsonl")
+        assert "pip install './backend[dspy]'" in refused("training.jsonl")
     monkeypatch.setenv("LLM", "extractive")
     assert "needs a language model; set LLM=openai" in refused("training.jsonl")
     assert (model.plans, model.proposals) == ([], 0)

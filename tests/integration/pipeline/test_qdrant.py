@@ -28,7 +28,7 @@ async def test_the_address_is_required(tmp_path: Path) -> None:
 
 async def test_the_extra_is_required(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "agentic_rag_backend.stores.vector.qdrant.store", None)
-    with pytest.raises(ConfigurationError, match="extra 'server'"):
+    with pytest.raises(ConfigurationError, match=r"extra 'server'.*pip install './backend\[server\]'"):
         async with open_container(settings(tmp_path, qdrant_url="http://127.0.0.1:6333"), work=False):
             pass
 

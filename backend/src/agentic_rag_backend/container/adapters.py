@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentic_rag_backend.container.deployments import identify
+from agentic_rag_backend.container.extras import missing_extra
 from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.private_folder import FOLDER_MODE, make_private
 from agentic_rag_backend.container.reindexing import open_readable
@@ -200,7 +201,7 @@ async def _open_qdrant(settings: Settings, embedder: Embedder, foundation: Found
         from agentic_rag_backend.stores.vector.qdrant.server import connect
         from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
     except ModuleNotFoundError as error:
-        raise ConfigurationError(f"VECTOR_STORE=qdrant requires the extra 'server' of agentic-rag-backend: {error}") from error
+        raise missing_extra("VECTOR_STORE=qdrant", "server", error) from error
     key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
     owner = await foundation.owner()
     return await QdrantVectorStore.open(
@@ -247,7 +248,7 @@ async def open_graph(settings: Settings, owner: Owner) -> GraphStore:
         from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
         from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
     except ModuleNotFoundError as error:
-        raise ConfigurationError(f"GRAPH_STORE=neo4j requires the extra 'server' of agentic-rag-backend: {error}") from error
+        raise missing_extra("GRAPH_STORE=neo4j", "server", error) from error
     password = settings.neo4j_password
     return await Neo4jGraphStore.open(
         Neo4jAddress(
@@ -274,9 +275,7 @@ def _open_graph_search(
         from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch
         from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
     except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"GRAPHITI_SEARCH_ENABLED=true requires the extra 'server' of agentic-rag-backend: {error}"
-        ) from error
+        raise missing_extra("GRAPHITI_SEARCH_ENABLED=true", "server", error) from error
     if not isinstance(graph, Neo4jGraphStore):
         return None
     return GraphitiSearch.over(graph.connections, vectors, embedder=embedder, model=model)

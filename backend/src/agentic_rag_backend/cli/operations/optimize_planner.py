@@ -20,6 +20,7 @@ from agentic_rag_backend.cli.command import AsJson, DataDir, TenantOption, quiet
 from agentic_rag_backend.cli.configuration import load_settings
 from agentic_rag_backend.cli.interruption import leaving, run_async
 from agentic_rag_backend.cli.output import Output, console, fields
+from agentic_rag_backend.container.extras import missing_extra
 from agentic_rag_backend.domain.usage import calls_and_tokens
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from agentic_rag_backend.optimization.service import BudgetPlan, Outcome
     from agentic_rag_backend.settings import Settings
 
-INSTALL = "pip install 'agentic-rag-backend[dspy]'"
 MOST_AT_ONCE = 8
 """Searches at the same time."""
 FEW = 20
@@ -128,7 +128,7 @@ def _require_model(settings: Settings) -> None:
 def _require_dspy() -> None:
     missing = [name for name in ("dspy", "optuna") if importlib.util.find_spec(name) is None]
     if missing:
-        raise ConfigurationError(f"optimize-planner needs {' and '.join(missing)}, in the extra 'dspy': {INSTALL}")
+        raise missing_extra("optimize-planner", "dspy", f"{' and '.join(missing)} cannot be imported")
     # Read when they are imported: no progress bars on stdout, and no look-up of model prices on the internet.
     os.environ["TQDM_DISABLE"] = "1"
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
