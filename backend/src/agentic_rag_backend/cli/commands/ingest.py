@@ -405,7 +405,7 @@ def _show(output: Output, report: IngestReport) -> None:
         output.show("", table(["document", "duplicate of", "#similarity"], alike))
         more = finder.found - len(alike)
         output.show(f"{finder.found} near duplicates{f', {more} of them not shown' if more else ''}")
-    others = f"; {report.extent.skipped} files of other types skipped" if report.extent.skipped else ""
+    others = f"; {count_of(report.extent.skipped, 'file')} skipped" if report.extent.skipped else ""
     if report.extent.skipped_keys:
         skipped = report.extent.skipped_keys[:_LISTED]
         output.show("", table(["skipped file", "reason"], [[key, _skipped_reason(key)] for key in skipped]))
