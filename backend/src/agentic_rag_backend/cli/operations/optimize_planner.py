@@ -20,7 +20,6 @@ from agentic_rag_backend.cli.command import AsJson, DataDir, TenantOption, quiet
 from agentic_rag_backend.cli.configuration import load_settings
 from agentic_rag_backend.cli.interruption import leaving, run_async
 from agentic_rag_backend.cli.output import Output, console, fields
-from agentic_rag_backend.container.extras import missing_extra
 from agentic_rag_backend.domain.usage import calls_and_tokens
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 
@@ -128,6 +127,8 @@ def _require_model(settings: Settings) -> None:
 def _require_dspy() -> None:
     missing = [name for name in ("dspy", "optuna") if importlib.util.find_spec(name) is None]
     if missing:
+        from agentic_rag_backend.container.extras import missing_extra
+
         raise missing_extra("optimize-planner", "dspy", f"{' and '.join(missing)} cannot be imported")
     # Read when they are imported: no progress bars on stdout, and no look-up of model prices on the internet.
     os.environ["TQDM_DISABLE"] = "1"
