@@ -85,3 +85,14 @@ def test_only_the_first_acronyms_are_looked_up(graph: TenantGraph, monkeypatch: 
     monkeypatch.setattr(names, "_full_names", full_names)
     rewrites_by_names(graph, " ".join(f"Q{number}" for number in range(1_000)) + " Q1" * 100, 4)
     assert looked_up == [f"Q{number}" for number in range(names.MAX_NAMES)]
+
+
+def test_of_many_names_of_one_acronym_only_the_chosen_ones_are_displayed(
+    graph_of: MakeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = graph_of({"one": [f"Naa{number} Corporation" for number in range(100)], "two": ["Naa7 Corporation"]})
+    displayed: list[int] = []
+    names_of = TenantGraph.names_of
+    monkeypatch.setattr(TenantGraph, "names_of", lambda graph, number: displayed.append(number) or names_of(graph, number))
+    assert rewrites_by_names(graph, "What is NC?", 4) == ["What is Naa7 Corporation?", "What is Naa0 Corporation?"]
+    assert len(displayed) == names.MAX_EXPANSIONS

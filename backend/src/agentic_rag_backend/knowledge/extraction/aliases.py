@@ -23,6 +23,7 @@ known as, now known as, alias, dubbed, or the
 _ALIAS_PHRASES = frozenset(tuple(phrase.split()) for phrase in _KNOWN_AS.split(","))
 _DROPPED = frozenset({"the", "a", "an", ",", "(", '"', "“", "``", "commonly", "sometimes", "officially", "is", "was", "are"})
 _LONGEST_GAP = 7
+_MOST_ACRONYMS = 256
 _JOINS_NAMES = frozenset({"of", "and", "&", "the"})
 
 
@@ -39,6 +40,24 @@ def is_acronym_of(short: str, words: Sequence[str]) -> bool:
         elif len(part) > 3:
             return False
     return position == len(letters)
+
+
+def acronyms_of(words: Sequence[str], *, longest: int) -> set[str]:
+    """Return the acronyms of at most ``longest`` ASCII letters or digits that abbreviate ``words``, in lower case.
+
+    A name of very many small words, which may be left out, has more acronyms than are returned.
+    """
+    parts = [part for word in words for part in word.lower().replace("-", " ").split() if part[0].isalnum()]
+    found = {""}
+    for part in parts:
+        longer = {acronym + part[0] for acronym in found if len(acronym) < longest}
+        found = longer if len(part) > 3 or len(found) > _MOST_ACRONYMS else longer | found
+    exact = all(len(part) > 3 for part in parts)
+    return {
+        acronym
+        for acronym in found
+        if acronym.isascii() and acronym[:1].isalpha() and (exact or is_acronym_of(acronym.upper(), words)) and len(acronym) > 1
+    }
 
 
 def alias_pairs(tokens: Tokens, spans: Sequence[Span], sentence: tuple[int, int]) -> list[tuple[Span, Span]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from agentic_rag_backend.domain.graph import normalise_name
+from agentic_rag_backend.knowledge.tenant_graph.acronyms import Acronyms
 from agentic_rag_backend.knowledge.tenant_graph.graph import EntityTexts, Names
 from agentic_rag_backend.knowledge.tenant_graph.row_pool import Ints
 from agentic_rag_backend.knowledge.tenant_graph.visible_knowledge import EntityLabels, Knowledge, Namings
@@ -16,8 +17,8 @@ from agentic_rag_backend.knowledge.tenant_graph.visible_knowledge import EntityL
 NONE = -1
 _TEXT_BYTES = 48
 """Per name, in addition to its text: pointers, the three numbers below, and copies of two of them."""
-_POSTING_BYTES = 250
-"""Per normalised name: its text, its dictionary entry and the tuple of its entities."""
+_POSTING_BYTES = 270
+"""Per normalised name: its text, its dictionary entry, the tuple of its entities, and its entries of `Acronyms`."""
 _CHANGED_SHARE = 8
 _NO_NAMES: set[str] = set()
 _NO_ENTITIES: set[int] = set()
@@ -42,6 +43,7 @@ class EntityNames:
         self._first, self._label, self._shown, self._type = array("i"), array("i"), array("i"), array("i")
         self._settled: dict[str, tuple[int, ...]] = {}
         self._changed: dict[str, tuple[int, ...]] = {}
+        self._acronyms = Acronyms(self._settled)
         self._text_bytes = 0
 
     def grow(self, entities: int) -> None:
@@ -154,12 +156,13 @@ class EntityNames:
         if len(changed) > max(_CHANGED_MINIMUM, len(self._settled) // _CHANGED_SHARE):
             # Rebuilt only after many changes, so the cost per change is constant.
             self._settled = {name: entities for name, entities in {**self._settled, **changed}.items() if entities}
+            self._acronyms = Acronyms(self._settled)
             changed = {}
         self._changed = changed
 
     def names(self) -> Names:
         """Return an immutable mapping from normalised names to entities."""
-        return Names(self._settled, self._changed)
+        return Names(self._settled, self._changed, self._acronyms)
 
     def texts(self) -> EntityTexts:
         """Return an immutable snapshot of the entities' displayed names and types."""

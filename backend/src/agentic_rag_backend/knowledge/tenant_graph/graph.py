@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.query import EntityRef
+from agentic_rag_backend.knowledge.tenant_graph.acronyms import Acronyms
 from agentic_rag_backend.knowledge.tenant_graph.numbering import Keys, Numbered
 from agentic_rag_backend.knowledge.tenant_graph.row_pool import Ints
 from agentic_rag_backend.knowledge.tenant_graph.transitions import Edges, Floats, Transitions
@@ -25,11 +26,16 @@ V = TypeVar("V")
 class Names(Mapping[str, tuple[int, ...]]):
     """Entities by normalised name: a large shared mapping, and changes to it that take precedence. () marks a removed name."""
 
-    __slots__ = ("_changed", "_settled")
+    __slots__ = ("_acronyms", "_changed", "_changed_acronyms", "_settled")
 
-    def __init__(self, settled: Mapping[str, tuple[int, ...]], changed: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(
+        self, settled: Mapping[str, tuple[int, ...]], changed: Mapping[str, tuple[int, ...]], acronyms: Acronyms | None = None
+    ) -> None:
+        """``acronyms`` is the index of ``settled``, which successive mappings share."""
         self._settled = settled
         self._changed = changed
+        self._acronyms = acronyms or Acronyms(settled)
+        self._changed_acronyms = Acronyms(changed)
 
     def __getitem__(self, name: str) -> tuple[int, ...]:
         found = self._changed.get(name)
@@ -45,6 +51,15 @@ class Names(Mapping[str, tuple[int, ...]]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def abbreviated(self, short: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Yield the names that an acronym abbreviates, with their entities. The first call builds the index."""
+        for name in self._acronyms.names(short):
+            if name not in self._changed:
+                yield name, self._settled[name]
+        for name in self._changed_acronyms.names(short):
+            if entities := self._changed[name]:
+                yield name, entities
 
     def matching(self, words: str) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Yield the names with a word that ``words`` begin at, with their entities. The cost is that of all names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -15,8 +16,8 @@ MAX_NAMES = 20
 """Names of a question, and acronyms, that are considered: the longest names and the first acronyms."""
 MAX_EXPANSIONS = 2
 """Full names of one acronym that are used, those of the most documents first."""
-MAX_SCANNED = 200_000
-"""Names of a tenant that are compared with an acronym."""
+MAX_READ = 10_000
+"""Names of one acronym that are compared by their documents, in alphabetical order."""
 _ACRONYM = re.compile(r"(?<![\w-])[A-Z][A-Z0-9]{1,7}(?![\w-])")
 
 
@@ -61,13 +62,12 @@ def _acronyms(graph: TenantGraph, span: NamedSpan) -> Iterator[str]:
 
 def _full_names(graph: TenantGraph, short: str) -> list[str]:
     """Return the names that an acronym may stand for, those of the most documents first."""
-    found: list[tuple[int, str]] = []
-    for name, entities in islice(graph.names.matching(short[0].lower()), MAX_SCANNED):
-        if name[0] == short[0].lower() and is_acronym_of(short, name.split()):
-            used = max((int(graph.document_frequency[number]) for number in entities), default=0)
-            if used:
-                found.append((-used, _displayed(graph, name, entities)))
-    return [name for _, name in sorted(set(found))[:MAX_EXPANSIONS]]
+    used: list[tuple[int, str, tuple[int, ...]]] = []
+    for name, entities in islice(graph.names.abbreviated(short), MAX_READ):
+        documents = max((int(graph.document_frequency[number]) for number in entities), default=0)
+        if documents:
+            used.append((-documents, name, entities))
+    return [_displayed(graph, name, entities) for _, name, entities in heapq.nsmallest(MAX_EXPANSIONS, used)]
 
 
 def _displayed(graph: TenantGraph, form: str, entities: Sequence[int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -70,5 +71,6 @@ class QueryRewriter:
 
     async def _by_names(self, query: Query, most: int) -> Rewrites:
         graph, failures = await shown_graph(self._graphs, query)
-        texts = tuple(rewrites_by_names(graph, query.text, most)) if graph is not None else ()
+        # In a thread: its cost depends on the names of the tenant.
+        texts = tuple(await asyncio.to_thread(rewrites_by_names, graph, query.text, most)) if graph is not None else ()
         return Rewrites(texts, "names", None if texts or failures else NO_NAMES, failures)
