@@ -30,7 +30,7 @@ def test_the_index_agrees_with_the_comparison_of_each_name(names: set[str], shor
 
 @given(settled=NAMES, changed=NAMES, removed=NAMES)
 def test_changed_and_removed_names_take_precedence(settled: set[str], changed: set[str], removed: set[str]) -> None:
-    changes = {name: (2,) for name in changed} | dict.fromkeys(removed, ())
+    changes = dict.fromkeys(changed, (2,)) | dict.fromkeys(removed, ())
     names = Names(dict.fromkeys(settled, (1,)), changes)
     fitting = {name: names[name] for name in names if name[0] == "a" and is_acronym_of("AB", name.split())}
     assert dict(names.abbreviated("AB")) == fitting

@@ -92,7 +92,12 @@ def test_of_many_names_of_one_acronym_only_the_chosen_ones_are_displayed(
 ) -> None:
     graph = graph_of({"one": [f"Naa{number} Corporation" for number in range(100)], "two": ["Naa7 Corporation"]})
     displayed: list[int] = []
-    names_of = TenantGraph.names_of
-    monkeypatch.setattr(TenantGraph, "names_of", lambda graph, number: displayed.append(number) or names_of(graph, number))
+    read_names = TenantGraph.names_of
+
+    def names_of(graph: TenantGraph, number: int) -> list[str]:
+        displayed.append(number)
+        return read_names(graph, number)
+
+    monkeypatch.setattr(TenantGraph, "names_of", names_of)
     assert rewrites_by_names(graph, "What is NC?", 4) == ["What is Naa7 Corporation?", "What is Naa0 Corporation?"]
     assert len(displayed) == names.MAX_EXPANSIONS

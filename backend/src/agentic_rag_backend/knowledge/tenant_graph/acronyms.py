@@ -19,11 +19,12 @@ _MOST_ENTRIES = 1_000_000
 class Acronyms:
     """Normalised names by acronym. Built at the first use, in the caller's thread: 1 s for 200,000 names."""
 
-    __slots__ = ("_acronyms", "_building", "_built", "_names", "_positions")
+    __slots__ = ("_acronyms", "_building", "_built", "_names", "_ordered", "_positions")
 
     def __init__(self, names: Iterable[str]) -> None:
         """``names`` must not change."""
-        self._names: Iterable[str] = names
+        self._names = names
+        self._ordered: list[str] = []
         self._acronyms: NDArray[np.bytes_] = np.zeros(0, dtype=f"S{LONGEST}")
         self._positions: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
         self._built = False
@@ -38,10 +39,8 @@ class Acronyms:
         if len(wanted) > LONGEST:
             return
         start, end = np.searchsorted(self._acronyms, [wanted]), np.searchsorted(self._acronyms, [wanted], side="right")
-        ordered = self._names
-        assert isinstance(ordered, list)
         for position in self._positions[int(start[0]) : int(end[0])].tolist():
-            yield ordered[position]
+            yield self._ordered[position]
 
     def _build(self) -> None:
         ordered = sorted(self._names)
@@ -58,4 +57,4 @@ class Acronyms:
         unsorted = np.array(acronyms, dtype=f"S{LONGEST}")
         order = np.argsort(unsorted, kind="stable")
         self._acronyms, self._positions = unsorted[order], np.array(positions, dtype=np.int32)[order]
-        self._names, self._built = ordered, True
+        self._names, self._ordered, self._built = (), ordered, True
