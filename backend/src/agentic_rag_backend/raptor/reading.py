@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -68,4 +69,5 @@ class PassageReader:
     async def term_weights(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, float]:
         """Return the rarity of each word among a bounded number of the passages."""
         sampled = await self.texts(tenant, ids[:_SAMPLED])
-        return inverse_frequency(content_forms(sampled[id].chunk.text) for id in sorted(sampled))
+        texts = [sampled[id].chunk.text for id in sorted(sampled)]
+        return await asyncio.to_thread(lambda: inverse_frequency(map(content_forms, texts)))

@@ -13,17 +13,19 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from agentic_rag_backend.domain.filters import And, Comparison, Filter
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.query import EntityRef, Hit, KnownBearer, Query, Retrieval, SharedName
 from agentic_rag_backend.domain.text.descriptions import belonging
 from agentic_rag_backend.domain.text.questions import related
-from agentic_rag_backend.domain.text.words import content_forms, names_and_numbers, words
+from agentic_rag_backend.domain.text.words import Word, content_forms, names_and_numbers, words
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
-from agentic_rag_backend.knowledge.tenant_graph.neighbours import shared_count
+from agentic_rag_backend.knowledge.tenant_graph.row_pool import Ints
 from agentic_rag_backend.knowledge.visible.bearers import BearerReader, NameBearer, namesakes
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
@@ -40,7 +42,7 @@ MAX_SHOWN = 4
 """Bearers that get a passage among the first results: those with most mentions."""
 MAX_WANTED = 100
 _MAX_NAMES = 20
-"""Names of results whose bearers are described."""
+"""Names of a question, and names of results, whose bearers are read. Others are not told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +153,14 @@ class ToldApart:
     async def _names(self, query: Query, graph: TenantGraph) -> tuple[AskedName, ...]:
         """Return the names of the question with at least two known bearers."""
         linked = link_question(graph, query.text)
-        called = {normalise_name(graph.entity(number).name) for number in linked}
-        shared = {name: numbers for name in sorted(called) if len(numbers := namesakes(graph, name)) > 1}
-        read = await self._bearers.read(query.tenant_id, graph, shared)
-        return tuple(
-            AskedName(name, bearers, _meant(query, graph, name, bearers, linked), _hints(query, name))
-            for name, bearers in read.items()
-            if sum(each.known for each in bearers) > 1
+        called = dict.fromkeys(normalise_name(graph.entity(number).name) for number in linked)
+        shared = {name: numbers for name in called if len(numbers := namesakes(graph, name)) > 1}
+        read = await self._bearers.read(
+            query.tenant_id, graph, {name: shared[name] for name in sorted(list(shared)[:_MAX_NAMES])}
         )
+        several = {name: bearers for name, bearers in read.items() if sum(bearer.known for bearer in bearers) > 1}
+        # In a thread: the cost depends on the question and on the chunks of its names.
+        return await asyncio.to_thread(_asked_names, query, graph, several, linked) if several else ()
 
     async def _with_each(self, query: Query, names: Sequence[AskedName], found: Retrieval) -> Retrieval:
         """Return the results with a passage of each bearer that the question may mean among the first."""
@@ -244,26 +246,58 @@ def inserted(hits: Sequence[Hit], extra: Sequence[Hit], needed: Set[str] = froze
     return (*sorted(first, key=lambda hit: -hit.score), *rest)
 
 
+def _asked_names(
+    query: Query, graph: TenantGraph, bearers: Mapping[str, tuple[NameBearer, ...]], linked: Mapping[int, float]
+) -> tuple[AskedName, ...]:
+    """Return the shared names of a question with the bearers that it may mean."""
+    read, chunks = words(query.text), _LinkedChunks(graph, linked)
+    names = names_and_numbers(query.text)
+    asked = []
+    for name, bearers_of_name in bearers.items():
+        forms = tuple(word.form for word in words(name))
+        hints = (names | belonging(forms, query.text, read)) - frozenset(forms)
+        near = chunks.near(bearers_of_name) | _alone_with(hints, bearers_of_name)
+        asked.append(AskedName(name, bearers_of_name, _meant(query, forms, read, bearers_of_name, near), hints))
+    return tuple(asked)
+
+
 def _meant(
-    query: Query, graph: TenantGraph, name: str, bearers: Sequence[NameBearer], linked: Mapping[int, float]
+    query: Query, forms: Sequence[str], read: Sequence[Word], bearers: Sequence[NameBearer], near: Set[int]
 ) -> frozenset[int]:
     """Return the bearers that a query may mean. Those that nobody knows may always be meant."""
-    known = {each.number: each.description for each in bearers if each.known}
-    asked = {str(each) for each in query.options.get("entities", ())}
-    if chosen := {each.number for each in bearers if each.entity.id in asked}:
+    known = {bearer.number: bearer.description for bearer in bearers if bearer.known}
+    requested = {str(entity) for entity in query.options.get("entities", ())}
+    if chosen := {bearer.number for bearer in bearers if bearer.entity.id in requested}:
         return frozenset(chosen)
-    own = {each.number for each in bearers}
-    others = [number for number in linked if number not in own]
-    forms = tuple(word.form for word in words(name))
-    near = {number for number in known if any(shared_count(graph, number, other) for other in others)}
-    near |= _alone_with(_hints(query, name), bearers)
-    return frozenset({*meant(query.text, forms, known, near), *(own - known.keys())})
+    unknown = {bearer.number for bearer in bearers} - known.keys()
+    return frozenset({*meant(query.text, forms, known, near, read), *unknown})
 
 
-def _hints(query: Query, name: str) -> frozenset[str]:
-    """Return the forms of a question's other names and numbers, and of what it says that the bearer of a name belongs to."""
-    forms = tuple(word.form for word in words(name))
-    return (names_and_numbers(query.text) | belonging(forms, query.text)) - frozenset(forms)
+class _LinkedChunks:
+    """The chunks that mention entities of a question. Counts them once for all of its names."""
+
+    def __init__(self, graph: TenantGraph, linked: Mapping[int, float]) -> None:
+        self._graph = graph
+        self._linked = linked
+        self._chunks, self._counts = _count_chunks(graph, linked)
+
+    def near(self, bearers: Sequence[NameBearer]) -> set[int]:
+        """Return the known bearers that share a chunk with an entity of the question that is no bearer of the same name."""
+        own_chunks, own_counts = _count_chunks(self._graph, [each.number for each in bearers if each.number in self._linked])
+        counts = self._counts.copy()
+        counts[np.searchsorted(self._chunks, own_chunks)] -= own_counts
+        others = self._chunks[counts > 0]
+        known = [bearer.number for bearer in bearers if bearer.known]
+        return {number for number in known if np.isin(self._graph.links.of(number), others).any()}
+
+
+def _count_chunks(graph: TenantGraph, numbers: Iterable[int]) -> tuple[Ints, Ints]:
+    """Return the chunks that mention some entities, in order, and how many of the entities each mentions."""
+    chunks = [graph.links.of(number) for number in numbers]
+    if not chunks:
+        return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
+    ordered, counts = np.unique(np.concatenate(chunks), return_counts=True)
+    return ordered, counts.astype(np.int32)
 
 
 def _alone_with(wanted: frozenset[str], bearers: Sequence[NameBearer]) -> set[int]:

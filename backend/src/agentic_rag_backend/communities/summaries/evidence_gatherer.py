@@ -65,8 +65,9 @@ class EvidenceGatherer:
         self, communities: Sequence[PlannedCommunity], children: Mapping[str, Sequence[CommunitySummary]]
     ) -> list[SummaryEvidence]:
         """Return the evidence of each community; ``children`` are the summaries of its parts, by its id."""
-        central = [self._central(each) for each in communities]
-        wanted = [self._relationships(each, entities) for each, entities in zip(communities, central, strict=True)]
+        # In a thread: a community may have as many relationships as the tenant.
+        central = await asyncio.to_thread(lambda: [self._central(each) for each in communities])
+        wanted = await asyncio.to_thread(lambda: list(map(self._relationships, communities, central)))
         facts = await self._facts(communities, wanted)
         facts |= await self._passage_facts([each for each in communities if not facts[each.id]])
         merged = {each.id: merge_facts(facts[each.id]) for each in communities}

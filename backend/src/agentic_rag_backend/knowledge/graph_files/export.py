@@ -19,7 +19,7 @@ from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.knowledge.visible.facts import edge_of
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
-_ENTITIES_PER_BATCH = 500
+_ENTITIES_PER_BATCH = 200
 
 WRITERS: dict[str, type[GraphWriter]] = {"graphml": GraphmlWriter, "json": NodeLinkWriter}
 """The formats by name."""

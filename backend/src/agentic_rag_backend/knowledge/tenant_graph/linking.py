@@ -15,6 +15,10 @@ COMMON_WORD_WEIGHT = 0.3
 """Weight of a single lower-case word that is also a name, such as the title "Seahorse": a weak link."""
 
 
+MAX_LINKED_WORDS = 1_500
+"""Words of a question whose names are looked up: as many as the longest question has in ordinary language."""
+
+
 @dataclass(frozen=True, slots=True)
 class NamedSpan:
     """A name in a question: its characters [``start``, ``end``), and the entities of this name. ``weight`` is in (0, 1]."""
@@ -47,8 +51,10 @@ def named_spans(graph: TenantGraph, text: str) -> list[NamedSpan]:
     # Word by word, articles included: only leading articles of a name are dropped, not the "A" in "Vitamin A-Z".
     words: list[tuple[str, bool, tuple[int, int]]] = []
     for raw in _WORD.finditer(text):
+        if len(words) >= MAX_LINKED_WORDS:
+            break
         marked, place = _is_marked(raw[0]), _place(raw)  # once, however many words there are in "A-A-A-A"
-        words += [(form, marked, place) for form in name_words(raw[0])]
+        words += [(form, marked, place) for form in name_words(raw[0])][: MAX_LINKED_WORDS - len(words)]
     found: list[NamedSpan] = []
     free = [True] * len(words)
     for length in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
