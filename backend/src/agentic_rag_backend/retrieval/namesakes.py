@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from agentic_rag_backend.domain.filters import And, Comparison, Filter
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.query import EntityRef, Hit, KnownBearer, Query, Retrieval, SharedName
@@ -25,7 +23,7 @@ from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
-from agentic_rag_backend.knowledge.tenant_graph.row_pool import Ints
+from agentic_rag_backend.knowledge.tenant_graph.neighbours import SharedChunks
 from agentic_rag_backend.knowledge.visible.bearers import BearerReader, NameBearer, namesakes
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
@@ -250,13 +248,15 @@ def _asked_names(
     query: Query, graph: TenantGraph, bearers: Mapping[str, tuple[NameBearer, ...]], linked: Mapping[int, float]
 ) -> tuple[AskedName, ...]:
     """Return the shared names of a question with the bearers that it may mean."""
-    read, chunks = words(query.text), _LinkedChunks(graph, linked)
+    read, chunks = words(query.text), SharedChunks(graph, linked)
     names = names_and_numbers(query.text)
     asked = []
     for name, bearers_of_name in bearers.items():
         forms = tuple(word.form for word in words(name))
         hints = (names | belonging(forms, query.text, read)) - frozenset(forms)
-        near = chunks.near(bearers_of_name) | _alone_with(hints, bearers_of_name)
+        numbers = [bearer.number for bearer in bearers_of_name]
+        near = chunks.sharing([bearer.number for bearer in bearers_of_name if bearer.known], without=numbers)
+        near |= _alone_with(hints, bearers_of_name)
         asked.append(AskedName(name, bearers_of_name, _meant(query, forms, read, bearers_of_name, near), hints))
     return tuple(asked)
 
@@ -271,33 +271,6 @@ def _meant(
         return frozenset(chosen)
     unknown = {bearer.number for bearer in bearers} - known.keys()
     return frozenset({*meant(query.text, forms, known, near, read), *unknown})
-
-
-class _LinkedChunks:
-    """The chunks that mention entities of a question. Counts them once for all of its names."""
-
-    def __init__(self, graph: TenantGraph, linked: Mapping[int, float]) -> None:
-        self._graph = graph
-        self._linked = linked
-        self._chunks, self._counts = _count_chunks(graph, linked)
-
-    def near(self, bearers: Sequence[NameBearer]) -> set[int]:
-        """Return the known bearers that share a chunk with an entity of the question that is no bearer of the same name."""
-        own_chunks, own_counts = _count_chunks(self._graph, [each.number for each in bearers if each.number in self._linked])
-        counts = self._counts.copy()
-        counts[np.searchsorted(self._chunks, own_chunks)] -= own_counts
-        others = self._chunks[counts > 0]
-        known = [bearer.number for bearer in bearers if bearer.known]
-        return {number for number in known if np.isin(self._graph.links.of(number), others).any()}
-
-
-def _count_chunks(graph: TenantGraph, numbers: Iterable[int]) -> tuple[Ints, Ints]:
-    """Return the chunks that mention some entities, in order, and how many of the entities each mentions."""
-    chunks = [graph.links.of(number) for number in numbers]
-    if not chunks:
-        return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
-    ordered, counts = np.unique(np.concatenate(chunks), return_counts=True)
-    return ordered, counts.astype(np.int32)
 
 
 def _alone_with(wanted: frozenset[str], bearers: Sequence[NameBearer]) -> set[int]:
