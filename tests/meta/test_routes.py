@@ -16,6 +16,7 @@ from fastapi.routing import APIRoute
 from agentic_rag_backend.api import routers
 from agentic_rag_backend.api.app import BASE_PATH, create_app
 from agentic_rag_backend.api.dependencies import Operator, Requires, refuse_unknown_parameters, require_metrics_key
+from agentic_rag_backend.api.requests.guard import GuardedRoute, creates
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.settings import Settings
 
@@ -35,10 +36,15 @@ def scopes() -> dict[tuple[str, str], str]:
     for module in pkgutil.iter_modules(routers.__path__, f"{routers.__name__}."):
         for route in import_module(module.name).router.routes:
             assert isinstance(route, APIRoute)
-            asked = {scope for call in _calls(route.dependant) if (scope := _scope_of(call))}
+            asked = scopes_of(route)
             assert len(asked) <= 1, f"{route.path} asks for {asked}"
             found |= {(method, route.path): asked.pop() if asked else "none" for method in route.methods}  # type: ignore[union-attr]
     return found
+
+
+def scopes_of(route: APIRoute) -> set[str]:
+    """Return the scopes that a route requires."""
+    return {scope for call in _calls(route.dependant) if (scope := _scope_of(call))}
 
 
 def _calls(dependant: Any) -> Iterator[Callable[..., Any]]:
@@ -80,6 +86,23 @@ def test_the_rows_name_the_scope_that_the_route_asks_for(root: Path, table_rows:
 
 def test_only_health_is_open_to_callers_without_a_key() -> None:
     assert {path for (_, path), scope in scopes().items() if scope == "none"} == {"/health/live", "/health/ready"}
+
+
+def test_routes_that_create_something_require_room_on_the_disk() -> None:
+    changing = {
+        (method, route.path): creates(route)
+        for module in pkgutil.iter_modules(routers.__path__, f"{routers.__name__}.")
+        for route in import_module(module.name).router.routes
+        if isinstance(route, GuardedRoute) and scopes_of(route) != {"read"}
+        for method in (route.methods or set()) & {"POST", "PUT", "PATCH"}
+    }
+    assert len(changing) > 15
+    assert {path for (_, path), room in changing.items() if not room} == {
+        "/admin/reconcile",
+        "/chunking/preview",
+        "/jobs/{job_id}/cancel",
+        "/jobs/{job_id}/retry",
+    }
 
 
 def test_every_metric_has_its_row_and_every_row_its_metric(root: Path, table_rows: Callable[[Path], Rows]) -> None:

@@ -108,3 +108,31 @@ async def test_a_deleted_document_leaves_nothing_in_a_session(world: World) -> N
     assert (third["continued"], third["facts"]) == (True, [])
     assert third["facts_left_out"] >= len(second["facts"])
     assert "quenby" not in str(found).casefold()
+
+
+def alike(value: Any) -> Any:
+    """Return a response without the values of one request: its id, and times."""
+    if isinstance(value, dict):
+        return {name: alike(item) for name, item in value.items() if name not in {"requestId", "timestamp"} and "_ms" not in name}
+    return [alike(item) for item in value] if isinstance(value, list) else value
+
+
+async def test_sessions_of_others_and_invented_ones_are_alike(world: World) -> None:
+    """Responses to the same request differ in the session id alone, and say nothing about it."""
+    for _ in range(2):
+        await ask(world.alpha, "of-alpha-1", options={"negative_constraints": ["fish market"]})
+    answers = []
+    for session in ("of-alpha-1", "invented-1"):
+        # Also when the caller has begun its own session of that name, in an explanation, and in an answer.
+        body = {"query": QUESTION, "strategy": "agentic", "options": {"session_id": session}}
+        explained = {**body, "document_id": world.documents["beta"]["eels"]["id"]}
+        responses = [
+            await world.beta.post("/search/explain", explained),
+            await world.beta.post("/search", body),
+            await world.beta.post("/search", body),
+            await world.beta.post("/answers", {**body, "stream": False}),
+        ]
+        answers.append([(response.status_code, sorted(response.headers), alike(response.json())) for response in responses])
+    assert [status for status, *_ in answers[0]] == [200] * 4
+    for of_other, invented in zip(*answers, strict=True):
+        assert of_other == invented

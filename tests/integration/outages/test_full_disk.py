@@ -20,7 +20,8 @@ from agentic_rag_backend.settings import Settings
 
 MIB = 1024 * 1024
 DISK_MIB = 400
-Full = Callable[[int], None]
+OPERATOR_KEY = "the-operators-key-of-these-tests-0123456789"
+OPERATOR = {"X-API-Key": OPERATOR_KEY}
 
 
 @pytest.fixture
@@ -51,8 +52,9 @@ def fill(disk: Path, leaving_bytes: int) -> Path:
 
 
 @asynccontextmanager
-async def serving(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
-    settings = Settings(data_dir=folder, _env_file=None, community_auto_rebuild=False, job_polling_interval_s=0.05)
+async def serving(folder: Path, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
+    fast = {"community_auto_rebuild": False, "job_polling_interval_s": 0.05}
+    settings = Settings(data_dir=folder, _env_file=None, operator_key=OPERATOR_KEY, **fast, **options)
     async with open_container(settings) as container:
         tenant = await container.catalogue.tenants.create("acme")
         key = (await container.tenants.issue_key(tenant.id, name="full")).secret
@@ -92,7 +94,13 @@ async def test_a_full_disk_is_reported_and_recovers(disk: Path) -> None:
         filler = fill(disk, 4 * MIB)
         states = (await http.get(ready)).json()["stores"]
         assert {states[name] for name in ("catalogue", "graph", "vectors", "blobs")} == {"storage_full"}
-        # Small writes still fit: the document is accepted, and its job waits.
+        refused = await submit(http, 2)
+        assert (refused.status_code, refused.json()["code"]) == (507, "storage_full"), refused.text
+        assert str(disk) not in refused.text
+
+        # Above 16 MiB, but below the 64 MiB of the vectors, a document is accepted, and its job waits.
+        filler.unlink()
+        filler = fill(disk, 30 * MIB)
         waiting = (await submit(http, 1)).json()["data"]["job_id"]
         held = await until(lambda: http.get(f"/jobs/{waiting}"), lambda answer: "full" in str(answer.json()["data"]["message"]))
         assert held.json()["data"]["state"] in ("queued", "running")
@@ -101,7 +109,6 @@ async def test_a_full_disk_is_reported_and_recovers(disk: Path) -> None:
         fill(disk, 0)
         refused = await submit(http, 2, size=MIB)
         assert (refused.status_code, refused.json()["code"]) == (507, "storage_full"), refused.text
-        assert str(disk) not in refused.text
         assert await found(http, 0) == ["Report 0"]
 
         filler.unlink()
@@ -110,3 +117,63 @@ async def test_a_full_disk_is_reported_and_recovers(disk: Path) -> None:
         again = (await submit(http, 2)).json()["data"]["job_id"]
         await until(lambda: http.get(f"/jobs/{again}"), lambda answer: answer.json()["data"]["state"] == "succeeded")
         assert set(await found(http, 2)) == {"Report 0", "Report 1", "Report 2"}
+
+
+@pytest.mark.slow
+async def test_below_the_limit_nothing_is_accepted_by_any_route(disk: Path) -> None:
+    async with serving(disk / "data") as http:
+        first = (await submit(http, 0)).json()["data"]
+        await until(lambda: http.get(f"/jobs/{first['job_id']}"), lambda answer: answer.json()["data"]["state"] == "succeeded")
+        filler = fill(disk, 24 * MIB)
+        archive = {**OPERATOR, "Content-Type": "application/gzip"}
+        refused = await http.post("/tenants/import", content=b"x" * (12 * MIB), headers=archive)
+        assert (refused.status_code, refused.json()["detail"].split(" (")[0]) == (
+            507,
+            "the disk of the folder of archives is full",
+        )
+        assert list((disk / "data" / "transfer").iterdir()) == []
+        filler.unlink()
+        fill(disk, 5 * MIB)
+        before = shutil.disk_usage(disk).free
+        uploads = await asyncio.gather(
+            *(submit(http, number) for number in range(1, 74)),
+            *(http.post("/documents", files={"file": (f"{number}.txt", b"Mara Voss.")}) for number in range(72)),
+        )
+        assert {(answer.status_code, answer.json()["code"]) for answer in uploads} == {(507, "storage_full")}
+        assert len(uploads) == 145
+        document, tenant = f"/documents/{first['document_id']}", (await http.get("/tenants/me")).json()["data"]["id"]
+        creating = (
+            await http.patch(document, json={"title": "Another"}),
+            await http.post(f"{document}/chunks", json={"chunking": {"chunk_size": 64}}),
+            await http.post("/tenants", json={"name": "more"}, headers=OPERATOR),
+            await http.post(f"/tenants/{tenant}/keys", json={"name": "more"}, headers=OPERATOR),
+            await http.post("/tenants/import", content=b"x" * 100, headers=archive),
+            await http.post("/admin/communities/rebuild", json={}),
+        )
+        assert [answer.status_code for answer in creating] == [507] * len(creating), [answer.text for answer in creating]
+        assert before - shutil.disk_usage(disk).free < MIB
+        # What reads or frees space works.
+        assert (await http.post("/answers", json={"query": "Who founded the Tidal Institute 0?", "stream": False})).is_success
+        assert (await http.post(f"/jobs/{first['job_id']}/cancel")).status_code == 409
+        assert (await http.delete(document)).status_code == 202
+
+
+@pytest.mark.slow
+async def test_uploads_at_once_leave_the_least_free_space(disk: Path) -> None:
+    """Each of them would fit alone. Their originals are on a disk of their own."""
+    folder = disk.parent / "data"
+    blobs = disk / "originals"
+    text = b"The tide rose. " * (3 * MIB // 15)
+    async with serving(folder, blob_url=blobs.as_uri(), max_upload_mb=8) as http:
+        fill(disk, 30 * MIB)
+        files = [("file", (f"{number}.txt", text + str(number).encode())) for number in range(10)]
+        answers = await asyncio.gather(*(http.post("/documents", files=[file]) for file in files))
+        codes = sorted(answer.status_code for answer in answers)
+        assert set(codes) == {202, 507}
+        accepted = codes.count(202)
+        assert 1 <= accepted <= 4
+        stored = [path for path in blobs.rglob("*") if path.is_file() and path.stat().st_size >= 3 * MIB // 2]
+        assert len(stored) == accepted
+        assert shutil.disk_usage(disk).free >= 16 * MIB
+        refused = next(answer for answer in answers if answer.status_code == 507)
+        assert "the disk of the blob store" in refused.json()["detail"]

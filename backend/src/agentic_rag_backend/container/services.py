@@ -34,6 +34,7 @@ from agentic_rag_backend.container.options import (
     tree_options,
 )
 from agentic_rag_backend.container.rerankers import rerank_defaults
+from agentic_rag_backend.container.store_folders import local_folders
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.answerability.grading import AnswerabilityGrader
@@ -98,6 +99,7 @@ from agentic_rag_backend.retrieval.rerank.registry import RerankerParts, Reranke
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.stores.disk_space import DiskSpace
 from agentic_rag_backend.tenancy.authentication import Authenticator
 from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.tenancy.service import TenantService
@@ -216,6 +218,11 @@ class Container:
         await self.ingestion.given_up(tenant, job_id, attempt, error)
         await self.transfer.abandoned(tenant, job_id)
 
+    @cached_property
+    def disk_space(self) -> DiskSpace:
+        """Free space for requests that create something."""
+        return DiskSpace(local_folders(self.settings))
+
     # --- tenants
 
     @cached_property
@@ -287,6 +294,7 @@ class Container:
             vectors=self.vectors,
             blobs=self.blobs,
             computation=self._computation,
+            disk_space=self.disk_space,
             keep_originals=self.settings.keep_originals,
         )
 
@@ -309,6 +317,7 @@ class Container:
             is_stated=is_stated,
             relay=self.relay,
             options=ingestion_options(self.settings),
+            disk_space=self.disk_space,
         )
 
     @cached_property

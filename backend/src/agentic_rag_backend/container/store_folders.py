@@ -19,6 +19,7 @@ from urllib.request import url2pathname
 from agentic_rag_backend.container.shared_stores import shares_catalogue
 from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
 from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.catalogue.database import parse_url
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.store_folders import StoreFolder
 
@@ -60,6 +61,20 @@ async def record_vector_folder(settings: Settings, catalogue: SqlCatalogue) -> N
     marker = _markers(settings).get(VECTORS)
     if marker is not None and shares_catalogue(settings):
         await catalogue.store_folders.replace(VECTORS, await asyncio.to_thread(_folder_of, marker))
+
+
+def local_folders(settings: Settings) -> dict[str, Path]:
+    """Return the folder of each local store that requests write to, by the name that messages have for the store."""
+    folders = {}
+    if settings.database_url is None:
+        folders["the catalogue"] = settings.data_dir
+    elif not shares_catalogue(settings):
+        folders["the catalogue"] = Path(str(parse_url(settings.database_url).database)).parent
+    if settings.blob_url is None:
+        folders["the blob store"] = settings.data_dir / "blobs"
+    elif (url := urlsplit(settings.blob_url)).scheme == "file":
+        folders["the blob store"] = Path(url2pathname(url.path))
+    return folders
 
 
 def _markers(settings: Settings) -> dict[str, Path]:

@@ -53,6 +53,7 @@ from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Change, Expected, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.disk_space import DiskSpace
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
 
@@ -123,12 +124,14 @@ class IngestionService:
         is_stated: IsStated | None = None,
         relay: Relay | None = None,
         options: IngestionOptions | None = None,
+        disk_space: DiskSpace | None = None,
     ) -> None:
         self._options = options or IngestionOptions()
         self.relay = relay or Relay(catalogue.outbox, queue, flush=vectors.flush)
         self._catalogue = catalogue
         self._vectors = vectors
         self._blobs = blobs
+        self._disk_space = disk_space or DiskSpace({})
         self._queue = queue
         self._check = UploadCheck(
             reader,
@@ -229,6 +232,7 @@ class IngestionService:
             InvalidRequest: key, title, metadata or options are outside their limits.
             PreconditionFailed: the document that has the key has another revision, or does not exist.
             Conflict: the key belongs to an attachment of a message.
+            StorageFull: the disk of a store has no room.
         """
         require_tenant(tenant)
         submitted = await self._accept(tenant, upload)
@@ -326,6 +330,10 @@ class IngestionService:
         return replace(submitted, in_search=delivery.done)
 
     async def _record(self, tenant: TenantId, submission: Submission, content: bytes) -> Submitted:
+        async with self._disk_space.reserve(len(content)):
+            return await self._written(tenant, submission, content)
+
+    async def _written(self, tenant: TenantId, submission: Submission, content: bytes) -> Submitted:
         await self._blobs.put(tenant, submission.blob_key, content)
         try:
             submitted = await self._catalogue.documents.submit(tenant, submission, self._queue.enqueuer(INGEST))

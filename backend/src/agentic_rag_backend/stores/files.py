@@ -31,10 +31,14 @@ def create_private(path: Path) -> None:
         path.touch(mode=0o600)
 
 
+def existing_path(path: Path) -> Path:
+    """Return ``path``, or its nearest parent that exists."""
+    return next(candidate for candidate in (path, *path.absolute().parents) if candidate.exists())
+
+
 def is_full(path: Path, least_bytes: int = LEAST_FREE_BYTES) -> bool:
     """Return whether the disk of ``path``, or of its nearest existing parent, is full."""
-    existing = next(each for each in (path, *path.absolute().parents) if each.exists())
-    return shutil.disk_usage(existing).free < least_bytes
+    return shutil.disk_usage(existing_path(path)).free < least_bytes
 
 
 def require_room(path: Path, what: str, least_bytes: int = LEAST_FREE_BYTES) -> None:

@@ -45,6 +45,7 @@ from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore, blob_key
 from agentic_rag_backend.stores.catalogue.base import Catalogue, ChunkQuestions, PreparedChunk, PreparedQuestion
 from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentRecord, Opening, TransferCatalogue
+from agentic_rag_backend.stores.disk_space import DiskSpace
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
 from agentic_rag_backend.transfer.fingerprints import fingerprints
@@ -79,6 +80,7 @@ class Destination:
     vectors: VectorStore
     blobs: BlobStore
     computation: Computation
+    disk_space: DiskSpace
     keep_originals: bool = True
 
     @property

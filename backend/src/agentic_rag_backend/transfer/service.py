@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.limits import printable_name
@@ -19,6 +19,7 @@ from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest
 from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
 from agentic_rag_backend.stores.blob.base import blob_key
+from agentic_rag_backend.stores.files import LEAST_FREE_BYTES, full, full_os_error, require_room
 from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.transfer.archive import ArchiveLimits, reading
 from agentic_rag_backend.transfer.contents import Communities, Edits, Entities, Part, Summaries, TreeNodes, TreeSummaries, parts
@@ -30,6 +31,7 @@ from agentic_rag_backend.transfer.verification import verify
 
 WORKFLOW = "import_v1"
 _PART_BYTES = 8 * 1024 * 1024
+_ARCHIVES = "the folder of archives"
 _OPENING = "open"
 """Stage that is recorded in the job's row before the tenant becomes visible."""
 T = TypeVar("T")
@@ -110,6 +112,7 @@ class TransferService:
 
         Raises:
             PayloadTooLarge: it is above the limit of an archive.
+            StorageFull: the disk of the folder has no room.
         """
         async with self._workplace() as folder:
             path, size = folder / "archive", 0
@@ -119,7 +122,7 @@ class TransferService:
                     if size > self._options.max_archive:
                         most = self._options.max_archive
                         raise PayloadTooLarge(f"an archive may have at most {most} bytes (MAX_IMPORT_MB); more arrived")
-                    await asyncio.to_thread(file.write, some)
+                    await asyncio.to_thread(_write, file, some, path)
             yield path
 
     async def begin(self, archive: Path, *, target: TenantId | None = None, name: str | None = None, copy: bool = False) -> Begun:
@@ -143,7 +146,8 @@ class TransferService:
         name = None if name is None else printable_name(name)
         tenant = await self._reserve(target or await self._prepare_tenant(manifest.tenant, name, copy=copy))
         try:
-            arguments = await self._stored(tenant.id, archive)
+            async with self._destination.disk_space.reserve((await asyncio.to_thread(archive.stat)).st_size):
+                arguments = await self._stored(tenant.id, archive)
             arguments["archive_of"] = manifest.tenant.id
             enqueue = self._queue.enqueuer(WORKFLOW)
             job = await self._destination.catalogue.jobs.create(tenant.id, JobKind.IMPORT, arguments, enqueue)
@@ -173,9 +177,14 @@ class TransferService:
             self._options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             return Path(tempfile.mkdtemp(dir=self._options.folder))
 
-        folder = await asyncio.to_thread(make)
+        try:
+            folder = await asyncio.to_thread(make)
+        except OSError as error:
+            raise _translated(error) from error
         try:
             yield folder
+        except OSError as error:
+            raise _translated(error) from error
         finally:
             await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
 
@@ -295,6 +304,17 @@ class TransferService:
         if state is TenantState.IMPORTING:
             await self._erase(tenant)
             await self._destination.transfer.abandon(tenant)
+
+
+def _write(file: BinaryIO, content: bytes, path: Path) -> None:
+    """Write a part of an archive if the disk has room for it."""
+    require_room(path, _ARCHIVES, LEAST_FREE_BYTES + len(content))
+    file.write(content)
+
+
+def _translated(error: OSError) -> Exception:
+    """Return the error for a system error in the folder of archives."""
+    return full(_ARCHIVES) if full_os_error(error) else error
 
 
 def _next(found: Any) -> Part | None:

@@ -17,6 +17,7 @@ from fastapi.routing import APIRoute
 from starlette.types import Message, Receive
 
 from agentic_rag_backend.api.dependencies import Operator, Requires, container_of, require_operator
+from agentic_rag_backend.domain.tenant import Scope
 from agentic_rag_backend.errors import InvalidRequest, NotFound, PayloadTooLarge, RequestIncomplete
 
 QUERY_BYTES = 64 * 1024
@@ -32,6 +33,8 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 Limit = Callable[[Request], int]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _ATTRIBUTE = "__body_limit__"
+_FULL_DISK = "__works_on_full_disk__"
+_CREATES = frozenset({"POST", "PUT", "PATCH"})
 
 
 def reads(limit: Limit) -> Callable[[Endpoint], Endpoint]:
@@ -42,6 +45,12 @@ def reads(limit: Limit) -> Callable[[Endpoint], Endpoint]:
         return endpoint
 
     return declare
+
+
+def works_on_full_disk(endpoint: Endpoint) -> Endpoint:
+    """Declare that an endpoint is called while a disk is full: it creates nothing, or it may free space."""
+    setattr(endpoint, _FULL_DISK, True)
+    return endpoint
 
 
 class LargeBodies:
@@ -67,7 +76,10 @@ class LargeBodies:
 
 
 class GuardedRoute(APIRoute):
-    """A route that checks its caller before it reads the body, and limits the body to the declared size."""
+    """A route that checks its caller before it reads the body, and limits the body to the declared size.
+
+    A route that creates something requires room on the disks of the stores.
+    """
 
     def get_route_handler(self) -> Handler:
         """Return the handler with the checks before it."""
@@ -87,7 +99,23 @@ class GuardedRoute(APIRoute):
 
     def admitted_handler(self) -> Handler:
         """Return the handler of admitted requests; subclasses wrap it."""
-        return super().get_route_handler()
+        handle = super().get_route_handler()
+        if not creates(self):
+            return handle
+
+        async def with_room(request: Request) -> Response:
+            await container_of(request).disk_space.require()
+            return await handle(request)
+
+        return with_room
+
+
+def creates(route: APIRoute) -> bool:
+    """Return whether a route needs free space: it changes something, and is not declared with `works_on_full_disk`."""
+    if not _CREATES & (route.methods or set()) or getattr(route.endpoint, _FULL_DISK, False):
+        return False
+    scope = _scope_of(route)
+    return scope is None or scope.scope is not Scope.READ
 
 
 def admission(route: APIRoute) -> Callable[[Request], Coroutine[Any, Any, Any]]:
@@ -96,13 +124,19 @@ def admission(route: APIRoute) -> Callable[[Request], Coroutine[Any, Any, Any]]:
     Raises:
         TypeError: the endpoint depends on neither.
     """
-    asked = [dependency.call for dependency in route.dependant.dependencies]
-    scope = next((call for call in asked if isinstance(call, Requires)), None)
-    if scope is not None:
+    if (scope := _scope_of(route)) is not None:
         return scope.admit
-    if Operator.dependency not in asked:
+    if Operator.dependency not in _dependencies(route):
         raise TypeError(f"{route.path}: the endpoint must depend on a scope or on the operator")
     return _admit_operator
+
+
+def _dependencies(route: APIRoute) -> list[Any]:
+    return [dependency.call for dependency in route.dependant.dependencies]
+
+
+def _scope_of(route: APIRoute) -> Requires | None:
+    return next((call for call in _dependencies(route) if isinstance(call, Requires)), None)
 
 
 async def _admit_operator(request: Request) -> None:

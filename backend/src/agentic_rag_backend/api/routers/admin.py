@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from agentic_rag_backend.api.dependencies import Administrator, Services
+from agentic_rag_backend.api.requests.guard import works_on_full_disk
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.schemas.communities import CommunityStatus, RebuildBody
@@ -32,6 +33,7 @@ async def community_status(request: Request, services: Services, caller: Adminis
 
 
 @router.post("/reconcile", status_code=202, response_model=Envelope[JobAccepted], summary="Compare the stores, and repair them")
+@works_on_full_disk
 async def reconcile(
     request: Request, services: Services, caller: Administrator, body: ReconcileBody | None = None
 ) -> dict[str, Any]:

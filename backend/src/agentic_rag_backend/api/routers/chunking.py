@@ -11,7 +11,7 @@ from starlette.datastructures import FormData, UploadFile
 
 from agentic_rag_backend.api.dependencies import Services, Writer
 from agentic_rag_backend.api.requests.forms import json_field, read_form, require_fields, text_field
-from agentic_rag_backend.api.requests.guard import DOCUMENT_BYTES, GuardedRoute, reads
+from agentic_rag_backend.api.requests.guard import DOCUMENT_BYTES, GuardedRoute, reads, works_on_full_disk
 from agentic_rag_backend.api.requests.json_body import media_type_of, read_json, require_json
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.schemas.documents import chunking_of
@@ -53,6 +53,7 @@ _FORM_FIELDS = frozenset({"file", "media_type", "chunking", "limit"})
     },
 )
 @reads(lambda _: DOCUMENT_BYTES)
+@works_on_full_disk
 async def preview(request: Request, services: Services, caller: Writer) -> dict[str, Any]:
     """Parse and chunk a document of at most 2 MiB, and return its chunks. Nothing is stored."""
     if media_type_of(request) == "multipart/form-data":

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from agentic_rag_backend.api.dependencies import Reader, Services, Writer
+from agentic_rag_backend.api.requests.guard import works_on_full_disk
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
@@ -92,6 +93,7 @@ def _pause_s(quiet_s: float) -> float:
 
 
 @router.post("/jobs/{job_id}/cancel", status_code=202, response_model=Envelope[JobAccepted], summary="Cancel a job")
+@works_on_full_disk
 async def cancel_job(request: Request, services: Services, caller: Writer, job_id: str) -> dict[str, Any]:
     """Request the cancellation of a job. It becomes `cancelled` after its clean-up."""
     job = await services.jobs.cancel(caller.tenant.id, job_id)
@@ -99,6 +101,7 @@ async def cancel_job(request: Request, services: Services, caller: Writer, job_i
 
 
 @router.post("/jobs/{job_id}/retry", status_code=202, response_model=Envelope[JobAccepted], summary="Retry a job")
+@works_on_full_disk
 async def retry_job(request: Request, services: Services, caller: Writer, job_id: str) -> dict[str, Any]:
     """Queue a failed, partial or cancelled job again. Finished work is not repeated.
 
