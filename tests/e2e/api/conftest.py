@@ -227,6 +227,8 @@ def settings_for(folder: Path, **more: Any) -> Settings:
         "operator_key": OPERATOR_KEY,
         "community_auto_rebuild": False,
         "job_polling_interval_s": 0.02,
+        # All requests of a test run come from one address.
+        "max_wrong_keys_per_client": 0,
         **more,
     }
     return Settings(_env_file=None, **chosen)

@@ -151,7 +151,9 @@ async def test_a_body_that_stops_arriving_is_408_and_ends_the_connection(world: 
         yield b'{"query": '
         await asyncio.sleep(3600)
 
-    world.app.state.container = SimpleNamespace(authenticator=served.authenticator, settings=hurried)
+    world.app.state.container = SimpleNamespace(
+        authenticator=served.authenticator, settings=hurried, disk_space=served.disk_space
+    )
     try:
         responses = [
             await world.alpha.request("POST", path, content=stalling(), headers={"Content-Type": "application/json"})
