@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from agentic_rag_backend.api.schemas.search import SearchBody
+from agentic_rag_backend.api.schemas.questions import RankedSearch
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.contradictions import Contradiction, Kind
@@ -149,7 +149,8 @@ class Embedded:
         """Return passages, facts and themes.
 
         Args:
-            options: as in the body of ``POST /search``: strategy, limit, filters, as_of, weights, options.
+            options: as in the body of ``POST /search``: strategy, limit, min_score, filters, as_of, weights, options, rerank,
+                corrective, cache. ``fields`` is for responses of the server only.
 
         Raises:
             InvalidRequest: a value is outside its limits.
@@ -315,7 +316,7 @@ class Embedded:
 
     async def _query(self, question: str, options: Mapping[str, Any]) -> BuiltQuery:
         try:
-            body = SearchBody.model_validate({**options, "query": question})
+            body = RankedSearch.model_validate({**options, "query": question})
         except ValidationError as error:
             problems = (f"{'.'.join(map(str, item['loc']))}: {message_of(item)}" for item in error.errors(include_url=False))
             raise InvalidRequest("; ".join(problems)) from None

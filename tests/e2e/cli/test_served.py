@@ -60,6 +60,22 @@ def test_ingest_says_why_communities_were_not_rebuilt(served: Any) -> None:
         served.cli("features", "set", "COMMUNITY_AUTO_REBUILD", "true")
 
 
+def test_a_search_prints_the_chosen_fields_above_a_score(served: Any) -> None:
+    question = ("search", "Who founded the Kettle Bank?", "--strategy", "dense")
+    results = served.cli(*question, "--json", "--fields", "title, score").json["results"]
+    assert results
+    assert all(result.keys() == {"title", "score"} for result in results)
+    best = results[0]["score"]
+    some = served.cli(*question, "--json", "--min-score", str(best)).json
+    assert [result["score"] for result in some["results"]] == [best]
+    none = served.cli(*question, "--min-score", "1")
+    assert "min_score 1 leaves no result; the best score is" in none.err
+    refused = served.cli(*question, "--fields", "title")
+    assert (refused.code, "--fields goes with --json" in refused.err) == (2, True)
+    unknown = served.cli(*question, "--json", "--fields", "colour")
+    assert (unknown.code, "fields has the unknown name 'colour'" in unknown.out) == (2, True)
+
+
 def test_a_question_is_answered_with_quotes_also_as_a_stream(served: Any) -> None:
     whole = served.cli("ask", "Who founded the Kettle Bank?")
     assert whole.code == 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agentic_rag_backend.api.schemas.search import DualLevelBody, SearchBody
+from agentic_rag_backend.api.schemas.questions import DualLevelBody, SearchBody
 
 
 def end_of(year: int, month: int, day: int) -> datetime:
@@ -39,6 +39,6 @@ def test_invalid_times_are_refused(written: Any) -> None:
 @pytest.mark.parametrize("body", [SearchBody, DualLevelBody])
 def test_null_means_the_same_as_a_field_that_is_left_out(body: type[SearchBody | DualLevelBody]) -> None:
     plain = body.model_validate({"query": "q"}).request()
-    for name in ("filters", "as_of", "options", "rerank", "corrective", "timeout_ms", "cache"):
+    for name in ("filters", "as_of", "options", "rerank", "corrective", "timeout_ms", "cache", "min_score", "fields"):
         assert body.model_validate({"query": "q", name: None}).request() == plain, name
     assert not body.model_validate({"query": "q", "cache": False}).request().cache

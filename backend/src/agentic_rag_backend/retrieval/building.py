@@ -41,6 +41,7 @@ class SearchRequest:
         corrective: whether to correct the search, or an object with the options of the correction.
         timeout_ms: the caller's time limit in milliseconds.
         cache: whether results of an earlier equal search may be returned.
+        min_score: least score of a result, in [0, 1].
     """
 
     text: str
@@ -53,6 +54,7 @@ class SearchRequest:
     corrective: CorrectionValue = None
     timeout_ms: int | None = None
     cache: bool = True
+    min_score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,7 @@ class QueryBuilder:
             text=request.text,
             limit=resolved.limit,
             high_limit=resolved.high_limit,
+            min_score=request.min_score,
             weights=resolved.weights,
             leg_weights=resolved.leg_weights,
             filters=filters,
@@ -154,7 +157,8 @@ class QueryBuilder:
 
 
 def _unranked(query: Query, strategy: str) -> tuple[str, ...]:
-    """Return a warning if the request has its passages reranked, but the strategy returns none."""
-    if query.rerank is None or STRATEGIES[strategy].passages:
+    """Return a warning for each field of the request that concerns passages, if the strategy returns none."""
+    if STRATEGIES[strategy].passages:
         return ()
-    return (f"rerank has no effect: strategy {strategy!r} returns no passages",)
+    fields = {"rerank": query.rerank is not None, "min_score": query.min_score > 0}
+    return tuple(f"{name} has no effect: strategy {strategy!r} returns no passages" for name, given in fields.items() if given)

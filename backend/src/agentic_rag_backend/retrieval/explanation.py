@@ -33,7 +33,7 @@ MAX_EXAMINED = 1_000
 """Chunks of each leg within which ranks are reported."""
 MAX_RESULTS = 100
 
-DroppedBy = Literal["state", "filters", "as_of", "legs", "limit", "strategy"]
+DroppedBy = Literal["state", "filters", "as_of", "legs", "limit", "min_score", "strategy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,19 +89,20 @@ class Explainer:
         # The reranker reads the same candidates as in the request.
         reranking = query.rerank and replace(query.rerank, top_n=None)
         # The trace must have the times of all stages. An explanation uses a session as the request would, and leaves it as it is.
-        whole = replace(query, limit=MAX_RESULTS, rerank=reranking, cache=False, remember=False)
+        whole = replace(query, limit=MAX_RESULTS, min_score=0.0, rerank=reranking, cache=False, remember=False)
         found = await self._retrievers.get(strategy).retrieve(whole)
         places = [number for number, hit in enumerate(found.hits, 1) if hit.visible.chunk.document_id == document_id]
         rank = places[0] if places else None
+        best = found.hits[rank - 1] if rank is not None else None
         return Explanation(
             document=document,
             chunks=len(shown),
             legs=legs,
             rank=rank,
-            best=found.hits[rank - 1] if rank is not None else None,
+            best=best,
             themes=tuple(theme for theme in found.themes if _rests_on(theme, document_id)),
             dropped=()
-            if rank is not None and rank <= query.limit
+            if rank is not None and rank <= query.limit and best is not None and best.score >= query.min_score
             else _reasons(query, document, _Shown(one, shown), legs, found, rank),
             trace=found.trace,
         )
@@ -150,7 +151,10 @@ def _reasons(
     if one is None:
         return (Dropped(by="state", detail=f"the document is {document.state.value}: it has no chunk that may be shown"),)
     if rank is not None:
-        return (Dropped(by="limit", detail=f"its rank is {rank}; the limit is {query.limit}"),)
+        score, least = found.hits[rank - 1].score, query.min_score
+        low = [Dropped(by="min_score", detail=f"its score is {score:.4f}; min_score is {least:g}")] if score < least else []
+        late = [Dropped(by="limit", detail=f"its rank is {rank}; the limit is {query.limit}")] if rank > query.limit else []
+        return (*late, *low)
     fields = one.fields
     reasons = [
         Dropped(by="filters", detail=f"{to_json(part)} does not hold: {_held(part, fields)}")

@@ -58,6 +58,10 @@ class RankedRetriever:
             hits = await with_parents(self._documents, query, hits)
         times = {**found.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}
         trace = replace(found.trace, processing_time_ms=times)
+        if found.hits and not hits:
+            best = max(hit.score for hit in found.hits)
+            below = f"min_score {query.min_score:g} leaves no result; the best score is {best:.4f}"
+            trace = replace(trace, warnings=(*trace.warnings, below))
         return replace(found, hits=hits, themes=found.themes[: query.high_limit], trace=trace)
 
     async def _candidates(self, query: Query) -> Retrieval:

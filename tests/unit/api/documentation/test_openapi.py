@@ -266,3 +266,19 @@ def test_ids_in_examples_have_the_form_of_real_ids(document: dict[str, Any]) -> 
     assert len(found) > 60
     assert {each for each in found if real.match(each[2]) is None} == set()
     assert not re.search(r"'(doc|job|ent|chunk)_[0-9a-f]{8}", str(document))
+
+
+def test_a_response_with_fields_has_some_parts_and_no_others(document: dict[str, Any]) -> None:
+    operation = document["paths"][f"{BASE_PATH}/search"]["post"]["responses"]["200"]["content"]["application/json"]
+    whole = operation["example"]
+    result = whole["data"]["results"][0]
+    for part, errors in (
+        ({"results": [{"title": "Tidal barrage"}]}, 0),
+        ({"facts": whole["data"]["facts"], "trace": {"strategy": "graph"}}, 0),
+        ({"results": [{"title": 5}]}, 1),
+        ({"results": [{"colour": "red"}]}, 1),
+        ({"colour": "red"}, 1),
+        ({}, 1),
+        ({**whole["data"], "results": [{**result, "score": "much"}]}, 1),
+    ):
+        assert len(errors_of(document, operation["schema"], {**whole, "data": part})) == errors, part

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
 from agentic_rag_backend.api.documentation.examples import example_of, problem_example
+from agentic_rag_backend.api.documentation.parts import document_parts
 from agentic_rag_backend.api.responses.errors import MEDIA_TYPE
 from agentic_rag_backend.api.schemas.documents import NewDocument
 from agentic_rag_backend.api.schemas.previews import PreviewBody
@@ -111,6 +112,7 @@ def _completed(document: dict[str, Any], base_path: str) -> dict[str, Any]:
                 operation["responses"].pop("422", None)
                 _add_problems(operation, {"401", "403", "429"})
             _add_examples(operation, schemas)
+            document_parts(operation, schemas)
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     return document

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypedDict
 
 from fastapi import APIRouter, Header, Request, Response
@@ -15,7 +16,7 @@ from agentic_rag_backend.api.middleware import deadline_of
 from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.requests.queries import accept, trace_meta
-from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
+from agentic_rag_backend.api.responses.envelopes import Envelope
 from agentic_rag_backend.api.responses.errors import problem_body, request_id_of
 from agentic_rag_backend.api.responses.resumption import (
     AnswerStream,
@@ -25,10 +26,12 @@ from agentic_rag_backend.api.responses.resumption import (
     fingerprint_of,
     place_of,
 )
+from agentic_rag_backend.api.responses.selection import Parts, Selectable, dump_parts, enveloped_parts
 from agentic_rag_backend.api.responses.streaming import Events, event, event_content, event_stream
 from agentic_rag_backend.api.schemas.answers import AnswerView, UsageView
 from agentic_rag_backend.api.schemas.citations import CitationView
-from agentic_rag_backend.api.schemas.search import HISTORY_BYTES, QUESTION_BYTES, AnswerBody, SearchView
+from agentic_rag_backend.api.schemas.questions import HISTORY_BYTES, QUESTION_BYTES, AnswerBody
+from agentic_rag_backend.api.schemas.search import SearchView
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import InvalidRequest, NotFound
@@ -48,6 +51,7 @@ from agentic_rag_backend.generation.context import passages_of, theme_chunk_ids
 from agentic_rag_backend.models.llm.base import Message
 
 router = APIRouter(tags=["answers"], route_class=JsonRoute)
+ANSWERS = Selectable(AnswerView, "sources")
 ANSWER_EVENTS = event_content(
     ("token", {"v": EVENT_VERSION, "text": "The delay was caused by a cracked caisson. [1]", "supported": True, "reason": None}),
     ("usage", {"v": EVENT_VERSION, "prompt_tokens": 0, "completion_tokens": 0, "calls": 0}),
@@ -72,7 +76,11 @@ class _AnswerRequest(TypedDict):
 )
 @reads(lambda _: QUERY_BYTES + QUESTION_BYTES + HISTORY_BYTES)
 async def answer(request: Request, services: Services, caller: Reader, body: AnswerBody) -> Any:
-    """Answer the question, or refuse (`grounded: false`) if the documents do not contain the answer."""
+    """Answer the question, or refuse (`grounded: false`) if the documents do not contain the answer.
+
+    The text is `answer`; `POST /search/dual-level` calls it `synthesized_answer`.
+    """
+    parts = ANSWERS.select(body.fields)
     built = await accept(request, services, caller, body)
     asked: _AnswerRequest = {
         "strategy": built.strategy,
@@ -90,12 +98,10 @@ async def answer(request: Request, services: Services, caller: Reader, body: Ans
         first = await anext(stream)
         if isinstance(first, ErrorEvent):
             raise first.error  # nothing was sent yet, so the error is still a response
-        if isinstance(first, RetrievalEvent):
-            first = RetrievalEvent(first.retrieval.with_warnings(built.warnings))
         opened = _streams(request).open(
             Opening(
                 owner=Owner.of(caller),
-                events=_sent(first, stream, request_id_of(request)),
+                events=_sent(first, stream, _Form(request_id_of(request), parts, built.warnings)),
                 fingerprint=fingerprint_of(body.model_dump(mode="json")),
                 chunk_ids=_quoted(first),
                 resumable=body.resumable,
@@ -105,7 +111,8 @@ async def answer(request: Request, services: Services, caller: Reader, body: Ans
         )
         return _streamed(request, opened, 0)
     written = await services.answers.answer(built.query, **asked)
-    return enveloped(request, AnswerView.of(written), **trace_meta(written.retrieval, built.warnings))
+    written = replace(written, retrieval=written.retrieval.with_warnings(built.warnings))
+    return enveloped_parts(request, AnswerView.of(written), parts, **trace_meta(written.retrieval))
 
 
 @router.get(
@@ -169,23 +176,40 @@ def _quoted(first: AnswerEvent) -> frozenset[str]:
     return frozenset([*(hit.id for hit in (*found.hits, *passages_of(found))), *theme_chunk_ids(found)])
 
 
-async def _sent(first: AnswerEvent, rest: AsyncGenerator[AnswerEvent, None], request_id: str) -> Events:
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The form of a stream's events: the chosen ``parts`` of an answer, and ``warnings`` about the request."""
+
+    request_id: str
+    parts: Parts | None
+    warnings: tuple[str, ...]
+
+    @property
+    def parts_of_retrieval(self) -> Parts | None:
+        """The chosen parts of the event `retrieval`, where the ``sources`` of an answer are ``results``."""
+        if self.parts is None:
+            return None
+        renamed = {"results" if name == "sources" else name: fields for name, fields in self.parts.items()}
+        return {name: fields for name, fields in renamed.items() if name in SearchView.model_fields}
+
+
+async def _sent(first: AnswerEvent, rest: AsyncGenerator[AnswerEvent, None], form: _Form) -> Events:
     # Closing the events stops the model as soon as the client disconnects.
     async with aclosing(rest):
-        yield _event(first, request_id)
+        yield _event(first, form)
         async for each in rest:
-            yield _event(each, request_id)
+            yield _event(each, form)
 
 
-def _event(answered: AnswerEvent, request_id: str) -> ServerSentEvent:
-    name, data = _named(answered, request_id)
+def _event(answered: AnswerEvent, form: _Form) -> ServerSentEvent:
+    name, data = _named(answered, form)
     return event(name, {"v": EVENT_VERSION, **data})
 
 
-def _named(answered: AnswerEvent, request_id: str) -> tuple[str, dict[str, Any]]:
+def _named(answered: AnswerEvent, form: _Form) -> tuple[str, dict[str, Any]]:
     match answered:
         case RetrievalEvent(retrieval):
-            return "retrieval", _dumped(SearchView.of(retrieval))
+            return "retrieval", dump_parts(SearchView.of(retrieval.with_warnings(form.warnings)), form.parts_of_retrieval)
         case TokenEvent(text, supported, reason):
             return "token", {"text": text, "supported": supported, "reason": reason}
         case CitationEvent(citation):
@@ -193,9 +217,10 @@ def _named(answered: AnswerEvent, request_id: str) -> tuple[str, dict[str, Any]]
         case UsageEvent(usage):
             return "usage", _dumped(UsageView.model_validate(usage))
         case DoneEvent(written):
-            return "done", _dumped(AnswerView.of(written))
+            whole = replace(written, retrieval=written.retrieval.with_warnings(form.warnings))
+            return "done", dump_parts(AnswerView.of(whole), form.parts)
         case ErrorEvent(error):
-            return "error", problem_body(error, request_id)
+            return "error", problem_body(error, form.request_id)
 
 
 def _dumped(view: BaseModel) -> dict[str, Any]:

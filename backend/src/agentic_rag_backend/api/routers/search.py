@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -12,33 +13,27 @@ from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.requests.queries import accept, trace_meta
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
+from agentic_rag_backend.api.responses.selection import Selectable, enveloped_parts
 from agentic_rag_backend.api.schemas.citations import CitationView, ClaimView
 from agentic_rag_backend.api.schemas.explanation import ExplainBody, ExplainView
-from agentic_rag_backend.api.schemas.search import (
-    QUESTION_BYTES,
-    DualLevelBody,
-    DualLevelView,
-    FactView,
-    LevelWeightsView,
-    LowLevelView,
-    SearchBody,
-    SearchView,
-    ThemeView,
-)
+from agentic_rag_backend.api.schemas.questions import QUESTION_BYTES, DualLevelBody, SearchBody
+from agentic_rag_backend.api.schemas.search import DualLevelView, FactView, LevelWeightsView, LowLevelView, SearchView, ThemeView
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import LevelWeights, Retrieval
 
 router = APIRouter(tags=["search"], route_class=JsonRoute)
+SEARCH, DUAL_LEVEL = Selectable(SearchView, "results"), Selectable(DualLevelView, "low_level_results")
 
 
 @router.post("/search", response_model=Envelope[SearchView], summary="Find chunks, facts and themes")
 @reads(lambda _: QUERY_BYTES + QUESTION_BYTES)
-async def search(request: Request, services: Services, caller: Reader, body: SearchBody) -> dict[str, Any]:
+async def search(request: Request, services: Services, caller: Reader, body: SearchBody) -> Any:
     """Retrieve without writing an answer."""
+    parts = SEARCH.select(body.fields)
     asked = await accept(request, services, caller, body)
     found = await services.retrievers.get(asked.strategy).retrieve(asked.query)
-    found = await services.contradictions_of_results.attached(asked.query, found)
-    return enveloped(request, SearchView.of(found), **trace_meta(found, asked.warnings))
+    found = (await services.contradictions_of_results.attached(asked.query, found)).with_warnings(asked.warnings)
+    return enveloped_parts(request, SearchView.of(found), parts, **trace_meta(found))
 
 
 @router.post(
@@ -52,8 +47,9 @@ async def explain(request: Request, services: Services, caller: Reader, body: Ex
     """Return the document's rank in each leg and in the result, and the reason for its omission."""
     asked = await accept(request, services, caller, body)
     found = await services.explainer.explain(asked.query, body.document_id, strategy=asked.strategy)
-    view = ExplainView.of(found, limit=asked.query.limit)
-    return enveloped(request, view, warnings=[*asked.warnings, *found.trace.warnings])
+    trace = replace(found.trace, warnings=(*asked.warnings, *found.trace.warnings))
+    view = ExplainView.of(replace(found, trace=trace), limit=asked.query.limit)
+    return enveloped(request, view, warnings=list(trace.warnings))
 
 
 @router.post(
@@ -63,9 +59,12 @@ async def explain(request: Request, services: Services, caller: Reader, body: Ex
     responses={404: {"description": "feature_disabled while DUAL_LEVEL_RETRIEVAL_ENABLED is false"}},
 )
 @reads(lambda _: QUERY_BYTES + QUESTION_BYTES)
-async def dual_level(request: Request, services: Services, caller: Reader, body: DualLevelBody) -> dict[str, Any]:
-    """Return chunks and communities with their scores and, unless `synthesize` is false, a cited answer from both."""
-    started = time.perf_counter()
+async def dual_level(request: Request, services: Services, caller: Reader, body: DualLevelBody) -> Any:
+    """Return chunks and communities with their scores and, unless `synthesize` is false, a cited answer from both.
+
+    The answer is `synthesized_answer`; `POST /answers` calls it `answer`.
+    """
+    started, parts = time.perf_counter(), DUAL_LEVEL.select(body.fields)
     asked = await accept(request, services, caller, body)
     found = await services.retrievers.get(asked.strategy).retrieve(asked.query)
     retrieved = time.perf_counter()
@@ -77,9 +76,9 @@ async def dual_level(request: Request, services: Services, caller: Reader, body:
         "total": round((ended - started) * 1000, 2),
     }
     # The answer's retrieval has the same hits, and warnings about levels that the answer lacks.
-    found = answer.retrieval if answer else found
+    found = (answer.retrieval if answer else found).with_warnings(asked.warnings)
     view = _view(body.query, found, answer, found.weights or LevelWeights(0.0, 0.0), times)
-    return enveloped(request, view, **trace_meta(found, asked.warnings))
+    return enveloped_parts(request, view, parts, **trace_meta(found))
 
 
 def _view(query: str, found: Retrieval, answer: Answer | None, weights: LevelWeights, times: dict[str, float]) -> DualLevelView:

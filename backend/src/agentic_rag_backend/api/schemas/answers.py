@@ -47,7 +47,7 @@ class UsageView(View):
 
 
 class AnswerView(View):
-    answer: str
+    answer: str = Field(description="the text; `POST /search/dual-level` calls it `synthesized_answer`")
     introduction: str = Field(
         description="sentences without citation at the beginning of `answer`, which state what the quoted sentences are; or empty"
     )

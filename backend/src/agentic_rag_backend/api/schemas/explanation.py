@@ -7,11 +7,12 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from agentic_rag_backend.api.schemas.base import View
-from agentic_rag_backend.api.schemas.search import ResultView, SearchBody, TraceView
+from agentic_rag_backend.api.schemas.questions import RankedSearch
+from agentic_rag_backend.api.schemas.search import ResultView, TraceView
 from agentic_rag_backend.retrieval.explanation import Explanation
 
 
-class ExplainBody(SearchBody):
+class ExplainBody(RankedSearch):
     """A search, and the document to explain."""
 
     model_config = ConfigDict(
@@ -33,7 +34,7 @@ class LegRankView(View):
 
 
 class DroppedView(View):
-    by: Literal["state", "filters", "as_of", "legs", "limit", "strategy"]
+    by: Literal["state", "filters", "as_of", "legs", "limit", "min_score", "strategy"]
     detail: str
 
 
@@ -43,7 +44,7 @@ class ThemeNameView(View):
 
 
 class ExplainView(View):
-    """``rank`` is the document's rank in the result, up to 100. ``returned`` is whether it is within the limit."""
+    """``rank`` is the document's rank in the result, up to 100. ``returned``: it is within ``limit`` and ``min_score``."""
 
     document_id: str
     title: str
@@ -69,7 +70,7 @@ class ExplainView(View):
             chunks=found.chunks,
             strategy=found.trace.strategy,
             limit=limit,
-            returned=found.rank is not None and found.rank <= limit,
+            returned=not found.dropped,
             rank=found.rank,
             legs=[LegRankView.model_validate(leg) for leg in found.legs],
             dropped_by=[DroppedView.model_validate(reason) for reason in found.dropped],

@@ -9,7 +9,7 @@ from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, StringCon
 from agentic_rag_backend.api.schemas.base import Body, Number, Switch, View, Whole
 from agentic_rag_backend.api.schemas.entities import EntityView, RelationshipView
 from agentic_rag_backend.api.schemas.moments import AS_OF_DESCRIPTION, AsOf
-from agentic_rag_backend.api.schemas.search import MAX_QUERY_CHARACTERS
+from agentic_rag_backend.api.schemas.questions import MAX_QUERY_CHARACTERS
 from agentic_rag_backend.knowledge.paths.base import (
     MAX_HOPS,
     MAX_PATHS,

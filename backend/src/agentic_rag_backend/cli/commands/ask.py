@@ -17,6 +17,7 @@ from agentic_rag_backend.cli.commands.search import (
     CorrectiveOption,
     FilterOption,
     Limit,
+    MinScore,
     Question,
     RerankOption,
     Strategy,
@@ -65,6 +66,7 @@ async def ask(
     rerank: RerankOption = None,
     corrective: CorrectiveOption = None,
     cache: CacheOption = True,
+    min_score: MinScore = None,
 ) -> None:
     """Answer a question from the documents, or report that they do not contain the answer."""
     turns = history_of(history)
@@ -81,6 +83,7 @@ async def ask(
         "rerank": rerank_of(rerank),
         "corrective": corrective,
         "cache": cache,
+        "min_score": min_score,
     }
     if stream:
         answer = await _streamed(session, body)

@@ -133,6 +133,11 @@ CacheOption = Annotated[
 ]
 
 
+MinScore = Annotated[
+    float | None, typer.Option("--min-score", help="Least score of a result, 0 to 1, after reranking; default: 0.")
+]
+
+
 def options_of(synthetic_questions: bool | None, given: Sequence[str] | None = None) -> dict[str, Any]:
     """Return the options of the strategy."""
     asked = {} if synthetic_questions is None else {"synthetic_questions": synthetic_questions}
@@ -155,12 +160,23 @@ async def search(
     rerank: RerankOption = None,
     corrective: CorrectiveOption = None,
     cache: CacheOption = True,
+    min_score: MinScore = None,
+    fields: Annotated[
+        str | None,
+        typer.Option(
+            "--fields",
+            metavar="NAMES",
+            help="With --json: the parts to print and fields of results, separated by commas, such as title,content,score.",
+        ),
+    ] = None,
     explain: Annotated[
         str | None,
         typer.Option("--explain", metavar="DOCUMENT_ID", help="Explain why the search returns or omits this document."),
     ] = None,
 ) -> None:
     """Find passages, facts and themes."""
+    if fields is not None and (explain is not None or not session.output.as_json):
+        raise InvalidRequest("--fields goes with --json and without --explain")
     body = {
         "query": question,
         "strategy": strategy,
@@ -170,6 +186,7 @@ async def search(
         "rerank": rerank_of(rerank),
         "corrective": corrective,
         "cache": cache,
+        "min_score": min_score,
     }
     if explain is not None:
         explained = await session.client.post("/search/explain", {**body, "document_id": explain})
@@ -178,7 +195,8 @@ async def search(
         else:
             show_explanation(session.output, explained)
         return
-    found = await session.client.post("/search", body)
+    names = None if fields is None else [name.strip() for name in fields.split(",")]
+    found = await session.client.post("/search", {**body, "fields": names})
     if session.output.as_json:
         session.output.result(found)
     else:

@@ -1,0 +1,86 @@
+"""``fields`` of a request: the parts of a response that the caller wants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from fastapi import Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from agentic_rag_backend.api.responses.envelopes import Meta, enveloped
+from agentic_rag_backend.errors import InvalidRequest
+
+Parts = Mapping[str, frozenset[str]]
+"""The chosen parts, with the chosen fields of each. No fields: the whole part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selectable:
+    """A kind of response whose parts can be chosen.
+
+    Args:
+        view: model of ``data``.
+        items: the part whose fields can be named without it: ``content`` means ``results.content``.
+    """
+
+    view: type[BaseModel]
+    items: str
+
+    def select(self, names: Sequence[str] | None) -> Parts | None:
+        """Return the parts that ``names`` choose; None: all of them. Named fields of a part leave out its other fields.
+
+        Raises:
+            InvalidRequest: a name is unknown. The message lists the names.
+        """
+        if names is None:
+            return None
+        chosen: dict[str, set[str]] = {}
+        for number, name in enumerate(names):
+            part, _, field = name.partition(".")
+            if not field and part not in self.view.model_fields:
+                part, field = self.items, part
+            fields = self._fields(part)
+            if part not in self.view.model_fields or (field and field not in fields) or name.endswith("."):
+                unknown = f"fields has the unknown name {name[:80]!r}; known are {self._known()}"
+                raise InvalidRequest(unknown, field=f"fields.{number}")
+            chosen.setdefault(part, set()).update([field] if field else ())
+        return {part: frozenset(fields) for part, fields in chosen.items()}
+
+    def _fields(self, part: str) -> frozenset[str]:
+        """Return the fields of a part, or of the items of a part that is a list."""
+        described = self.view.model_fields.get(part)
+        return frozenset() if described is None else frozenset(_model_fields(described.annotation))
+
+    def _known(self) -> str:
+        parts, items = ", ".join(self.view.model_fields), ", ".join(_model_fields(self.view.model_fields[self.items].annotation))
+        return f"{parts}; of {self.items}: {items}; and PART.FIELD for a field of another part"
+
+
+def _model_fields(annotation: Any) -> tuple[str, ...]:
+    """Return the fields of the model in ``Model``, ``list[Model]`` or ``Model | None``."""
+    for candidate in (annotation, *get_args(annotation)):
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            return tuple(candidate.model_fields)
+    return ()
+
+
+def dump_parts(view: BaseModel, parts: Parts | None) -> dict[str, Any]:
+    """Return the chosen parts of a response as JSON values; None: all of it."""
+    if parts is None:
+        return view.model_dump(mode="json")
+    include: dict[str, Any] = {}
+    for name, fields in parts.items():
+        in_list = isinstance(getattr(view, name), list)
+        include[name] = True if not fields else {"__all__": set(fields)} if in_list else set(fields)
+    return view.model_dump(mode="json", include=include)
+
+
+def enveloped_parts(request: Request, view: BaseModel, parts: Parts | None, **more: Any) -> Any:
+    """Return the chosen parts of a response in its envelope. ``meta`` is always complete."""
+    whole = enveloped(request, view, **more)
+    if parts is None:
+        return whole
+    return JSONResponse({"data": dump_parts(view, parts), "meta": Meta.model_validate(whole["meta"]).model_dump(mode="json")})
