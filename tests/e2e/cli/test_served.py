@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -94,6 +95,8 @@ def test_a_question_is_answered_with_quotes_also_as_a_stream(served: Any) -> Non
     assert "1987" in follow_up.json["answer"]
     refused = served.cli("ask", "What is the boiling point of tungsten?", "--json")
     assert (refused.code, refused.json["grounded"], refused.json["citations"]) == (0, False, [])
+    last = served.cli("ask", "What is the boiling point of tungsten?").out.rstrip("\n").splitlines()[-1]
+    assert re.fullmatch(r"confidence 0\.\d\d · attributed", last)
 
 
 def test_the_graph_is_shown_and_exported(served: Any) -> None:
