@@ -175,3 +175,10 @@ def test_decisions_are_numbered_without_gaps_and_say_what_a_decision_must(root: 
     assert [int(path.name[:4]) for path in files] == list(range(1, len(files) + 1))
     for path in files:
         assert {"context", "decision", "consequences", "alternatives"} <= anchors(path.read_text(encoding="utf-8")), path.name
+
+
+def test_no_text_installs_the_package_from_an_index(own_files: list[Path]) -> None:
+    """It is on none. Delete this test with the first release."""
+    command = re.compile(r"pip install ['\"]?agentic" + r"-rag-backend")
+
+    assert [str(path) for path in own_files if command.search(path.read_text(encoding="utf-8", errors="replace"))] == []
