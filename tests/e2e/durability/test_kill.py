@@ -191,7 +191,19 @@ def test_a_document_that_kills_its_process_fails_alone(
     assert set(held["orphans"]) == {"documents not ready", "versions that nobody sees"}
     ((error,),) = rows(folder, "SELECT error FROM jobs WHERE state = 'failed'")
     assert '"code":"resource_limit"' in str(error)
-    assert f"was running {GIVEN_UP_AFTER} times when its process was killed" in str(error)
+    assert f"its process was killed {GIVEN_UP_AFTER} times" in str(error)
+
+
+def test_a_document_that_grows_between_kills_is_not_given_up(folder: Folder) -> None:
+    """Each process records a group of chunks and is killed from outside in the next one."""
+    text = "\n\n".join(f"The gauge {number} of Sarn stands at pier {number} and measures the tide." for number in range(850))
+    long = [{"put": {"long": text}, "chunk_size": 48}]
+    for _ in range(GIVEN_UP_AFTER):
+        folder.killed(long, "documents.save_prepared", 2, "before")
+    held = folder.finished(long)
+    ((key, state, *_),) = held["state"]["documents"]
+    assert (key, state) == ("long", "ready")
+    assert held["state"]["jobs"] == [["ingest", "succeeded", 1]]
 
 
 @pytest.fixture(scope="session")

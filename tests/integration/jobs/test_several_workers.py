@@ -244,7 +244,7 @@ async def test_a_job_that_kills_its_worker_is_given_up_and_no_other(site: Site) 
     done = {"plain-0": "SUCCESS", "plain-1": "SUCCESS", "poison-1": "CANCELLED"}
     site.until(lambda: site.statuses() == done, "the neighbours, and its end")
     (why,) = {what for _, what, _ in site.effects() if what.startswith("failed")}
-    assert f"was running {GIVEN_UP_AFTER} times when its process was killed" in why
+    assert f"its process was killed {GIVEN_UP_AFTER} times" in why
     assert site.count("start")["poison-1"] == GIVEN_UP_AFTER
 
 

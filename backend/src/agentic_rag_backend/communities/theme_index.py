@@ -120,7 +120,7 @@ class _RunReport:
 
     async def __call__(self, stage: str, done: int, total: int) -> None:
         # Summaries are recorded as soon as they are written. A later attempt reuses them.
-        self.run.results_saved += stage == SUMMARISE and done > 0
+        self.run.results_saved += stage == SUMMARISE and done > 0  # counts reused summaries, too, so it forgives no kills
         await self.run.progress(stage, done, total, at_once=stage != self.run.stage or done >= total)
 
     async def wait_for_model(self, error: ModelUnavailable) -> bool:

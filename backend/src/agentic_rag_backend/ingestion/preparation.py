@@ -190,7 +190,7 @@ class Preparation:
         if asking.failure is not None and group[0].ordinal == 0:
             asked[first] = replace(asked[first], failure=replace(asking.failure, chunk_id=first))
         await self.questions.save(run.tenant, run.document_id, run.version, asked)
-        run.results_saved += 1
+        await run.saved()
 
     async def _original(self, run: Run, version: DocumentVersion) -> bytes:
         try:
@@ -207,7 +207,7 @@ class Preparation:
     async def _save(self, run: Run, prepared: Sequence[PreparedChunk], *, last: bool) -> None:
         hand_on = HandOn(run.job, self.enqueue_commit()) if last else None
         await self.documents.save_prepared(run.tenant, run.document_id, run.version, prepared, hand_on=hand_on)
-        run.results_saved += 1
+        await run.saved()
 
 
 def _metadata(parsed: ParsedDocument, version: DocumentVersion) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, ModelUnavailable, StoreUnavailable
 from agentic_rag_backend.jobs.backoff import PATIENCE_S, Backoff
+from agentic_rag_backend.jobs.coordination.crash_counter import forgive_kills
 from agentic_rag_backend.stores.catalogue.base import JobCatalogue
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -59,7 +60,7 @@ class Run:
     done: int = 0
     total: int = 0
     results_saved: int = 0
-    """Number of recorded results, which a later attempt reuses. Each increase restarts the job's patience."""
+    """Number of recorded results, which a later attempt reuses. Each increase restarts the job's patience; see `saved`."""
     _written: float = field(default=-1e9)
     _message: str = ""
 
@@ -72,6 +73,11 @@ class Run:
     def version(self) -> int:
         """The version the job is about."""
         return self.job.version or 0
+
+    async def saved(self) -> None:
+        """Count a recorded result. Earlier kills of the process no longer count against the job."""
+        self.results_saved += 1
+        await forgive_kills()
 
     async def progress(self, stage: str, done: int, total: int, *, at_once: bool = False) -> None:
         """Record the progress of the job. Its row is updated periodically, or immediately if ``at_once``.

@@ -178,7 +178,7 @@ class TenantImport:
         await self.destination.vectors.upsert(self.tenant, Collection.CHUNKS, chunk_points(record))
         await self.destination.facts.write(self.tenant, knowledge)
         await self.destination.transfer.stage(self.tenant, record)
-        self.run.results_saved += 1
+        await self.run.saved()
 
     async def read_communities(self, records: Sequence[CommunityRecord]) -> None:
         """Collect communities. `finish` writes them, because a parent may come after its children."""

@@ -26,6 +26,16 @@ def test_the_next_process_reads_what_ran(tmp_path: Path) -> None:
     assert (after.left(), after.kills) == (frozenset(), {"old": 3, "b": 1})
 
 
+def test_forgiven_kills_are_not_read_again(tmp_path: Path) -> None:
+    journal = RunningJournal(tmp_path / "note")
+    journal.begin({"a": 2, "b": 1})
+    journal.began("a")
+    journal.forgive("a")
+    assert journal.kills == {"b": 1}
+    following = RunningJournal(tmp_path / "note")
+    assert (following.left(), following.kills) == ({"a"}, {"b": 1})
+
+
 def test_damage_costs_only_its_line(tmp_path: Path) -> None:
     path = tmp_path / "note"
     path.write_bytes(b'{"kills": {"x": 1}}\n["+", "a"]\nnull\n{}\n\xff\n["+"]\n["+", "b"]\n["-", "b')

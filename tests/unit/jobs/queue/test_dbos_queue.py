@@ -18,6 +18,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, StoreUnavailable
 from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.coordination import membership
+from agentic_rag_backend.jobs.coordination.crash_counter import forgive_kills
 from agentic_rag_backend.jobs.coordination.membership import Others
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
 from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
@@ -236,7 +237,10 @@ async def test_a_workflow_that_kills_its_process_is_given_up(engine: Engine) -> 
     queue = _queue(engine, hangs, ended=ended)
     await queue.launch()
     assert [(job, attempt) for job, attempt, _ in ended.told] == [("poison", 1)]
-    assert "was running 4 times when its process was killed; the last time, no other workflow was running" in ended.told[0][2]
+    assert (
+        "its process was killed 3 times while it ran and recorded nothing new, the last time while no other job ran"
+        in ended.told[0][2]
+    )
     await _until(lambda: hangs.started[-1] == "behind")
     await queue.shutdown()
     assert _kills(queue) == {"work_v1:poison:1": GIVEN_UP_AFTER}
@@ -244,6 +248,24 @@ async def test_a_workflow_that_kills_its_process_is_given_up(engine: Engine) -> 
     await queue.launch()
     await queue.shutdown()
     assert (len(ended.told), _kills(queue)) == (1, {"work_v1:behind:1": 1})
+
+
+@pytest.mark.usefixtures("killed")
+async def test_a_workflow_that_records_something_between_kills_is_not_given_up(engine: Engine) -> None:
+    class _Progresses(_Hangs):
+        async def __call__(self, tenant: TenantId, job_id: str, attempt: int) -> None:
+            await forgive_kills()
+            await super().__call__(tenant, job_id, attempt)
+
+    hangs, ended = _Progresses(), _Ended()
+    for run in range(GIVEN_UP_AFTER + 2):
+        queue = _queue(engine, hangs, ended=ended)
+        await queue.launch()
+        if run == 0:
+            await queue.enqueue("work_v1", TENANT, "long", 1)
+        await _until(lambda run=run: len(hangs.started) == run + 1)  # type: ignore[misc]
+        await queue.shutdown()
+    assert ended.told == []
 
 
 @pytest.mark.usefixtures("killed")

@@ -7,6 +7,8 @@ read what a killed process was running, on any machine.
 from __future__ import annotations
 
 import contextlib
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Protocol
 
 from agentic_rag_backend.domain.tenant import TenantId
@@ -24,8 +26,37 @@ class CrashCounter(Protocol):
     async def began(self, tenant: TenantId, workflow_id: str) -> None:
         """Record that a workflow is running, before it does anything."""
 
+    async def forgive(self, tenant: TenantId, workflow_id: str) -> None:
+        """Forget the kills of a running workflow."""
+
     async def ended(self, tenant: TenantId, workflow_id: str, *, finished: bool) -> None:
         """Record that a workflow has stopped. ``finished`` if it will not run again."""
+
+
+@dataclass(slots=True)
+class _Suspect:
+    """A running workflow that was present at kills."""
+
+    crash_counter: CrashCounter
+    tenant: TenantId
+    workflow_id: str
+    forgiven: bool = False
+
+
+_SUSPECT: ContextVar[_Suspect | None] = ContextVar("suspect", default=None)
+
+
+def mark_suspect(crash_counter: CrashCounter, tenant: TenantId, workflow_id: str) -> None:
+    """State that the calling task runs a workflow that was present at kills."""
+    _SUSPECT.set(_Suspect(crash_counter, tenant, workflow_id))
+
+
+async def forgive_kills() -> None:
+    """Forget the kills of the calling workflow, which has recorded a new result. Without kills, nothing is written."""
+    suspect = _SUSPECT.get()
+    if suspect is not None and not suspect.forgiven:
+        suspect.forgiven = True
+        await suspect.crash_counter.forgive(suspect.tenant, suspect.workflow_id)
 
 
 class FileCrashCounter:
@@ -41,6 +72,10 @@ class FileCrashCounter:
     async def began(self, tenant: TenantId, workflow_id: str) -> None:
         """Record that a workflow is running."""
         self._journal.began(workflow_id)
+
+    async def forgive(self, tenant: TenantId, workflow_id: str) -> None:
+        """Forget the kills of a running workflow."""
+        self._journal.forgive(workflow_id)
 
     async def ended(self, tenant: TenantId, workflow_id: str, *, finished: bool) -> None:
         """Record that a workflow has stopped."""
@@ -61,6 +96,11 @@ class DatabaseCrashCounter:
     async def began(self, tenant: TenantId, workflow_id: str) -> None:
         """Record that a workflow is running."""
         await self._directory.began(tenant, workflow_id, self._executor_id)
+
+    async def forgive(self, tenant: TenantId, workflow_id: str) -> None:
+        """Forget the kills of a running workflow. If the database fails, they stay counted."""
+        with contextlib.suppress(StoreUnavailable):
+            await self._directory.forgive(tenant, workflow_id, self._executor_id)
 
     async def ended(self, tenant: TenantId, workflow_id: str, *, finished: bool) -> None:
         """Record that a workflow has stopped. If the database fails, it counts as running until this worker leaves."""

@@ -196,8 +196,10 @@ async def _claimed_by(dbos_client: DbosClient, executor_id: str) -> list[Claimed
 
 def killed_too_often(workflow: ClaimedWorkflow) -> AgenticRagError:
     """Return the error of a workflow that is not run again because it killed its process too often."""
-    problem = f"was running {GIVEN_UP_AFTER} times when its process was killed; the last time, no other workflow was running"
-    return ResourceLimit(f"workflow {workflow.name!r} {problem}")
+    return ResourceLimit(
+        f"its process was killed {GIVEN_UP_AFTER} times while it ran and recorded nothing new, the last time while no other job "
+        f"ran; it may need more memory than there is (workflow {workflow.name!r})"
+    )
 
 
 def not_known(workflow: ClaimedWorkflow) -> AgenticRagError:

@@ -1,9 +1,12 @@
 """Retry policy after a killed process: which workflows are suspects, and how they are isolated. The queue applies it.
 
 A process that is killed (a parser crashes the interpreter, a document uses all the memory) leaves no error. Only the list
-of running workflows is known. A workflow that was running at several kills becomes a suspect. The more kills it was present
-at, the fewer workflows run at the same time. Only a workflow that ran alone is failed, so an innocent workflow never is.
-Each kill counts against its cause: ``k`` causes kill the process at most ``k * GIVEN_UP_AFTER`` times.
+of running workflows is known. A workflow that was running at a kill becomes a suspect. The more kills it was present at, the
+fewer workflows run at the same time. Only a workflow that ran alone is failed, so an innocent workflow never is. Each kill counts
+against its cause: ``k`` causes kill the process at most ``k * GIVEN_UP_AFTER`` times.
+
+Administrators and deployments kill processes, too. A workflow that has recorded a new result since a kill did not cause that
+kill, so its kills are forgotten (`forgive_kills`): only kills without progress in between add up.
 """
 
 from __future__ import annotations
@@ -12,12 +15,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-SUSPECT_AFTER = 2
+SUSPECT_AFTER = 1
 """Number of kills after which a workflow runs without other suspects."""
-ALONE_AFTER = 3
+ALONE_AFTER = 2
 """Number of kills after which a workflow runs alone in its process."""
-GIVEN_UP_AFTER = 4
-"""Number of kills, including kills while it ran alone, after which a workflow fails."""
+GIVEN_UP_AFTER = 3
+"""Number of kills without progress, the last one while it ran alone, after which a workflow fails."""
 
 
 class Caution(IntEnum):

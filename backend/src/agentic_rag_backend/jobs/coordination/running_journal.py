@@ -20,7 +20,7 @@ _log = get_logger(__name__)
 
 
 class RunningJournal:
-    """Lines of JSON: ``{"kills": {id: n}}`` first, then ``["+", id]`` and ``["-", id]``.
+    """Lines of JSON: ``{"kills": {id: n}}`` first, then ``["+", id]`` (began), ``["-", id]`` (ended), ``["0", id]`` (forgiven).
 
     Args:
         path: None if no journal is needed. Then nothing is written.
@@ -48,6 +48,8 @@ class RunningJournal:
                     self._kills = {str(workflow): int(kills) for workflow, kills in entry["kills"].items()}
                 elif entry[0] == "+":
                     running.add(str(entry[1]))
+                elif entry[0] == "0":
+                    self._kills.pop(str(entry[1]), None)
                 else:
                     running.discard(str(entry[1]))
         return frozenset(running)
@@ -67,6 +69,11 @@ class RunningJournal:
         """Record that a workflow has stopped."""
         self._running.discard(workflow)
         self._append("-", workflow)
+
+    def forgive(self, workflow: str) -> None:
+        """Forget the kills of a workflow."""
+        self._kills.pop(workflow, None)
+        self._append("0", workflow)
 
     def close(self) -> None:
         """Close the file and keep its content."""

@@ -12,6 +12,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.fairness import act_for
 from agentic_rag_backend.jobs.base import QueueName, Workflow
+from agentic_rag_backend.jobs.coordination.crash_counter import mark_suspect
 from agentic_rag_backend.jobs.coordination.membership import Membership
 from agentic_rag_backend.jobs.coordination.recovery import caution
 from agentic_rag_backend.jobs.coordination.slots import Slots
@@ -101,12 +102,15 @@ class Execution:
         self._waiting.add(task)
         task.add_done_callback(self._forget)
         with self._again_without_database(this):
-            careful = caution(await crash_counter.kills(this))
+            kills = await crash_counter.kills(this)
+        careful = caution(kills)
         async with self._slots.taken(declared.queue, tenant, careful):
             self._waiting.discard(task)
             self._working.add(task)
             with self._again_without_database(this):
                 await crash_counter.began(tenant, this)
+            if kills:
+                mark_suspect(crash_counter, tenant, this)
             finished = True
             try:
                 await self._work(declared, tenant, job_id, attempt)

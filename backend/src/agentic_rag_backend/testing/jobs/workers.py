@@ -93,6 +93,24 @@ async def kills_add_up_until_the_workflow_ends(directory: WorkerDirectory) -> No
     equal(await directory.kills(), {}, "after the end")
 
 
+async def progress_forgives_kills(directory: WorkerDirectory) -> None:
+    """Only the worker that runs the workflow forgives. Later kills count again."""
+    for worker in ("one", "two"):
+        await directory.join(worker, [])
+        await directory.began(A, "w:1:1", worker)
+        await directory.began(A, "w:2:1", worker)
+        await _bury(directory, worker)
+    await directory.join("three", [])
+    await directory.began(A, "w:1:1", "three")
+    await directory.forgive(A, "w:1:1", "two")
+    await directory.forgive(B, "w:1:1", "three")
+    equal(await directory.kills(), {"w:1:1": 2, "w:2:1": 2})
+    await directory.forgive(A, "w:1:1", "three")
+    equal(await directory.kills(), {"w:2:1": 2})
+    await _bury(directory, "three")
+    equal(await directory.kills(), {"w:1:1": 1, "w:2:1": 2})
+
+
 async def only_the_running_worker_records_an_end(directory: WorkerDirectory) -> None:
     """A worker presumed dead reports an end. Workflows that now run elsewhere stay unchanged."""
     await directory.join("zombie", [])
@@ -123,6 +141,7 @@ async def runs_require_a_tenant(directory: WorkerDirectory) -> None:
     """Any value but a `TenantId` is an error."""
     for scope in (None, "", A.value):
         await raises(InvalidScope, directory.began(scope, "w:1:1", "one"), "began")  # type: ignore[arg-type]
+        await raises(InvalidScope, directory.forgive(scope, "w:1:1", "one"), "forgive")  # type: ignore[arg-type]
         await raises(InvalidScope, directory.ended(scope, "w:1:1", "one", finished=True), "ended")  # type: ignore[arg-type]
 
 
@@ -132,6 +151,7 @@ CHECKS: tuple[Check, ...] = (
     one_of_many_removes_a_silent_worker,
     running_workflows_are_blamed_for_a_kill,
     kills_add_up_until_the_workflow_ends,
+    progress_forgives_kills,
     only_the_running_worker_records_an_end,
     kills_can_be_forgotten,
     runs_require_a_tenant,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import ColumnElement, delete, func, insert, select, update
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.job import JobKind, JobState
@@ -79,15 +79,24 @@ def began(connection: Connection, tenant: TenantId, workflow_id: str, executor_i
 
 def ended(connection: Connection, tenant: TenantId, workflow_id: str, executor_id: str, *, finished: bool) -> None:
     """See `WorkerDirectory.ended`."""
-    its = (
-        workflow_runs.c.tenant_id == tenant.value,
-        workflow_runs.c.workflow_id == workflow_id,
-        workflow_runs.c.executor_id == executor_id,
-    )
+    its = _run_of(tenant, workflow_id, executor_id)
     forgotten = delete(workflow_runs).where(*its)
     connection.execute(forgotten if finished else forgotten.where(workflow_runs.c.kills == 0))
     if not finished:
         connection.execute(update(workflow_runs).where(*its).values(executor_id=None))
+
+
+def forgive(connection: Connection, tenant: TenantId, workflow_id: str, executor_id: str) -> None:
+    """See `WorkerDirectory.forgive`."""
+    connection.execute(update(workflow_runs).where(*_run_of(tenant, workflow_id, executor_id)).values(kills=0))
+
+
+def _run_of(tenant: TenantId, workflow_id: str, executor_id: str) -> tuple[ColumnElement[bool], ...]:
+    return (
+        workflow_runs.c.tenant_id == tenant.value,
+        workflow_runs.c.workflow_id == workflow_id,
+        workflow_runs.c.executor_id == executor_id,
+    )
 
 
 def kills(connection: Connection) -> Mapping[str, int]:
@@ -127,6 +136,7 @@ class SqlWorkers(SqlPort):
     bury = write(bury)
     began = write(began)
     ended = write(ended)
+    forgive = write(forgive)
     kills = read(kills)
     open_jobs = read(open_jobs)
     oldest_queued_s = read(oldest_queued_s)

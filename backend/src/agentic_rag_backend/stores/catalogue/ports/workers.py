@@ -57,6 +57,9 @@ class WorkerDirectory(Protocol):
         A ``finished`` workflow is not run again, so its kills are forgotten.
         """
 
+    async def forgive(self, tenant: TenantId, workflow_id: str, executor_id: str) -> None:
+        """Forget the kills of a workflow that the worker runs. Nothing changes if another worker runs it by now."""
+
     async def kills(self) -> Mapping[str, int]:
         """Return the number of kills of each unfinished workflow that has any."""
 
