@@ -15,6 +15,7 @@ from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.ingestion.recognition.installation import OcrStatus
 from agentic_rag_backend.models.health import OK, state_of
+from agentic_rag_backend.stores.catalogue.ports.outbox import READ_BY_FILTERS
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL
 
 _MODELS = {"llm": "the language model", "embedder": "the embedding model"}
@@ -56,6 +57,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
             "mentions": knowledge.mentions,
         },
         "state_version": tenant.state_version,
+        "search": "pending" if await services.catalogue.outbox.holds(tenant.id, READ_BY_FILTERS) else "current",
         "workers": {"alive": len(workers), "here": services.worker_status.here},
         # Of all tenants, like the indexes.
         "queue": open_jobs,

@@ -13,8 +13,12 @@ from agentic_rag_backend.container.options import warn_of_weights
 from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.catalogue.ports.outbox import READ_BY_FILTERS
 
 __all__ = ["Container", "open_container"]
+
+CAUGHT_UP_WITHIN_S = 10.0
+"""Seconds that a start waits until searches have the changes that an earlier process left. Then the relay continues."""
 
 
 @asynccontextmanager
@@ -40,9 +44,12 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
             swept = asyncio.create_task(sweep_originals(container.reconciler), name="sweep")
             stack.push_async_callback(asyncio.wait, [swept])
             await container.queue.launch()
-            BackgroundTasks(container).begin(stack)
         else:
             await container.queue.migrate()
+        # A process that was killed between a change of metadata and its copy in the vectors left an entry: filters are stale.
+        await container.relay.catch_up(READ_BY_FILTERS, within_s=CAUGHT_UP_WITHIN_S)
+        if work:
+            BackgroundTasks(container).begin(stack)
         yield container
 
 

@@ -2,7 +2,8 @@
 
 A request that writes an entry delivers it immediately and waits briefly, so that its response can usually confirm that
 search has the change. If the delivery fails, the entry stays in the outbox. The process that does the housekeeping delivers
-it later: at its start, and then repeatedly with growing pauses.
+it later: at its start, and then repeatedly with growing pauses. Every process delivers the entries that filters depend on before
+it serves, for at most a few seconds: a store that does not answer must not keep it from starting.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
@@ -83,6 +84,17 @@ class Relay:
             self._left.set()
         return delivery
 
+    async def catch_up(self, topics: Sequence[Topic], *, within_s: float) -> bool:
+        """Deliver the entries of ``topics`` of all tenants. Return whether none is left after ``within_s`` seconds at most."""
+        try:
+            async with asyncio.timeout(within_s):
+                tenants = await self._outbox.tenants(limit=_PAGE)
+                deliveries = [await self._deliver(tenant, topics) for tenant in tenants]
+        except (TimeoutError, AgenticRagError) as error:
+            _log.warning("changes_not_caught_up", reason=str(error) or f"not done within {within_s:g} s")
+            return False
+        return all(delivery.done for delivery in deliveries) and len(tenants) < _PAGE
+
     async def run(self, leads: Callable[[], Awaitable[bool]]) -> None:
         """Deliver remaining entries until cancelled, in the process for which ``leads`` returns True."""
         failures = 0
@@ -114,14 +126,14 @@ class Relay:
         deliveries = [(await self._deliver(tenant)).done for tenant in found]
         return all(deliveries) and len(found) < _PAGE
 
-    async def _deliver(self, tenant: TenantId) -> Delivery:
+    async def _deliver(self, tenant: TenantId, topics: Sequence[Topic] | None = None) -> Delivery:
         delivery = Delivery()
         lock = self._locks.setdefault(tenant, asyncio.Lock())
         try:
             async with lock:
                 # Entries that fail stay first in line. The entries behind them are delivered nevertheless.
                 failed: set[str] = set()
-                while entries := await self._next(tenant, failed):
+                while entries := await self._next(tenant, failed, topics):
                     failed |= await self._handle_all(tenant, entries, delivery)
         except AgenticRagError as error:
             _log.warning("not_delivered", tenant=str(tenant), code=error.code, reason=error.message)
@@ -129,8 +141,8 @@ class Relay:
         delivery.done = not failed
         return delivery
 
-    async def _next(self, tenant: TenantId, failed: set[str]) -> list[Entry]:
-        entries = await self._outbox.pending(tenant, limit=_PAGE + len(failed))
+    async def _next(self, tenant: TenantId, failed: set[str], topics: Sequence[Topic] | None) -> list[Entry]:
+        entries = await self._outbox.pending(tenant, limit=_PAGE + len(failed), topics=topics)
         return [entry for entry in entries if entry.token not in failed]
 
     async def _handle_all(self, tenant: TenantId, entries: list[Entry], delivery: Delivery) -> set[str]:

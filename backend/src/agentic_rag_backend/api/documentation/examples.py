@@ -233,6 +233,7 @@ VALUES: Mapping[str, Any] = {
     "features": {"DUAL_LEVEL_RETRIEVAL_ENABLED": False},
     "counts": {"documents": 3, "chunks": 21, "entities": 40},
     "state_version": 17,
+    "search": "current",
     "synthesis_model": "extractive",
     "low_weight": 0.6,
     "high_weight": 0.4,

@@ -125,6 +125,9 @@ class StatusView(View):
     dual_level: DualLevelStatus
     counts: dict[str, int]
     state_version: int
+    search: Literal["current", "pending"] = Field(
+        description="`pending`: filters do not see every change of titles and metadata yet"
+    )
     communities: CommunitiesStatus
     raptor: CommunitiesStatus
     vector_indexes: list[VectorIndexStatus] | None

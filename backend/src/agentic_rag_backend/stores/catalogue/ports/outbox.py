@@ -44,6 +44,8 @@ class Entry:
     token: str
 
 
+READ_BY_FILTERS = (Topic.LABELS,)
+"""Topics of changes that filters of searches do not see yet."""
 SETTLING = (Topic.EDITS, Topic.NAMES, Topic.KNOWLEDGE)
 """Topics of a graph in which some names do not mean the entities yet that they should."""
 
