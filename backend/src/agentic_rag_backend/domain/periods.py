@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 
 from agentic_rag_backend.domain.text.values import moments
+from agentic_rag_backend.domain.titles import is_excerpt
 
 _Time = TypeVar("_Time", datetime, str)
 DATE_FIELDS = ("updated", "modified", "date", "published", "year")
@@ -63,12 +64,14 @@ def document_date(title: str, metadata: Mapping[str, Any]) -> str:
     """Return the date of a document as ISO 8601: a day, a month or a year; empty if it has none.
 
     The metadata have it (`DATE_FIELDS`), or the title: "Minutes, 4 February 2016", "Annual report 2014". "The flood of 1926"
-    names the year of its subject. The time of ingestion says nothing about the age of a document.
+    names the year of its subject, and an excerpt has no date. The time of ingestion says nothing about the age of a document.
     """
     for name in DATE_FIELDS:
         value = metadata.get(name)
         if period_of(value) is not None and (match := _DAY.match(str(value))):
             return match[0]
+    if is_excerpt(title):
+        return ""
     for moment in moments(title):
         if moment.years and moment.month:
             return "-".join((f"{moment.years[0]:04d}", *(f"{part:02d}" for part in (moment.month, moment.day) if part)))

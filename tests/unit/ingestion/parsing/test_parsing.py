@@ -237,7 +237,9 @@ def test_titles() -> None:
     assert title_of(Preview(title=None, text=""), None) == "Untitled document"
     assert title_of(MARKDOWN_PARSER.check(b"# Heading\n\ntext", whole=True), "file.md") == "Heading"
     assert title_of(TEXT_PARSER.check(b"text", whole=True), "C:\\docs\\My notes.txt") == "My notes"
-    assert title_of(TEXT_PARSER.check(b"\n  First line \nSecond", whole=True), None) == "First line"
+    assert title_of(TEXT_PARSER.check(b"\n  First line \nSecond", whole=True), None) == "First line…"
+    assert title_of(TEXT_PARSER.check(b"Mara Venn founded it in 2011.\n", whole=True), None) == "Mara Venn founded it in 2011…"
+    assert title_of(MARKDOWN_PARSER.check(b"# Waiting\xe2\x80\xa6\n\ntext", whole=True), None) == "Waiting…"
     long = title_of(TEXT_PARSER.check(b"word " * 100, whole=True), None)
     assert len(long) <= 80
     assert long.endswith("word…")

@@ -139,7 +139,12 @@ class NewDocument(Body):
     )
 
     text: str = Field(description="plain text or Markdown")
-    title: str | None = Field(None, max_length=MAX_TITLE_CHARACTERS)
+    title: str | None = Field(
+        None,
+        max_length=MAX_TITLE_CHARACTERS,
+        description="default: the title or first heading of the file, its name, or the beginning of its text with `…` at the "
+        "end, which names no entity",
+    )
     key: str | None = Field(
         None,
         min_length=1,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions, chunk_id, content_hash
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.entries.reading import header_text
+from agentic_rag_backend.domain.titles import EXCERPT_MARK, is_excerpt
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.locations import Locator
 from agentic_rag_backend.ingestion.chunking.registry import chunker_of
@@ -61,7 +62,7 @@ def passage_text(title: str, chunk: Chunk) -> str:
     A heading that the chunk's text begins with, or that repeats the title, is not said twice.
     """
     beginning = chunk.text[: sum(map(len, chunk.location.headings)) + 100].casefold()
-    path: list[str] = [title.strip()] if title.strip() and not _begins(beginning, title.strip()) else []
+    path: list[str] = [title.strip()] if title.strip() and not _repeats(beginning, title.strip()) else []
     path += _nearest([each for each in chunk.location.headings if each != title.strip() and not _begins(beginning, each)])
     header = header_text(chunk.location.header)
     return "\n".join((*path, *([header] if header else []), *(chunk.statements or (chunk.text,))))
@@ -77,6 +78,12 @@ def _nearest(headings: Sequence[str]) -> list[str]:
             break
         chosen.insert(0, heading)
     return chosen
+
+
+def _repeats(beginning: str, title: str) -> bool:
+    """Return whether the beginning of a passage repeats the title, or is the text from which the title was taken."""
+    excerpt = is_excerpt(title) and beginning.lstrip("# \t\n").startswith(title.removesuffix(EXCERPT_MARK).casefold())
+    return excerpt or _begins(beginning, title)
 
 
 def _begins(text: str, heading: str) -> bool:

@@ -28,6 +28,7 @@ from agentic_rag_backend.domain.media_types import (
     XLSX,
     unsupported,
 )
+from agentic_rag_backend.domain.titles import EXCERPT_MARK, UNTITLED
 from agentic_rag_backend.errors import UnsupportedMediaType
 from agentic_rag_backend.ingestion.parsing.base import (
     AttachmentParser,
@@ -69,8 +70,8 @@ ATTACHMENT_READERS: Mapping[str, str] = {EML: "mail.attachments:MailAttachments"
 """The module and class of each reader of attachments."""
 _NUMBERS: Mapping[str, int] = {media_type: number for number, media_type in enumerate(PARSERS)}
 
-_UNTITLED = "Untitled document"
 _LINE_AS_TITLE_CHARACTERS = 80
+_LINE_ENDS = " \t.,;:…"
 
 
 def parser_of(
@@ -139,11 +140,16 @@ def _loaded(name: str) -> object:
 
 
 def title_of(preview: Preview, file_name: str | None) -> str:
-    """Return the title of a document whose owner gives none: its own, the name of its file, or its first line."""
+    """Return the title of a document whose owner gives none: its own, the name of its file, or the beginning of its first line.
+
+    The last of these is an excerpt (`is_excerpt`).
+    """
     stem = PurePath((file_name or "").replace("\\", "/")).stem.strip()
     if preview.title or stem:
         return storable(preview.title or stem)[:MAX_TITLE_CHARACTERS]
-    line = next((line for line in map(str.strip, preview.text.splitlines()) if line), _UNTITLED)
-    if len(line) <= _LINE_AS_TITLE_CHARACTERS:
-        return line
-    return line[: _LINE_AS_TITLE_CHARACTERS - 1].rsplit(" ", 1)[0].rstrip() + "…"
+    line = next((line for line in map(str.strip, preview.text.splitlines()) if line), "")
+    if not line:
+        return UNTITLED
+    if len(line) >= _LINE_AS_TITLE_CHARACTERS:
+        line = line[: _LINE_AS_TITLE_CHARACTERS - 1].rsplit(" ", 1)[0]
+    return line.rstrip(_LINE_ENDS) + EXCERPT_MARK

@@ -11,6 +11,7 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import EntityRef, normalise_name
 from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
 from agentic_rag_backend.domain.text.words import comparable, words
+from agentic_rag_backend.domain.titles import is_excerpt
 from agentic_rag_backend.knowledge.contradictions.of_copies import contradictions_of_copies
 from agentic_rag_backend.knowledge.contradictions.of_values import contradictions_of_values
 from agentic_rag_backend.knowledge.contradictions.statements import ReadSentence, ValueStatement, read_sentences, statements_about
@@ -85,7 +86,8 @@ def forms_of(names: Sequence[str]) -> list[tuple[str, ...]]:
 
 def is_topic(passage: VisibleChunk, names: Sequence[str]) -> bool:
     """Return whether the document's title, or the heading above a passage, is one of the names: "It" is then the entity."""
-    above = {normalise_name(text.partition(" (")[0]) for text in (passage.document_title, *passage.chunk.location.headings[-1:])}
+    title = () if is_excerpt(passage.document_title) else (passage.document_title,)
+    above = {normalise_name(text.partition(" (")[0]) for text in (*title, *passage.chunk.location.headings[-1:])}
     return any(normalise_name(name) in above for name in names[:MAX_NAMES])
 
 

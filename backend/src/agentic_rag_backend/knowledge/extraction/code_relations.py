@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from agentic_rag_backend.domain.code import DEFINES, CodeName, CodeRelation
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, normalise_name
+from agentic_rag_backend.domain.titles import is_excerpt
 from agentic_rag_backend.knowledge.extraction.entity_types import CODE
 
 MAX_NAME_CHARACTERS = 160
@@ -47,7 +48,7 @@ def with_code(
 
 def module_name(title: str) -> str:
     """Return the name of the module in a file: the last part of its path, without the suffix."""
-    last = re.split(r"[/\\]", title.strip())[-1]
+    last = "" if is_excerpt(title) else re.split(r"[/\\]", title.strip())[-1]
     return (_SUFFIX.sub("", last) or _FALLBACK)[:MAX_NAME_CHARACTERS]
 
 

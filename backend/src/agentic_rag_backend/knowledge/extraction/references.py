@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import EntityMention, ExtractedRelationship, Extraction, normalise_name
+from agentic_rag_backend.domain.titles import is_excerpt
 from agentic_rag_backend.knowledge.extraction.entity_types import WORK
 
 CITES = "cites"
@@ -59,7 +60,7 @@ class Reference:
 def with_references(extractions: Sequence[Extraction], chunks: Sequence[Chunk], title: str) -> list[Extraction]:
     """Return the extractions of a document's chunks with the works that it cites. ``title`` is the document's, a work's then."""
     source = " ".join(title.split())[:MAX_TITLE_CHARACTERS]
-    if not normalise_name(source):
+    if not normalise_name(source) or is_excerpt(source):
         return list(extractions)
     found: list[Extraction] = []
     inside, left = False, MAX_ENTRIES

@@ -7,6 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.graph import normalise_name
+from agentic_rag_backend.domain.titles import is_excerpt
 from agentic_rag_backend.knowledge.extraction.entity_types import OTHER, type_from_disambiguator
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, GENERIC_HEADINGS, LABELS
 
@@ -70,7 +71,9 @@ def _plain_letter(letter: str) -> str:
 
 
 def topic(text: str, *, from_title: bool) -> TopicName | None:
-    """Return the name that a title or heading gives, or ``None`` if it is empty, generic or longer than a name."""
+    """Return the name that a title or heading gives, or ``None`` if it is empty, generic, longer than a name, or an excerpt."""
+    if from_title and is_excerpt(text):
+        return None
     name = " ".join(_FILE_ENDING.sub("", text.strip().strip("#*_`").strip()).split())
     if not from_title:
         name = _NUMBERING.sub("", name)
