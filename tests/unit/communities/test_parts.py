@@ -31,7 +31,7 @@ ENTITIES = {each: EntityName(each.upper(), "thing") for each in "abcxyz"}
 
 
 def edge(source: str, target: str, passages: int = 1, digest: bytes = b"1") -> Edge:
-    return Edge(f"{source}{target}", source, target, passages, f"{source}{target}".encode() + digest)
+    return Edge(f"{source}{target}", source, target, "met", passages, f"{source}{target}".encode() + digest)
 
 
 def knowledge(**changes: Any) -> VisibleKnowledge:

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agentic_rag_backend.communities.detection.hierarchy import METHOD, DetectionOptions, EntityName
 from agentic_rag_backend.communities.detection.small_clusters import CoOccurrence
@@ -23,6 +23,8 @@ EXCLUDED_TYPES = frozenset({"date"})
 _CHUNK_WEIGHT = 1_000
 _DOCUMENT_WEIGHT = 1
 _SAMPLED_FACTS = 5_000
+_UNKNOWN = 2**62
+"""Position of a passage that became visible after the order was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Edge:
     relationship_id: str
     source_id: str
     target_id: str
+    relation: str
     passages: int
     digest: bytes
 
@@ -40,19 +43,31 @@ class Edge:
 class VisibleKnowledge:
     """The content of the visible versions of a tenant's documents; only entities that take part in communities.
 
-    An entity has its filed name if a visible version uses it, otherwise the first name in use.
+    An entity has its filed name if a visible version uses it, otherwise the first name in use. ``positions`` order passages, by
+    chunk: ids are random, so they must decide nothing that a reader sees.
     """
 
     entities: Mapping[str, EntityName] = field(default_factory=dict)
     edges: Sequence[Edge] = ()
     mentions: Mapping[str, tuple[Support, ...]] = field(default_factory=dict)
-    """The passages that mention each entity."""
+    """The passages that mention each entity, in order."""
+    positions: Mapping[str, int] = field(default_factory=dict)
     term_weights: Mapping[str, float] = field(default_factory=dict)
     """Inverse frequency of words, from a bounded sample of the facts."""
 
+    def position(self, support: Support) -> tuple[int, str, str]:
+        """Return the sort key of a passage."""
+        return self.positions.get(support.chunk_id, _UNKNOWN), *_key(support)
 
-async def read_visible(graph: KnowledgeStore, tenant: TenantId, versions: Mapping[str, int]) -> VisibleKnowledge:
-    """Stream the graph and keep the parts that passages of ``versions`` (document → visible version) support."""
+
+async def read_visible(
+    graph: KnowledgeStore, tenant: TenantId, versions: Mapping[str, int], order: Sequence[str] = ()
+) -> VisibleKnowledge:
+    """Stream the graph and keep the parts that passages of ``versions`` (document → visible version) support.
+
+    Args:
+        order: the visible chunks in an order that does not depend on their ids.
+    """
     supports: dict[Support, Support] = {}
     mentions: dict[str, list[Support]] = defaultdict(list)
     async for mention_batch in graph.all_mentions(tenant):
@@ -60,7 +75,7 @@ async def read_visible(graph: KnowledgeStore, tenant: TenantId, versions: Mappin
             if supports_now(versions, mention.support):
                 mentions[mention.entity_id].append(supports.setdefault(mention.support, mention.support))
     edges: list[Edge] = []
-    sample: dict[str, frozenset[str]] = {}
+    sample = _Sample()
     async for relationships in graph.all_relationships(tenant):
         for relationship in relationships:
             seen = sorted({_key(support) for support in relationship.supports if supports_now(versions, support)})
@@ -71,12 +86,12 @@ async def read_visible(graph: KnowledgeStore, tenant: TenantId, versions: Mappin
                     relationship.id,
                     relationship.source_id,
                     relationship.target_id,
+                    relationship.relation,
                     len(seen),
                     _digest([relationship.id, relationship.relation, *("\x1e".join(key) for key in seen)]),
                 )
             )
-            if len(sample) < _SAMPLED_FACTS and relationship.fact not in sample:
-                sample[relationship.fact] = content_forms(relationship.fact)
+            sample.add(relationship.fact)
     linked = {end for edge in edges for end in (edge.source_id, edge.target_id)}
     called: dict[str, tuple[bool, str, str]] = {}
     async for namings in graph.all_names(tenant):
@@ -85,12 +100,34 @@ async def read_visible(graph: KnowledgeStore, tenant: TenantId, versions: Mappin
                 name = (*name_order(each.name, each.entity_name), each.entity_type)
                 called[each.entity_id] = min(name, called.get(each.entity_id, name))
     names = {entity: EntityName(name, type) for entity, (_, name, type) in sorted(called.items()) if _takes_part(name, type)}
-    return VisibleKnowledge(
+    knowledge = VisibleKnowledge(
         entities=names,
         edges=[edge for edge in edges if edge.source_id in names and edge.target_id in names],
-        mentions={entity: tuple(sorted(held, key=_key)) for entity, held in mentions.items() if entity in names},
-        term_weights=inverse_frequency(sample.values()),
+        positions={chunk: position for position, chunk in enumerate(order)},
+        term_weights=inverse_frequency(content_forms(fact) for fact in sample.facts()),
     )
+    ordered = {
+        entity: tuple(sorted(held, key=knowledge.position)) for entity, held in sorted(mentions.items()) if entity in names
+    }
+    return replace(knowledge, mentions=ordered)
+
+
+class _Sample:
+    """A bounded number of facts. Their texts decide which, whatever the order in which they are added."""
+
+    def __init__(self) -> None:
+        self._facts: dict[bytes, str] = {}
+
+    def add(self, fact: str) -> None:
+        self._facts[_digest([fact])] = fact
+        if len(self._facts) >= 2 * _SAMPLED_FACTS:
+            self._facts = dict(self._first())
+
+    def facts(self) -> list[str]:
+        return [fact for _, fact in self._first()]
+
+    def _first(self) -> list[tuple[bytes, str]]:
+        return sorted(self._facts.items())[:_SAMPLED_FACTS]
 
 
 def weighted_edges(knowledge: VisibleKnowledge) -> list[WeightedEdge]:

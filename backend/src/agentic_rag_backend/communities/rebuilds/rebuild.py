@@ -156,7 +156,8 @@ class Rebuilder:
         relationships = (await self._graph.counts(tenant)).relationships
         pointer, previous = await self._reader.read(tenant)
         versions = await self._catalogue.documents.visible_versions(tenant)
-        knowledge = await read_visible(self._graph, tenant, versions)
+        order = await self._catalogue.documents.visible_chunks_in_order(tenant)
+        knowledge = await read_visible(self._graph, tenant, versions, order)
         tally.stages_ms["read"] = _since(started)
         await report("detect", 0, 1)
         started = time.perf_counter()

@@ -176,6 +176,7 @@ class EvidenceGatherer:
                 -self._weight(edge.source_id, edge.target_id) * (share[edge.source_id] + share[edge.target_id]),
                 names[edge.source_id].name,
                 names[edge.target_id].name,
+                edge.relation,
                 edge.relationship_id,
             ),
         )
@@ -188,6 +189,8 @@ class EvidenceGatherer:
             for sentence in await self._graph.fact_sentences(self._tenant, ids):
                 if supports_now(self._versions, sentence.support):
                     found[sentence.relationship_id].append((sentence.fact, sentence.support))
+        for sentences in found.values():
+            sentences.sort(key=lambda sentence: self._knowledge.position(sentence[1]))
         facts: dict[str, list[Fact]] = {}
         for community, ranked in zip(communities, wanted, strict=True):
             ends = {edge.relationship_id: frozenset((edge.source_id, edge.target_id)) for edge in community.inside}
@@ -203,7 +206,7 @@ class EvidenceGatherer:
         chosen: dict[str, list[Support]] = {}
         for each in communities:
             shared = Counter(support for member in each.members for support in self._knowledge.mentions.get(member, ()))
-            ranked = sorted(shared, key=lambda support: (-shared[support], support.document_id, support.chunk_id))
+            ranked = sorted(shared, key=lambda support: (-shared[support], *self._knowledge.position(support)))
             chosen[each.id] = ranked[:_PASSAGES]
         ids = sorted({support.chunk_id for supports in chosen.values() for support in supports})
         texts = {id: found.chunk.text for id, found in (await self._documents.hydrate(self._tenant, ids)).items()} if ids else {}

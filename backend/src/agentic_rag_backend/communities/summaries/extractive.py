@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, S
 from agentic_rag_backend.domain.text.words import words
 
 EXTRACTIVE_MODEL = "extractive"
-EXTRACTIVE_VERSION = "extractive@5"
+EXTRACTIVE_VERSION = "extractive@6"
 
 MAX_FINDINGS = 8
 _LISTED = 5

@@ -65,8 +65,8 @@ class Neo4jGraphStore:
     """`GraphStore` on Neo4j; see `stores.graph.base` for the contract.
 
     An entity has the name and the type that most documents give it. ``aliases`` are its other names, sorted. A
-    relationship's ``fact`` comes from its first support by (document, version, chunk, start); its weight is the sum
-    over its documents. Each batch of a stream is read in its own transaction.
+    relationship's ``fact`` is the first of its sentences in alphabetical order; its weight is the sum over its documents. Each
+    batch of a stream is read in its own transaction.
     """
 
     def __init__(self, connections: Neo4jConnections, deployment: str | None = None) -> None:

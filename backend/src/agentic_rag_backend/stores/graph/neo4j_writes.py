@@ -16,6 +16,8 @@ from agentic_rag_backend.stores.graph.nodes import ENTITY, type_labels
 from agentic_rag_backend.stores.graph.statements import load_statements
 
 CYPHER = load_statements(".cypher")
+_LABELLING_USES = 200
+"""Uses that decide the name and the type of an entity: as many as in `label_entities` of the SQLite store."""
 
 
 async def add_rows(transaction: Transaction, name: str, values: Mapping[str, Any]) -> None:
@@ -69,7 +71,7 @@ def _label(uses: Sequence[tuple[str, str, bool, str]], used: Sequence[str], name
     Without a main name, the first name in use; without any name, the present label.
     """
     chosen = min((use[0] for use in uses if use[3] == "label"), default=None)
-    said = [use for use in uses if use[1]]
+    said = sorted((use for use in uses if use[1]), key=lambda use: use[:2])[:_LABELLING_USES]
     if not said:
         return chosen or min(used, default=name), type_
     names, types = Counter(use[0] for use in said), Counter(use[1] for use in said)

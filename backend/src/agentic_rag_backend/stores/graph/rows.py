@@ -254,9 +254,10 @@ def use_order(use: NameUse) -> tuple[str, int, str, str]:
 
 
 def to_relationships(found: Iterable[Sequence[Any]]) -> Iterator[Relationship]:
-    """Yield relationships from grouped rows: the first sentence, the widest validity, and the weight.
+    """Yield relationships from grouped rows: one of the sentences, the widest validity, and the weight.
 
-    The weight is the sum over the documents of the largest weight in any version.
+    Of several sentences, the first in alphabetical order is the fact: ids are random, and documents come in any order. The weight
+    is the sum over the documents of the largest weight in any version.
     """
     for _, group in groupby(found, key=itemgetter(0)):
         passages = list(group)
@@ -266,6 +267,7 @@ def to_relationships(found: Iterable[Sequence[Any]]) -> Iterator[Relationship]:
             for row in passages:
                 weights[row[4]] = max(weights.get(row[4], 0.0), row[8])
             weight = round(sum(weights.values()), 3)
+            fact = min(row[7] for row in passages)
             valid_at = min((row[9] for row in passages if row[9] is not None), default=None)
             invalid_at = max((row[10] for row in passages if row[10] is not None), default=None)
         yield Relationship(

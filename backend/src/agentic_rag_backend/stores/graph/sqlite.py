@@ -105,8 +105,7 @@ class SqliteGraphStore:
     """`GraphStore` on SQLite; see `stores.graph.base` for the contract.
 
     An entity has the name and the type that most documents give it. ``aliases`` are its other names, sorted. A
-    relationship's ``fact`` comes from its first support by (document, version, chunk, start); its weight is the sum
-    over its documents.
+    relationship's ``fact`` is the first of its sentences in alphabetical order; its weight is the sum over its documents.
     """
 
     def __init__(self, connections: SqliteConnections) -> None:

@@ -206,6 +206,19 @@ async def version_numbers_only_increase(catalogue: Catalogue) -> None:
     equal(await catalogue.documents.visible_versions(owner), {document.id: 2})
 
 
+async def visible_chunks_are_ordered_by_their_documents(catalogue: Catalogue) -> None:
+    """By key, and then as they are read, whatever the ids of the documents are."""
+    owner, other = await tenant(catalogue, "one"), await tenant(catalogue, "other")
+    documents = {key: (await ingest(catalogue, owner, key)).id for key in ("b", "a", "c", "B")}
+    await ingest(catalogue, other, "a")
+    await catalogue.documents.submit(owner, submission("waiting"), nothing)
+    await catalogue.documents.tombstone(owner, documents.pop("c"), nothing)
+    order = await catalogue.documents.visible_chunk_ids(owner, list(documents.values()))
+    expected = [chunk for key in ("B", "a", "b") for chunk in order[documents[key]]]
+    equal(await catalogue.documents.visible_chunks_in_order(owner), expected)
+    true(len(expected) > len(documents), "documents of several chunks")
+
+
 async def a_failed_version_keeps_the_visible_one(catalogue: Catalogue) -> None:
     """The failure is listed, the older version stays visible, and the same content is processed again."""
     owner = await tenant(catalogue)
@@ -373,6 +386,7 @@ CHECKS: tuple[Check, ...] = (
     changed_content_or_options_create_a_version,
     processing_steps_are_repeatable,
     another_parse_removes_prepared_chunks,
+    visible_chunks_are_ordered_by_their_documents,
     version_numbers_only_increase,
     a_failed_version_keeps_the_visible_one,
     concurrent_equal_submissions_are_one_document,

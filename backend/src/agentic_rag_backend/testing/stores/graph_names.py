@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agentic_rag_backend.domain.graph import DocumentKnowledge, Entity, NameUse, OtherName
 from agentic_rag_backend.stores.graph.base import GraphStore
-from agentic_rag_backend.testing.stores.graph_samples import A, B, Check, entity_id, equal, true
+from agentic_rag_backend.testing.stores.graph_samples import A, B, Check, entity_id, equal, knowledge, true
 
 _ID = entity_id("Teller")
 
@@ -120,7 +122,24 @@ def _document(id: str, *entities: Entity) -> DocumentKnowledge:
     return DocumentKnowledge(document_id=id, version=1, title=id, chunk_ids=(), entities=entities)
 
 
+async def what_is_shown_does_not_depend_on_ids(store: GraphStore) -> None:
+    """Ids of documents and chunks are random: the texts decide which description and which sentence is shown."""
+    sentences = ("Ada built the mill.", "The mill was built by Ada.")
+    for ids in (("a", "b"), ("b", "a")):
+        for document, description, sentence in zip(ids, ("nurse", "oceanographer; female"), sentences, strict=True):
+            await store.write_document(A, _naming(document, "Teller Sound", "place", description=description))
+            stated = knowledge(document, [("Ada", "built", "Mill")])
+            facts = tuple(replace(each, fact=sentence) for each in stated.relationships)
+            supports = tuple(replace(each, fact=sentence) for each in stated.relationship_supports)
+            await store.write_document(A, replace(stated, relationships=facts, relationship_supports=supports))
+        equal((await store.entities(A, [_ID]))[_ID].description, "oceanographer; female")
+        (built,) = [each async for batch in store.all_relationships(A) for each in batch]
+        equal(built.fact, sentences[0])
+        await store.delete_tenant(A)
+
+
 CHECKS: tuple[Check, ...] = (
+    what_is_shown_does_not_depend_on_ids,
     labels_do_not_depend_on_the_order_of_writes,
     labels_follow_deletions,
     names_are_returned_as_documents_say_them,

@@ -170,6 +170,7 @@ class SqlDocuments(SqlPort):
     visible_versions = read(visibility.visible_versions)
     visibility = read(visibility.visibility)
     visible_chunk_ids = read(document_status.visible_chunk_ids)
+    visible_chunks_in_order = read(document_status.visible_chunks_in_order)
     take_up = write(document_status.take_up)
     record_repair = write(document_status.record_repair)
     statuses = read(document_status.statuses)

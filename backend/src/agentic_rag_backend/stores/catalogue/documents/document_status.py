@@ -75,24 +75,38 @@ def statuses(
     ]
 
 
+_CURRENT = and_(
+    documents.c.tenant_id == chunks.c.tenant_id,
+    documents.c.id == chunks.c.document_id,
+    documents.c.current_version == chunks.c.version,
+)
+
+
 def visible_chunk_ids(connection: Connection, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
     """See `DocumentCatalogue.visible_chunk_ids`."""
     found: dict[str, list[str]] = {}
-    current = and_(
-        documents.c.tenant_id == chunks.c.tenant_id,
-        documents.c.id == chunks.c.document_id,
-        documents.c.current_version == chunks.c.version,
-    )
     for batch in batches(list(dict.fromkeys(document_ids))):
         statement = (
             select(chunks.c.document_id, chunks.c.chunk_id)
-            .join(documents, current)
+            .join(documents, _CURRENT)
             .where(chunks.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None), chunks.c.document_id.in_(batch))
             .order_by(chunks.c.document_id, chunks.c.ordinal)
         )
         for document_id, chunk_id in connection.execute(statement):
             found.setdefault(document_id, []).append(chunk_id)
     return found
+
+
+def visible_chunks_in_order(connection: Connection, tenant: TenantId) -> list[str]:
+    """See `DocumentCatalogue.visible_chunks_in_order`."""
+    statement = (
+        select(chunks.c.chunk_id, documents.c.key, chunks.c.ordinal)
+        .join(documents, _CURRENT)
+        .where(chunks.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None))
+    )
+    # Sorted here, because databases sort texts differently.
+    found = sorted(connection.execute(statement), key=lambda row: (row[1], row[2]))
+    return [chunk_id for chunk_id, _, _ in found]
 
 
 def take_up(connection: Connection, tenant: TenantId, document_id: str, enqueue: Callable[[JobKind], Enqueue]) -> Job | None:

@@ -382,6 +382,12 @@ class DocumentCatalogue(Protocol):
     async def visible_chunk_ids(self, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
         """Return the chunk ids of each document's visible version, in reading order. Documents without one are absent."""
 
+    async def visible_chunks_in_order(self, tenant: TenantId) -> list[str]:
+        """Return the ids of all visible chunks, ordered by the key of their document and in reading order.
+
+        The order depends on the documents alone. Ids are random.
+        """
+
     async def take_up(self, tenant: TenantId, document_id: str, enqueue: Callable[[JobKind], Enqueue]) -> Job | None:
         """Give a document a new job, in one transaction, if the job to finish its processing or deletion is missing.
 

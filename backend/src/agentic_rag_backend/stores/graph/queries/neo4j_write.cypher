@@ -75,13 +75,13 @@ SET s.end = row.end, s.fact = row.fact, s.weight = row.weight, s.valid_at = row.
 RETURN count(*) AS written;
 
 // name: refresh_relationships
-// What Graphiti reads on the edge follows from what states it: the first sentence, the widest validity, the chunks.
+// What Graphiti reads on the edge follows from what states it: the first sentence in alphabetical order, the widest validity, the chunks.
 UNWIND $uuids AS edge
 MATCH ()-[r:RELATES_TO {uuid: edge}]->() USING INDEX SEEK r:RELATES_TO(uuid) WHERE r.group_id = $tenant
 CALL (r) {
     MATCH (c:Episodic)-[s:STATES]->() USING INDEX SEEK s:STATES(group_id, edge) WHERE s.group_id = $tenant AND s.edge = r.uuid
     WITH c, s ORDER BY s.position
-    WITH collect(s.fact)[0] AS fact, min(s.valid_at) AS valid_at, max(s.invalid_at) AS end,
+    WITH min(s.fact) AS fact, min(s.valid_at) AS valid_at, max(s.invalid_at) AS end,
         collect({begin: s.valid_at, end: s.invalid_at}) AS periods, collect(DISTINCT c.uuid) AS episodes
     // As `end_of`: it ends unless something without an end states it from then on, or at a time that is not known.
     RETURN fact, valid_at, episodes,
@@ -129,12 +129,12 @@ REMOVE e:$(row.removed)
 SET e:$(row.labels), e.labels = row.labels, e.name = row.name, e.type = row.type;
 
 // name: refresh_entities
-// Of several descriptions the first by document and version. `summary` is Graphiti's field: its clients write their own there.
+// Of several descriptions the longest, and the first in alphabetical order among equals. `summary` is Graphiti's field: its clients write their own there.
 UNWIND $uuids AS uuid
 MATCH (e:Entity {uuid: uuid, group_id: $tenant}) USING INDEX SEEK e:Entity(uuid)
 CALL (e) {
     OPTIONAL MATCH (e)-[:NAMED]->(:EntityName)<-[c:CALLS]-() WHERE c.description <> ''
-    WITH c ORDER BY c.position LIMIT 1
+    WITH c ORDER BY size(c.description) DESC, c.description LIMIT 1
     RETURN coalesce(c.description, '') AS summary
 }
 WITH e, summary WHERE e.summary <> summary OR coalesce(e.description, '') <> summary

@@ -38,10 +38,10 @@ SELECT entity_id, name FROM entity_names
 WHERE tenant = :tenant AND entity_id IN (SELECT value FROM json_each(:ids));
 
 -- name: descriptions_of_entities
--- For its order, the planner would rather walk the tenant's whole primary key.
+-- The last row of an entity counts: the longest description, the first in alphabetical order among equals.
 SELECT entity_id, description FROM entity_supports INDEXED BY entity_supports_described
 WHERE tenant = :tenant AND description <> '' AND entity_id IN (SELECT value FROM json_each(:ids))
-ORDER BY entity_id, document_id DESC, version DESC, name DESC;
+ORDER BY entity_id, LENGTH(description), description DESC;
 
 -- name: relationships_by_id
 SELECT r.id, r.source_id, r.target_id, r.relation,
