@@ -70,12 +70,7 @@ class EvidenceGatherer:
         wanted = await asyncio.to_thread(lambda: list(map(self._relationships, communities, central)))
         facts = await self._facts(communities, wanted)
         facts |= await self._passage_facts([each for each in communities if not facts[each.id]])
-        merged = {each.id: merge_facts(facts[each.id]) for each in communities}
-        telling = {
-            each.id: telling_facts(merged[each.id], entities, limit=_FACTS)
-            for each, entities in zip(communities, central, strict=True)
-        }
-        first = {id: [*chosen, *sorted(set(merged[id]) - set(chosen), key=_wording)] for id, chosen in telling.items()}
+        telling, first = await asyncio.to_thread(_choose_facts, communities, central, facts)
         named = await self._named(communities, central, first)
         texts = await self._texts(first)
         return [
@@ -230,6 +225,20 @@ class EvidenceGatherer:
             if len(there) > most:
                 best, named, most = text[sentence.start : sentence.end], there, len(there)
         return Fact(best, (support,), named)
+
+
+def _choose_facts(
+    communities: Sequence[PlannedCommunity],
+    central: Sequence[Sequence[CentralEntity]],
+    facts: Mapping[str, Sequence[Fact]],
+) -> tuple[dict[str, tuple[Fact, ...]], dict[str, list[Fact]]]:
+    """Return the telling facts of each community by its id, and the same followed by its other facts."""
+    telling, ordered = {}, {}
+    for community, entities in zip(communities, central, strict=True):
+        merged = merge_facts(facts[community.id])
+        chosen = telling[community.id] = telling_facts(merged, entities, limit=_FACTS)
+        ordered[community.id] = [*chosen, *sorted(set(merged) - set(chosen), key=_wording)]
+    return telling, ordered
 
 
 def _read_phrases(passages: Sequence[tuple[Support, str]]) -> dict[str, PassagePhrases]:
