@@ -47,6 +47,31 @@ async def test_a_document_as_json_becomes_ready_and_readable(world: World) -> No
     await _removed(world.alpha, document["id"])
 
 
+async def test_chunks_of_source_code_name_all_their_functions(world: World) -> None:
+    methods = "".join(f"    def {name}(self):\n        return 1\n\n" for name in ("lift", "lower"))
+    code = f"class Crane:\n{methods}\ndef haul():\n    return 3\n"
+    files = [("file", ("crane.py", code.encode(), "text/x-python"))]
+    sent = await world.alpha.data("POST", "/documents", status=202, files=files, data={"chunking": '{"strategy": "ast"}'})
+    (document,) = sent["documents"]
+    await world.alpha.ended(document["job_id"])
+
+    (chunk,) = await world.alpha.data("GET", f"/documents/{document['document_id']}/chunks")
+    assert chunk["location"]["functions"] == ["Crane", "Crane.lift", "Crane.lower", "haul"]
+    assert chunk["location"]["function"] == "Crane"
+    assert (await world.alpha.data("GET", f"/chunks/{chunk['id']}"))["location"] == chunk["location"]
+    await _removed(world.alpha, document["document_id"])
+
+
+async def test_a_title_that_nobody_gave_is_no_entity(world: World) -> None:
+    document = await world.alpha.upload("Tove Harnik founded Greenholm Kelp in 2011.")
+
+    assert document["title"] == "Tove Harnik founded Greenholm Kelp in 2011…"
+    (entity,) = await world.alpha.data("GET", "/graph/entities", params={"name": "Tove Harnik"})
+    found = await world.alpha.data("GET", f"/graph/entities/{entity['id']}")
+    assert ("founded", "Greenholm Kelp") in {(each["relation"], each["other"]["name"]) for each in found["relationships"]}
+    await _removed(world.alpha, document["id"])
+
+
 async def test_chunks_page_in_reading_order_at_exact_offsets(world: World) -> None:
     text = "\n\n".join(f"Paragraph {number} tells of the keeper of lamp {number} at the pier." for number in range(40))
     document = await world.alpha.upload(text, chunking={"chunk_size": 40, "overlap": 0})

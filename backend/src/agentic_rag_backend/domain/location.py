@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
+MAX_FUNCTIONS = 100
+"""Definitions of source code that the location of a passage names."""
 Box = tuple[float, float, float, float]
 """Left, bottom, right and top in points (1/72 inch). The origin is the lower left corner of the page before it is rotated."""
 
@@ -69,7 +71,8 @@ class Location:
     classes and functions around it. ``header`` is the header of the table within which the passage begins, or the line that
     introduces its list, as the document has it. It is empty if the passage does not begin within one. ``regions`` are the places
     in the file; empty if the file has no pages, sheets or boxes. [``parent_start``, ``parent_end``) is the parent that is
-    read when the passage is found; None if the passage is read by itself.
+    read when the passage is found; None if the passage is read by itself. ``functions`` are the functions and classes of source
+    code that the passage defines, wholly or in part, in their order: "Crane.lift" is the method ``lift`` of the class ``Crane``.
 
     A field that is added here flows through every layer; `LOCATION_FIELDS` lists the names. A column of ``chunks``, a field of
     the archive's chunk line and a field of the API's location have the same names.
@@ -84,6 +87,7 @@ class Location:
     regions: tuple[Region, ...] = ()
     parent_start: int | None = None
     parent_end: int | None = None
+    functions: tuple[str, ...] = ()
 
     def as_fields(self) -> dict[str, Any]:
         """Return the fields by name; regions as rows."""
@@ -94,7 +98,8 @@ class Location:
     def of_fields(cls, shown: Mapping[str, Any]) -> Location:
         """Return the location that `as_fields` describes."""
         regions = tuple(map(Region.of_row, shown["regions"])) if shown["regions"] else ()
-        return cls(**{**shown, "headings": tuple(shown["headings"]), "regions": regions})
+        names = {name: tuple(shown[name]) for name in ("headings", "functions")}
+        return cls(**{**shown, **names, "regions": regions})
 
 
 LOCATION_FIELDS: tuple[str, ...] = tuple(field.name for field in fields(Location))

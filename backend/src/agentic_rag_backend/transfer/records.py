@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.graph_edits import (
     MAX_EDITED_NAMES,
     MAX_REASON_CHARACTERS,
 )
-from agentic_rag_backend.domain.location import LOCATION_FIELDS, Location
+from agentic_rag_backend.domain.location import LOCATION_FIELDS, MAX_FUNCTIONS, Location
 from agentic_rag_backend.domain.ontology import Ontology, ontology_of
 from agentic_rag_backend.domain.text.entries.base import MAX_HEADER_CHARACTERS
 from agentic_rag_backend.errors import InvalidRequest
@@ -209,6 +209,7 @@ class ChunkLine(Record):
     regions: Annotated[tuple[RegionRow, ...], Field(max_length=MAX_REGIONS)] = ()
     parent_start: Count | None = None
     parent_end: Count | None = None
+    functions: Annotated[tuple[Line, ...], Field(max_length=MAX_FUNCTIONS)] = ()
     statements: Annotated[tuple[Line, ...], Field(max_length=MAX_STATEMENTS)] = ()
     size_tokens: Count
     extraction: Extracted | None

@@ -313,6 +313,10 @@ class Location(FilePlace):
     start_line: int
     end_line: int
     path: list[str] = Field(description="headings above the chunk, outermost first; of code, its classes and functions")
+    function: str | None = Field(None, description="of code, the first of `functions`")
+    functions: list[str] = Field(
+        [], description="of code, the functions and classes that the chunk defines, wholly or in part: `Crane.lift`"
+    )
     header: str = Field(description="header of the table or list within which the chunk begins, otherwise empty")
 
     @classmethod
@@ -325,6 +329,8 @@ class Location(FilePlace):
             start_line=place.start_line,
             end_line=place.end_line,
             path=list(place.headings),
+            function=next(iter(place.functions), None),
+            functions=list(place.functions),
             header=place.header,
             **file_place(place.regions),
         )

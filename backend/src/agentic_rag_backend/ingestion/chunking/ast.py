@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from importlib import import_module
-from typing import Literal, Protocol
 
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.cutting import Cutter
+from agentic_rag_backend.ingestion.chunking.functions import Definition, definitions_of
 from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker, tiny
 from agentic_rag_backend.ingestion.chunking.sections import Section, joined, shared
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
@@ -44,17 +43,6 @@ _KEYWORDS = frozenset(
         "h",
     ]
 )
-_DEFINITIONS = "agentic_rag_backend.ingestion.parsing.code.definitions"
-"""Module of the syntax trees. It is imported with the first source code, because it loads grammars."""
-
-
-class Definition(Protocol):
-    """A class, function or import of a text; ``path`` has the names around it and its own, outermost first."""
-
-    kind: Literal["class", "function", "import"]
-    path: tuple[str, ...]
-    start_char: int
-    end_char: int
 
 
 class AstChunker:
@@ -65,7 +53,7 @@ class AstChunker:
 
     def __call__(self, parsed: ParsedDocument, options: ChunkingOptions) -> Iterator[Piece]:
         """Cut the text into pieces of at most ``options.chunk_size`` units."""
-        found = _definitions(parsed)
+        found = definitions_of(parsed)
         if not found:
             yield from RecursiveChunker(self._tokenizer)(parsed, options)
             return
@@ -84,13 +72,6 @@ class AstChunker:
         for section in joined(_sections(cutter, found), joint):
             for start, end in cutter.cut(section.start, section.end):
                 yield replace(cutter.piece(start, end, section.path), header=imports.of(start, end))
-
-
-def _definitions(parsed: ParsedDocument) -> Sequence[Definition]:
-    if parsed.language is None:
-        return ()
-    found: Sequence[Definition] = import_module(_DEFINITIONS).definitions(parsed.text, parsed.language)
-    return found
 
 
 def _sections(cutter: Cutter, found: Sequence[Definition]) -> Iterator[Section]:

@@ -16,7 +16,7 @@ class Piece:
 
     ``header`` is the header of the table or list within which it begins, otherwise empty. ``parent`` is the passage
     that is read when this one is found. None: only this one. ``statements`` are what search finds it by, instead of its text. If
-    there are none, it is found by its text.
+    there are none, it is found by its text. ``functions`` are the definitions of source code in it; see `Location`.
     """
 
     start: int
@@ -26,6 +26,7 @@ class Piece:
     header: str = ""
     parent: tuple[int, int] | None = None
     statements: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
 
 
 class Chunker(Protocol):

@@ -32,4 +32,5 @@ class Locator:
             regions=regions_within(self._regions, piece.start, piece.end),
             parent_start=piece.parent[0] if piece.parent else None,
             parent_end=piece.parent[1] if piece.parent else None,
+            functions=piece.functions,
         )

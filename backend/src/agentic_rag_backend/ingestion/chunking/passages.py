@@ -10,6 +10,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.entries.reading import header_text
 from agentic_rag_backend.domain.titles import EXCERPT_MARK, is_excerpt
 from agentic_rag_backend.ingestion.chunking.base import Piece
+from agentic_rag_backend.ingestion.chunking.functions import with_functions
 from agentic_rag_backend.ingestion.chunking.locations import Locator
 from agentic_rag_backend.ingestion.chunking.registry import chunker_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
@@ -20,7 +21,7 @@ def chunks_of(
     tenant: TenantId, document_id: str, version: int, parsed: ParsedDocument, options: ChunkingOptions, *, tokenizer: Tokenizer
 ) -> list[Chunk]:
     """Return the chunks of one version; the same input gives the same chunks in every process."""
-    pieces = chunker_of(options.strategy, tokenizer)(parsed, options)
+    pieces = with_functions(chunker_of(options.strategy, tokenizer)(parsed, options), parsed)
     return chunks_from(tenant, document_id, version, parsed, pieces)
 
 

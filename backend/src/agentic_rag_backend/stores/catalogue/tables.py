@@ -228,6 +228,7 @@ chunks = Table(
     Column("statements", Json, nullable=False, server_default="[]"),
     Column("parent_start", Integer),
     Column("parent_end", Integer),
+    Column("functions", Json, nullable=False, server_default="[]"),
     UniqueConstraint("tenant_id", "chunk_id", "version"),
     ForeignKeyConstraint(
         ["tenant_id", "document_id", "version"],

@@ -83,6 +83,7 @@ def prepared(document_id: str, version: int, text: str) -> list[PreparedChunk]:
                 )[: len(line)],
                 parent_start=0,
                 parent_end=len(text),
+                functions=("Engine.start", "Engine.stop"),
             ),
             statements=("Ada wrote the first program.", "Größe zählt.") if ordinal else (),
         )

@@ -23,7 +23,7 @@ _SCOPE = "chunks"
 AnyRow = Row[*tuple[Any, ...]]
 
 # JSON is decoded by `chunk_from`, faster than by SQLAlchemy.
-_JSON_FIELDS = ("headings", "regions")
+_JSON_FIELDS = ("headings", "regions", "functions")
 _LOCATION_COLUMNS = tuple(
     type_coerce(chunks.c[name], Text).label(f"{name}_json") if name in _JSON_FIELDS else chunks.c[name]
     for name in LOCATION_FIELDS

@@ -1,0 +1,63 @@
+"""The functions and classes that a passage of source code defines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Literal, Protocol
+
+from agentic_rag_backend.domain.location import MAX_FUNCTIONS
+from agentic_rag_backend.ingestion.chunking.base import Piece
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+
+MAX_NAME_CHARACTERS = 200
+"""A longer name of a function loses the beginning of its path."""
+_MAX_INDENT = 200
+_DEFINITIONS = "agentic_rag_backend.ingestion.parsing.code.definitions"
+"""Module of the syntax trees. It is imported with the first source code, because it loads grammars."""
+
+
+class Definition(Protocol):
+    """A class, function or import of a text; ``path`` has the names around it and its own, outermost first."""
+
+    kind: Literal["class", "function", "import"]
+    path: tuple[str, ...]
+    start_char: int
+    end_char: int
+
+
+def definitions_of(parsed: ParsedDocument) -> Sequence[Definition]:
+    """Return the definitions of source code by their starts. Empty for other texts."""
+    if parsed.language is None:
+        return ()
+    found: Sequence[Definition] = import_module(_DEFINITIONS).definitions(parsed.text, parsed.language)
+    return found
+
+
+def with_functions(pieces: Iterable[Piece], parsed: ParsedDocument) -> Iterator[Piece]:
+    """Yield the passages, which come in the order of their starts, with the definitions in them.
+
+    A function is in every passage with a part of it, a class in the passage in which it begins.
+    """
+    definitions = [each for each in definitions_of(parsed) if each.kind != "import"]
+    number, begun = 0, list[Definition]()
+    for piece in pieces:
+        while number < len(definitions) and definitions[number].start_char < piece.end:
+            begun.append(definitions[number])
+            number += 1
+        begun = [each for each in begun if each.end_char > piece.start]
+        names = [_name(each) for each in begun if each.start_char < piece.end and _defines(piece, each, parsed.text)]
+        yield replace(piece, functions=tuple(dict.fromkeys(names))[:MAX_FUNCTIONS])
+
+
+def _defines(piece: Piece, definition: Definition, text: str) -> bool:
+    if definition.kind == "function" or definition.start_char >= piece.start:
+        return True
+    indent = piece.start - definition.start_char
+    return indent < _MAX_INDENT and not text[definition.start_char : piece.start].strip()
+
+
+def _name(definition: Definition) -> str:
+    name = ".".join(definition.path)
+    return name if len(name) <= MAX_NAME_CHARACTERS else "…" + name[1 - MAX_NAME_CHARACTERS :]
