@@ -105,15 +105,19 @@ def central_entities(
 
 def merge_facts(facts: Iterable[Fact]) -> list[Fact]:
     """Merge facts of one wording: a sentence that states several relationships, or occurs in several passages."""
-    merged: dict[str, Fact] = {}
+    same: dict[str, list[Fact]] = {}
     for fact in facts:
-        wording = " ".join(fact.statement.split())
-        known = merged.get(wording)
-        if known is not None:
-            sources = tuple(dict.fromkeys((*known.sources, *fact.sources)))
-            fact = replace(known, sources=sources, entity_ids=known.entity_ids | fact.entity_ids)
-        merged[wording] = fact
-    return list(merged.values())
+        same.setdefault(" ".join(fact.statement.split()), []).append(fact)
+    return [
+        replace(
+            first,
+            sources=tuple(dict.fromkeys(source for fact in (first, *others) for source in fact.sources)),
+            entity_ids=first.entity_ids.union(*(fact.entity_ids for fact in others)),
+        )
+        if others
+        else first
+        for first, *others in same.values()
+    ]
 
 
 def _statement_forms(fact: Fact) -> frozenset[str]:

@@ -98,15 +98,13 @@ class EvidenceGatherer:
         So a reused summary still has that passage. Other passages that mention the members follow, to support the name if that
         passage goes.
         """
-        sources_of, elsewhere = {}, {}
-        for each, entities in zip(communities, central, strict=True):
-            wordings = [(padded_words(fact.statement), fact) for fact in facts[each.id]]
-            for entity in entities[:_CANDIDATES]:
-                name = f" {normalise_name(entity.name)} "
-                sources = spread(source for wording, fact in wordings if name in wording for source in fact.sources)
-                sources_of[each.id, entity.id] = sources
-                if not sources:
-                    elsewhere[each.id, entity.id] = self._about(each, entity, facts[each.id])
+        sources_of = await asyncio.to_thread(_sources_by_name, communities, central, facts)
+        elsewhere = {
+            (each.id, entity.id): self._about(each, entity, facts[each.id])
+            for each, entities in zip(communities, central, strict=True)
+            for entity in entities[:_CANDIDATES]
+            if not sources_of[each.id, entity.id]
+        }
         ids = sorted({support.chunk_id for supports in elsewhere.values() for support in supports})
         texts = await self._documents.hydrate(self._tenant, ids) if ids else {}
 
@@ -205,26 +203,43 @@ class EvidenceGatherer:
             chosen[each.id] = ranked[:_PASSAGES]
         ids = sorted({support.chunk_id for supports in chosen.values() for support in supports})
         texts = {id: found.chunk.text for id, found in (await self._documents.hydrate(self._tenant, ids)).items()} if ids else {}
-        return {
-            each.id: [
-                self._sentence_about(each.members, support, texts[support.chunk_id])
-                for support in chosen[each.id]
-                if support.chunk_id in texts
-            ]
-            for each in communities
+        known = {
+            id: [(support, texts[support.chunk_id]) for support in held if support.chunk_id in texts]
+            for id, held in chosen.items()
         }
+        return await asyncio.to_thread(
+            lambda: {each.id: self._sentences_about(each.members, known[each.id]) for each in communities}
+        )
 
-    def _sentence_about(self, members: Sequence[str], support: Support, text: str) -> Fact:
-        """Return the sentence of a passage that names most members, the first of equals."""
+    def _sentences_about(self, members: Sequence[str], passages: Sequence[tuple[Support, str]]) -> list[Fact]:
+        """Return the sentence of each passage that names most members, the first of equals."""
         names = {member: normalise_name(self._knowledge.entities[member].name) for member in members}
-        best, named = text.strip()[:300], frozenset(members[:1])
-        most = 0
-        for sentence in split_sentences(text):
-            wording = f" {normalise_name(text[sentence.start : sentence.end])} "
-            there = frozenset(member for member, name in names.items() if f" {name} " in wording)
-            if len(there) > most:
-                best, named, most = text[sentence.start : sentence.end], there, len(there)
-        return Fact(best, (support,), named)
+        facts = []
+        for support, text in passages:
+            best, named = text.strip()[:300], frozenset(members[:1])
+            most = 0
+            for sentence in split_sentences(text):
+                wording = f" {normalise_name(text[sentence.start : sentence.end])} "
+                there = frozenset(member for member, name in names.items() if f" {name} " in wording)
+                if len(there) > most:
+                    best, named, most = text[sentence.start : sentence.end], there, len(there)
+            facts.append(Fact(best, (support,), named))
+        return facts
+
+
+def _sources_by_name(
+    communities: Sequence[PlannedCommunity], central: Sequence[Sequence[CentralEntity]], facts: Mapping[str, Sequence[Fact]]
+) -> dict[tuple[str, str], tuple[Support, ...]]:
+    """Return the passages of facts whose wording has a member's name, by community and member."""
+    sources = {}
+    for each, entities in zip(communities, central, strict=True):
+        wordings = [(padded_words(fact.statement), fact) for fact in facts[each.id]]
+        for entity in entities[:_CANDIDATES]:
+            name = f" {normalise_name(entity.name)} "
+            sources[each.id, entity.id] = spread(
+                source for wording, fact in wordings if name in wording for source in fact.sources
+            )
+    return sources
 
 
 def _choose_facts(
