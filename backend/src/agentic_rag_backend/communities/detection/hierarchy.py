@@ -6,7 +6,7 @@ clusters, and it divides a cluster that is too large on its own subgraph. (The e
 rewrites a fifth of the communities when one passage is added; this construction half a percent.)
 
 A continued detection holds unchanged communities together: others may join them, and they may join each other, but none is
-divided.
+divided. Only a member that is linked more with another community may leave.
 
 The result depends on names, types and weights alone: not on the order of edges, nor of their ends, nor on ids.
 """
