@@ -46,6 +46,19 @@ def steps() -> list[str]:
     return re.findall(r"^```bash\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)[1:]
 
 
+@pytest.mark.slow
+def test_the_demo_prints_the_answer_that_the_readme_shows() -> None:
+    """Except for its times, the demo prints the same in each run. Copy its first answer to the README when it has changed."""
+    shown = (ROOT / "README.md").read_text(encoding="utf-8").partition("```text\n")[2].partition("```")[0]
+    settings = {name.upper() for name in Settings.model_fields}
+    environment = {name: value for name, value in os.environ.items() if name not in settings}
+    command = [Path(sys.executable).with_name("agentic-rag"), "demo"]
+    run = subprocess.run(command, cwd=ROOT / "examples", env=environment, capture_output=True, text=True, timeout=500)
+    assert run.returncode == 0, run.stderr
+    first = run.stdout.partition("Question 2:")[0]
+    assert first.split() == shown.split(), f"the README shows another answer than the demo:\n{first}"
+
+
 def replies(printed: str) -> list[Any]:
     """Return the JSON values that a block printed, without the event streams in between."""
     decoder, found, place = json.JSONDecoder(), [], 0

@@ -83,15 +83,17 @@ def show_answer(output: Output, answer: Mapping[str, Any]) -> None:
     show_trace(output, answer["trace"])
 
 
-def show_citations(output: Output, citations: Sequence[Mapping[str, Any]]) -> None:
+def show_citations(output: Output, citations: Sequence[Mapping[str, Any]], *, chunk_ids: bool = True) -> None:
     """Print numbered citations: title, place and exact quote."""
     from rich.padding import Padding
 
     for citation in citations:
         place = f"characters {citation['start_char']}-{citation['end_char']}"
+        if chunk_ids:
+            place += f" · chunk {citation['chunk_id']}"
         output.show(
             text(f"\n[{citation['marker']}] {citation['title']}", "bold"),
-            text(f"    {place} · chunk {citation['chunk_id']}", "dim"),
+            text(f"    {place}", "dim"),
         )
         output.show(Padding(text(f"“{citation['quote']}”", "italic"), (0, 0, 0, 4)))
 

@@ -205,7 +205,7 @@ def _show(output: Output, number: int, answer: Mapping[str, Any]) -> None:
     )
     if answer["fallback_used"]:
         output.show(f"fallback: {answer['fallback_reason']}", style="yellow")
-    show_citations(output, answer["citations"])
+    show_citations(output, answer["citations"], chunk_ids=False)  # they are new in each run
 
 
 def _report(output: Output, answers: Sequence[Mapping[str, Any]], counts: Mapping[str, int], timings: Timings) -> None:
