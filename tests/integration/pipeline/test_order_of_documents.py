@@ -123,14 +123,16 @@ async def expected(opens: Opens) -> Contents:
 
 
 @pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_the_order_of_uploads_does_not_matter(opens: Opens, expected: Contents) -> None:
     assert {len(items) > 10 for items in expected.values()} == {True}
     async with opens() as application:
-        for seed in range(1, budget(gate=3, deep=12)):
+        for seed in range(1, budget(gate=2, deep=12)):
             compare(await contents(application, await ingest(application, seed)), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_the_profile_does_not_matter(
     opens: Opens, expected: Contents, empty_neo4j: Neo4jAddress, postgres_url: str

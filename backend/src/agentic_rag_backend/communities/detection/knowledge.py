@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import math
 from collections import defaultdict
@@ -99,17 +100,21 @@ async def read_visible(
             if is_visible(versions, each.document_id, each.version) and (each.entity_id in mentions or each.entity_id in linked):
                 name = (*name_order(each.name, each.entity_name), each.entity_type)
                 called[each.entity_id] = min(name, called.get(each.entity_id, name))
-    names = {entity: EntityName(name, type) for entity, (_, name, type) in sorted(called.items()) if _takes_part(name, type)}
-    knowledge = VisibleKnowledge(
-        entities=names,
-        edges=[edge for edge in edges if edge.source_id in names and edge.target_id in names],
-        positions={chunk: position for position, chunk in enumerate(order)},
-        term_weights=inverse_frequency(content_forms(fact) for fact in sample.facts()),
-    )
-    ordered = {
-        entity: tuple(sorted(held, key=knowledge.position)) for entity, held in sorted(mentions.items()) if entity in names
-    }
-    return replace(knowledge, mentions=ordered)
+
+    def complete() -> VisibleKnowledge:
+        names = {entity: EntityName(name, type) for entity, (_, name, type) in sorted(called.items()) if _takes_part(name, type)}
+        knowledge = VisibleKnowledge(
+            entities=names,
+            edges=[edge for edge in edges if edge.source_id in names and edge.target_id in names],
+            positions={chunk: position for position, chunk in enumerate(order)},
+            term_weights=inverse_frequency(content_forms(fact) for fact in sample.facts()),
+        )
+        ordered = {
+            entity: tuple(sorted(held, key=knowledge.position)) for entity, held in sorted(mentions.items()) if entity in names
+        }
+        return replace(knowledge, mentions=ordered)
+
+    return await asyncio.to_thread(complete)
 
 
 class _Sample:
