@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from agentic_rag_backend.domain.document import Chunk, ProcessingOptions
-from agentic_rag_backend.domain.media_types import EML, FORMATS, PDF
+from agentic_rag_backend.domain.media_types import EML, FORMATS, PDF, TEXT
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
+from agentic_rag_backend.ingestion.chunking.units import MAX_UNITS
 from agentic_rag_backend.ingestion.isolation import calls, fork_client, fork_server
 from agentic_rag_backend.ingestion.isolation.calls import CHECK, ReadingOptions
 from agentic_rag_backend.ingestion.isolation.client import KEPT_WORKERS, Isolation, WorkerFault
@@ -120,6 +121,13 @@ async def test_the_check_at_upload_has_a_part_of_the_processor_time(opened: Open
     isolation = await opened(replace(PATIENT, cpu_s=0.8))
     with pytest.raises(ResourceLimit, match=r"checking the document took more than 0.2 seconds .*PARSE_CPU_S.* 25%"):
         await isolation.call(CHECK, message, EML, None, None, True, size_bytes=len(message))
+
+
+async def test_a_child_returns_no_more_sentences_than_are_used(opened: Opened) -> None:
+    isolation = await opened(PATIENT)
+    text = b"Ada sails. " * (2 * MAX_UNITS)
+    _, units = await isolation.call("units", text, TEXT, ReadingOptions(ProcessingOptions()), size_bytes=len(text))
+    assert len(units) == MAX_UNITS + 1
 
 
 async def test_the_event_loop_runs_while_a_child_works(opened: Opened) -> None:

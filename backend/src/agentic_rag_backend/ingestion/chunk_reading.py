@@ -22,14 +22,13 @@ from agentic_rag_backend.ingestion.chunking.passages import chunks_from
 from agentic_rag_backend.ingestion.chunking.proposition import IsStated
 from agentic_rag_backend.ingestion.chunking.registry import AGENTIC, PROPOSITION, SEMANTIC
 from agentic_rag_backend.ingestion.chunking.semantic import breakpoints
+from agentic_rag_backend.ingestion.chunking.units import MAX_UNITS
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.reading import Reader
 from agentic_rag_backend.knowledge.model_calls import NO_MODEL, Advice, DocumentModel, Inquiry, ResultRecord, Unrecorded
 from agentic_rag_backend.models.embedding.base import Embedder, Vectors
 
 FALLBACK = "recursive"
-MAX_UNITS = 20_000
-"""Sentences of a document that a model reads to find boundaries. A longer document is cut by `FALLBACK`."""
 PREVIEW_TOKENS = 20_000
 """Budget of a preview, in tokens of a language model."""
 PREVIEW_WITHIN_S = 20.0
@@ -115,7 +114,7 @@ class ChunkReader:
             return await self._fallback(asked, Failure("chunk", NO_MODEL, _needs_model(strategy)))
         parsed, units = await self._reader.units(asked.tenant, asked.version, asked.content, waiting=asked.waiting)
         if len(units) > MAX_UNITS:
-            reason = f"{strategy} chunking reads at most {MAX_UNITS} sentences; the document has {len(units)}"
+            reason = f"{strategy} chunking reads at most {MAX_UNITS} sentences; the document has more"
             return await self._fallback(asked, Failure("chunk", "too_long", reason))
         if strategy == PROPOSITION:
             return await self._proposition(asked, model, parsed, units)
@@ -125,7 +124,7 @@ class ChunkReader:
 
     async def _semantic(self, asked: _Asked, parsed: ParsedDocument, units: Sequence[Piece]) -> ChunkedDocument:
         options = asked.version.options.chunking
-        recipe = _recipe("semantic", self._encoder.fingerprint, *astuple(options), parsed.text)
+        recipe = await asyncio.to_thread(_recipe, "semantic", self._encoder.fingerprint, *astuple(options), parsed.text)
         starts: list[int] | None = (await asked.record.known([recipe])).get(recipe)
         if starts is None:
             try:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.text.languages import (
+    READ_CHARACTERS,
     STOP_WORDS,
     foreign_script_of,
     language_in,
@@ -38,6 +39,12 @@ TEXTS = {
 def test_languages_are_told_apart(language: str) -> None:
     assert language_of(TEXTS[language]) == language
     assert foreign_script_of(TEXTS[language]) is None
+
+
+def test_only_the_beginning_of_a_text_shows_its_language() -> None:
+    german = "Das ist nicht der Betrieb, den wir von der Stadt haben."
+    assert language_of(german) == "de"
+    assert language_of("1, " * READ_CHARACTERS + german) is None
 
 
 def test_short_and_mixed_texts_have_no_language() -> None:

@@ -165,7 +165,7 @@ def language_of(text: str) -> str | None:
     words = [word.lower() for word in _WORD.findall(text[:READ_CHARACTERS])]
     if len(words) >= MIN_WORDS:
         return language_of_words(words)
-    likely = likely_languages(text)
+    likely = likely_languages(text[:READ_CHARACTERS])
     return likely.codes[0] if likely.clear else None
 
 

@@ -13,6 +13,9 @@ from agentic_rag_backend.ingestion.chunking.sections import sections_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.models.embedding.base import Tokenizer
 
+MAX_UNITS = 20_000
+"""Sentences and rows of a document from which a model or the encoder finds boundaries. Longer documents are cut otherwise."""
+
 
 def units_of(parsed: ParsedDocument, options: ChunkingOptions, tokenizer: Tokenizer) -> Iterator[Piece]:
     """Yield the units of a text in order. Only white space is between them.

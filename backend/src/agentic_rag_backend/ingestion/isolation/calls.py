@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from agentic_rag_backend.domain.document import AttachmentOptions, Chunk, ProcessingOptions
@@ -13,7 +14,7 @@ from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
-from agentic_rag_backend.ingestion.chunking.units import units_of
+from agentic_rag_backend.ingestion.chunking.units import MAX_UNITS, units_of
 from agentic_rag_backend.ingestion.parsing.base import Attachment, PageFrame, ParsedDocument
 from agentic_rag_backend.ingestion.parsing.registry import PARSERS, attachments_of, parser_of, renderer_of, title_of
 from agentic_rag_backend.ingestion.recognition.base import NoRecogniser
@@ -65,9 +66,12 @@ def read(
 def units(
     resources: WorkerResources, content: bytes | str, media_type: str, options: ReadingOptions
 ) -> tuple[ParsedDocument, list[Piece]]:
-    """Return a document and its sentences and rows, for strategies that decide outside of this process how to join them."""
+    """Return a document and its sentences and rows, for strategies that decide outside of this process how to join them.
+
+    There are at most ``MAX_UNITS + 1`` of them.
+    """
     parsed = _parsed(content, media_type, options)
-    found = list(units_of(parsed, options.processing.chunking, resources.tokenizer))
+    found = list(islice(units_of(parsed, options.processing.chunking, resources.tokenizer), MAX_UNITS + 1))
     return replace(parsed, metadata=dict(parsed.metadata), headings=()), found
 
 
