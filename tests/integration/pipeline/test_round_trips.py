@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 
 MOST = 16
-"""Twelve writes. The others read known entities and earlier versions."""
+"""Twelve writes. The others read known entities and earlier versions. More than 256 names are read in several batches."""
 NAMES = [
     f"{first}{second}"
     for first in ("Bel", "Cor", "Dar", "Fen", "Gal", "Hol", "Mar", "Nor")
@@ -46,7 +46,7 @@ async def test_statements_for_a_document_do_not_depend_on_its_entities(
         graph = application.container.graph
         costs: dict[str, list[list[str]]] = {"new": [], "changed": []}
         entities = [0]
-        for size in (5, 40, 160):
+        for size in (5, 40, 90):
             for what, text in (("new", document(size, seed=size)), ("changed", document(size, seed=size + 1))):
                 sent.clear()
                 submitted = await application.submit(text, key=f"of-{size}")

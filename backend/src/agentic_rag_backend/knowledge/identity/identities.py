@@ -39,7 +39,7 @@ _OWN_VERSIONS = 2
 """Versions of a document whose names the graph may hold: the visible one, and one that is not visible yet."""
 _READERS = 4
 """Tenants whose documents are kept in memory while their names are settled."""
-_NAMES_AT_ONCE = 128
+_NAMES_AT_ONCE = 256
 """Names that are read and compared together."""
 _NAMING: tuple[UseKind, ...] = ("main", "alias")
 T = TypeVar("T")
