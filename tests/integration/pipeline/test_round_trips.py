@@ -46,7 +46,7 @@ async def test_statements_for_a_document_do_not_depend_on_its_entities(
         graph = application.container.graph
         costs: dict[str, list[list[str]]] = {"new": [], "changed": []}
         entities = [0]
-        for size in (5, 40, 90):
+        for size in (5, 40, 100):
             for what, text in (("new", document(size, seed=size)), ("changed", document(size, seed=size + 1))):
                 sent.clear()
                 submitted = await application.submit(text, key=f"of-{size}")
