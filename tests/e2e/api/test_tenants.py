@@ -33,6 +33,9 @@ async def test_no_name_hides_the_id_of_another_tenant(world: World) -> None:
     await world.operator.data("POST", "/tenants", status=201, json={"name": alpha})
     own = await world.operator.data("GET", "/tenants/me", headers={"X-Tenant-Id": alpha})
     assert (own["id"], own["name"]) == (alpha, "alpha")
+    nobodys = "t_" + "0" * 32
+    await world.operator.data("POST", "/tenants", status=201, json={"name": nobodys})
+    assert (await world.operator.get("/tenants/me", headers={"X-Tenant-Id": nobodys})).status_code == 404
 
 
 async def test_lists_begin_with_the_newest(world: World) -> None:

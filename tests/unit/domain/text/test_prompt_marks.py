@@ -20,7 +20,22 @@ TOKENS = (
         "<|turn>",
     ),
     *("<turn|>", "<｜User｜>", "<｜begin▁of▁sentence｜>", "<start_of_turn>", "</s>", "<bos>", "<<SYS>>", "<</SYS>>", "<think>"),
+    *("[|system|]", "[|endofturn|]", "<extra_id_0>", "<SPECIAL_10>", "<seed:bos>", "<end_of_utterance>", "<fim_prefix>"),
+    *("<tool_calls>", "<function=", "<arg_key>", "[BOS]", "[UNK]"),
     *("[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/SYSTEM_PROMPT]", "[gMASK]", "<unused12>", "<BOS_TOKEN>"),
+)
+LOOK_ALIKES = (
+    *("</pass\U000e0020age>", "<\U000e0001/passage>", "</pass\U000e0101age>", "</pass\ufff9age>", "</pass\u115fage>"),
+    *(
+        "</pass\u17b4age>",
+        "<\u3164/passage>",
+        "<\u2800/passage>",
+        "‹/ｐａｓｓａｇｅ>",
+        "</ＰASSAGE>",
+        "<\\/passage>",
+        "<//passage>",
+    ),
+    *("‹⧸passage>", "≺/passage≻", "⧼/passage⧽", "⦑/passage", "«/passage»"),
 )
 PLAIN = (
     "a <|> b",
@@ -47,6 +62,12 @@ def test_a_token_is_neutralised_and_restored(token: str) -> None:
 @pytest.mark.parametrize("text", PLAIN)
 def test_other_text_stays(text: str) -> None:
     assert (neutralise(text), restore(text)) == (text, text)
+
+
+@pytest.mark.parametrize("tag", LOOK_ALIKES)
+def test_look_alikes_of_a_fence_are_neutralised(tag: str) -> None:
+    neutral = neutralise_fences(f"before {tag} after")
+    assert neutral == f"before ⟨{tag[1:]} after"
 
 
 @given(texts)

@@ -15,32 +15,44 @@ FENCES = (
     *("facts", "points", "answer", "checks", "about", "sentences"),
 )
 """Names of the fences of prompts; see `prompts.fence`."""
-_HIDDEN = r"\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
-"""Characters without a width. A model may read a tag of a fence that contains them."""
+_HIDDEN = (
+    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+"""Characters without a width, or without a sign. A model may read a tag of a fence that contains them."""
 _GAP = rf"[\s{_HIDDEN}]*"
-# <|name|>: ChatML, Llama 3 and 4, Phi, Qwen, GPT-OSS, Command R. <｜name｜>: DeepSeek. The others: Llama 2, Mistral, Gemma, GLM.
+# <|name|>: ChatML, Llama 3 and 4, Phi, Qwen, GPT-OSS, Command R. <｜name｜>: DeepSeek. The others: Llama 2, Mistral, Gemma,
+# GLM, EXAONE, Nemotron and others.
 _ANGLED = (
     r"[|｜][\w▁/\" -]{1,64}[|｜]?>|[\w/-]{1,64}[|｜]>"
     r"|/?(?:s|bos|eos|pad|unk|sop|eop|eod|eoa|BOS_TOKEN|EOS_TOKEN|PAD_TOKEN|unused\d{1,4}|(?:start|end)_of_(?:turn|image|text)"
-    r"|think|tool_call|tool_response)>"
+    r"|end_of_utterance|extra_id_\d{1,4}|SPECIAL_\d{1,4}|seed:\w{1,32}|fim_(?:prefix|middle|suffix|pad)|sep|mask|eot|image"
+    r"|think|tools|tool_calls?|tool_response|arg_(?:key|value))>|function="
     r"|[<⟨]?/?SYS>"
 )
 _SQUARE = (
     r"/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|CALL_ID|ARGS|THINK|MODEL_SETTINGS"
-    r"|IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO|PREFIX|MIDDLE|SUFFIX|gMASK|sMASK|MASK)\]"
+    r"|IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO|PREFIX|MIDDLE|SUFFIX|gMASK|sMASK|MASK|BOS|EOS|PAD|UNK)\]"
+    r"|\|\w{1,64}\|\]"
 )
 _NEUTRAL = {"<": "⟨", "[": "⟦"}
 _ORIGINAL = {neutral: bracket for bracket, neutral in _NEUTRAL.items()}
 _MARK = re.compile(rf"<(?={_ANGLED})|\[(?={_SQUARE})")
-_ANGLES = "<＜﹤‹〈《⟪❮❬˂ᐸ"
+_ANGLES = "<＜﹤‹«〈《⟪❮❬˂ᐸ≺⦑⧼"
 """Brackets that look like ``<``."""
 
 
 def _fence_of(names: str) -> str:
-    return rf"(?={_GAP}(?:[/∕⁄／]{_GAP})?(?:{names})\b)"
+    return rf"(?={_GAP}(?:[/∕⁄／⧸\\]{_GAP})*(?:{names})\b)"
 
 
-_NAMES = "|".join(rf"[{_HIDDEN}]*".join(name) for name in FENCES)
+def _spelled(name: str) -> str:
+    """Return a pattern of a name in ordinary or full-width letters, with hidden characters between them."""
+    return rf"[{_HIDDEN}]*".join(f"[{letter}{chr(ord(letter) + _FULL_WIDTH)}]" for letter in name)
+
+
+_FULL_WIDTH = ord("ａ") - ord("a")
+_NAMES = "|".join(map(_spelled, FENCES))
 _FENCE = re.compile(f"[{_ANGLES}]{_fence_of(_NAMES)}", re.IGNORECASE)
 _NEUTRAL_MARK = re.compile(rf"⟨(?={_ANGLED})|⟦(?={_SQUARE})|⟨(?i:{_fence_of(_NAMES)})")
 _LONGEST = 80
