@@ -26,11 +26,6 @@ class DocumentNames:
     names: tuple[OwnName, ...]
     chunks: tuple[tuple[int, ...], ...] = ()
 
-    @property
-    def items(self) -> int:
-        """The size of this value, for `Offload`."""
-        return len(self.names) + sum(map(len, self.chunks))
-
     def chunks_by_name(self) -> dict[int, list[int]]:
         """Return the numbers of the chunks that mention a name, by the name's number."""
         places: defaultdict[int, list[int]] = defaultdict(list)
