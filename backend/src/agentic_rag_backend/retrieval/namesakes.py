@@ -168,7 +168,8 @@ class ToldApart:
         open_ = [each for name in names if not name.decided for each in name.known[:MAX_SHOWN]]
         present = {each.number: hit for each in open_ for hit in reversed(found.hits[:FIRST]) if _about(hit, each)}
         absent = [each for each in open_ if each.number not in present][: FIRST - 1]
-        more = await asyncio.gather(*(self._ranked.retrieve(_of_bearer(query, each)) for each in absent))
+        # One after the other, so that a question with many shared names takes no more turns of the loop than others.
+        more = [await self._ranked.retrieve(_of_bearer(query, bearer)) for bearer in absent]
         extra = [hit for bearer, each in zip(absent, more, strict=True) for hit in _naming_first(each.hits, bearer)[:1]]
         return replace(found, hits=inserted(found.hits, extra, {hit.id for hit in present.values()}))
 

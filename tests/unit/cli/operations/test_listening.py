@@ -1,16 +1,20 @@
-"""The serving process excludes the objects of its start from garbage collection, which stops all threads."""
+"""The serving process excludes the objects of its start from garbage collection, which stops all threads.
+
+Its threads wait shortly for one another.
+"""
 
 from __future__ import annotations
 
 import gc
 import socket
+import sys
 from collections.abc import Iterator
 from typing import cast
 
 import pytest
 import uvicorn
 
-from agentic_rag_backend.cli.operations.listening import serve_until_stopped
+from agentic_rag_backend.cli.operations.listening import serve_until_stopped, share_threads
 
 
 class Served:
@@ -37,3 +41,12 @@ async def test_what_the_start_loaded_is_not_looked_through_again() -> None:
         await serve_until_stopped(cast(uvicorn.Server, server), listening, goes_on="")
     assert server.left_out - before >= len(loaded)
     assert all(now > default for now, default in zip(gc.get_threshold()[::2], thresholds[::2], strict=True))
+
+
+async def test_threads_take_the_interpreter_for_short_turns() -> None:
+    before = sys.getswitchinterval()
+    try:
+        share_threads()
+        assert sys.getswitchinterval() < before
+    finally:
+        sys.setswitchinterval(before)

@@ -5,12 +5,13 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
@@ -29,6 +30,11 @@ from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_F
 from agentic_rag_backend.priority import BACKGROUND
 
 A, B = TenantId("t_" + "a" * 32), TenantId("t_" + "b" * 32)
+
+
+@cache
+def _bundled() -> BundledEmbedder:
+    return BundledEmbedder(threads=1)
 
 
 @pytest.fixture
@@ -65,6 +71,19 @@ async def test_a_long_text_is_the_mean_of_its_word_pieces(embedder: BundledEmbed
     assert float(short @ long) > 0.9
     assert embedder.stats.texts == 2
     assert embedder.stats.windows > 4
+
+
+_PARTS = ("harbour", "a-", "Aa ", "雨", ".", " ", "\u0301", "x" * 150, "é", "\n", "undiscoverable", "don't ")
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from(_PARTS), st.integers(1, 300)), max_size=8))
+def test_the_beginning_of_a_question_ends_where_all_its_word_pieces_say(parts: list[tuple[str, int]]) -> None:
+    """Reading only a prefix of a long question finds the same word piece."""
+    bundled, text = _bundled(), "".join(part * count for part, count in parts)
+    offsets = bundled._tokenizer.encode(text, add_special_tokens=False).offsets
+    expected = len(text) if len(text) <= WINDOW or len(offsets) <= WINDOW else offsets[WINDOW - 1][1]
+    assert bundled.query_characters(text) == expected
 
 
 async def test_meaning_is_near(embedder: BundledEmbedder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import random
 from dataclasses import dataclass
@@ -42,12 +43,14 @@ class NoisyShard:
         self.noise = random.Random(seed)
         self.error = error
         self.limits: list[int] = []
+        self.batches: list[int] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.shard, name)
 
     def query_batch(self, batch: QueryBatchRequest) -> list[list[Hit]]:
         answers = []
+        self.batches.append(len(batch.queries))
         for request, hits in zip(batch.queries, self.shard.query_batch(batch), strict=True):
             self.limits.append(request.limit)
             error = self.error if request.with_payload else 0.0
@@ -82,6 +85,31 @@ async def test_scores_do_not_depend_on_the_last_bits_of_the_engines_sums(tmp_pat
         resolved += len(noisy.limits) - len(searches)
     assert resolved > 0, "no score was near a rounding boundary, so the test shows nothing"
     shard.engine = engine
+    await store.close()
+
+
+async def test_a_question_of_many_words_leaves_turns_of_the_loop_to_others(tmp_path: Path) -> None:
+    store = await filled(tmp_path, samples(1, 150, 40))
+    shard = store._shards[CHUNKS]
+    noisy = NoisyShard(shard.engine, 0, 0.0)
+    shard.engine = noisy  # type: ignore[assignment]
+    question = " ".join([*WORDS, *(f"absent{number}q" for number in range(400))])
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    others = asyncio.create_task(other())
+    (legs,) = await store.search(A, CHUNKS, [VectorSearch(kind=NodeKind.CHUNK, text=question, limit=20)])
+    others.cancel()
+    assert len(legs.sparse) == 20
+    assert sum(noisy.batches) > 400, "no score was near a rounding boundary, so the test shows nothing"
+    assert max(noisy.batches) <= 64
+    assert turns >= len(noisy.batches) - 2
+    shard.engine = noisy.shard
     await store.close()
 
 
@@ -122,7 +150,7 @@ async def test_ties_beyond_what_was_fetched_are_fetched(tmp_path: Path) -> None:
 async def test_nothing_asked_is_answered_without_the_engine(tmp_path: Path) -> None:
     store = await filled(tmp_path, [])
     assert await store.search(A, CHUNKS, [VectorSearch(kind=NodeKind.CHUNK, text="of the")]) == [Legs()]
-    assert run_legs(store._shards[CHUNKS].engine, []) == []
+    assert await run_legs(lambda: store._shards[CHUNKS].engine, []) == []
     await store.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ __all__ = ["ABOUT_WEIGHT", "EntityTexts", "Floats", "Ints", "Names", "TenantGrap
 ABOUT_WEIGHT = 2.0
 """Twice a mention's weight: an entity leads first to the chunks whose title or heading it is."""
 
+D = TypeVar("D")
 V = TypeVar("V")
 
 
@@ -38,12 +39,19 @@ class Names(Mapping[str, tuple[int, ...]]):
         self._changed_acronyms = Acronyms(changed)
 
     def __getitem__(self, name: str) -> tuple[int, ...]:
-        found = self._changed.get(name)
-        if found is None:
-            found = self._settled.get(name, ())
-        if not found:
+        entities = self.get(name)
+        if not entities:
             raise KeyError(name)
-        return found
+        return entities
+
+    @overload
+    def get(self, name: str, /) -> tuple[int, ...] | None: ...
+    @overload
+    def get(self, name: str, /, default: tuple[int, ...] | D) -> tuple[int, ...] | D: ...
+    def get(self, name: str, /, default: object = None) -> object:
+        """See `Mapping`. A question looks up every run of its words, so a name that is absent costs no exception."""
+        entities = self._changed.get(name)
+        return (self._settled.get(name) if entities is None else entities) or default
 
     def __iter__(self) -> Iterator[str]:
         names = dict.fromkeys((*self._settled, *self._changed))

@@ -55,25 +55,22 @@ def named_spans(graph: TenantGraph, text: str) -> list[NamedSpan]:
             break
         marked, place = _is_marked(raw[0]), _place(raw)  # once, however many words there are in "A-A-A-A"
         words += [(form, marked, place) for form in name_words(raw[0])][: MAX_LINKED_WORDS - len(words)]
-    found: list[NamedSpan] = []
-    free = [True] * len(words)
+    forms = [form for form, _, _ in words]
+    spans: list[NamedSpan] = []
+    used = bytearray(len(words))
     for length in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
         for start in range(len(words) - length + 1):
-            window = range(start, start + length)
-            if not all(free[position] for position in window):
-                continue
-            name = " ".join(words[position][0] for position in window)
+            stop = start + length
+            name = " ".join(forms[start:stop])
             numbers = graph.names.get(name)
-            if numbers is None:
+            if numbers is None or any(used[start:stop]):
                 continue
-            weight = _weight([word[:2] for word in words[start : start + length]])
+            weight = _weight([word[:2] for word in words[start:stop]])
             if weight <= 0:
                 continue
-            for position in window:
-                free[position] = False
-            begin, end = words[start][2][0], words[start + length - 1][2][1]
-            found.append(NamedSpan(begin, end, name, tuple(numbers), weight))
-    return found
+            used[start:stop] = b"\1" * length
+            spans.append(NamedSpan(words[start][2][0], words[stop - 1][2][1], name, tuple(numbers), weight))
+    return spans
 
 
 def _place(word: re.Match[str]) -> tuple[int, int]:

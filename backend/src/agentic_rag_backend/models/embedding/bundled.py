@@ -40,6 +40,10 @@ MAX_WORD_PIECES = 256
 WINDOW = MAX_WORD_PIECES - 2
 QUERY_WINDOWS = 1
 """Windows of a question that are embedded, about 190 words, so that a question costs no more than a passage."""
+_QUERY_CHARACTERS = 8 * WINDOW
+"""Characters of a question that are read first: more than the windows hold of ordinary text."""
+_PIECES_OF_WORD = 100
+"""Maximum number of word pieces of a word: a longer one is a single unknown piece."""
 BATCH_TOKENS = 256
 BATCH_TEXTS = 32
 
@@ -204,8 +208,13 @@ class BundledEmbedder:
         most = QUERY_WINDOWS * WINDOW
         if len(text) <= most:  # no word piece is shorter than a character
             return len(text)
-        offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
-        return len(text) if len(offsets) <= most else int(offsets[most - 1][1])
+        end = _QUERY_CHARACTERS
+        # A cut word has other word pieces than the whole word, so the last of them do not count.
+        while len(offsets := self._tokenizer.encode(text[:end], add_special_tokens=False).offsets) <= most + _PIECES_OF_WORD:
+            if end >= len(text):
+                return len(text) if len(offsets) <= most else int(offsets[most - 1][1])
+            end *= 2
+        return int(offsets[most - 1][1])
 
     def query_tokens(self, text: str) -> int:
         """Return 0: the model is in this process."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass
+from itertools import chain
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -54,8 +56,9 @@ def cover(question: frozenset[int], passages: Mapping[K, frozenset[int]]) -> Cov
     """
     held = {passage: question & terms for passage, terms in passages.items()}
     count = len(passages)
-    frequency = {term: sum(term in terms for terms in held.values()) for term in question}
-    raw = {term: float(np.log1p((count - df + 0.5) / (df + 0.5))) for term, df in frequency.items()}
+    frequency = Counter(chain.from_iterable(held.values()))
+    weight_of = {df: float(np.log1p((count - df + 0.5) / (df + 0.5))) for df in {0, *frequency.values()}}
+    raw = {term: weight_of[frequency[term]] for term in question}
     total = sum(raw.values())
     return Coverage(held, {term: weight / total for term, weight in raw.items()} if total > 0 else dict.fromkeys(raw, 0.0))
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from qdrant_edge import EdgeShard, HasIdCondition, Query, QueryBatchRequest, QueryRequest, SearchParams, SparseVector
+from qdrant_edge import EdgeShard, HasIdCondition, Query, QueryBatchRequest, QueryRequest, ScoredPoint, SearchParams, SparseVector
 from qdrant_edge import Filter as EngineFilter
 
 from agentic_rag_backend.stores.vector.base import ScoredId, TermWeights, Vector
 from agentic_rag_backend.stores.vector.exact_ranking import Ask, settle
 from agentic_rag_backend.stores.vector.points import DENSE, SPARSE
+
+_QUERIES_PER_TURN = 64
+"""Queries to the engine between two turns of the event loop. A question of 1,500 different words can cost one for each word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +27,12 @@ class EdgeLeg:
     params: SearchParams
 
 
-def run_legs(shard: EdgeShard, legs: Sequence[EdgeLeg]) -> list[tuple[ScoredId, ...]]:
-    """Return the best points of every leg, best first, ties by id."""
+async def run_legs(engine: Callable[[], EdgeShard], legs: Sequence[EdgeLeg]) -> list[tuple[ScoredId, ...]]:
+    """Return the best points of every leg, best first, ties by id.
+
+    Args:
+        engine: returns the shard's engine, which another can replace between two turns of the event loop.
+    """
     settling = settle(legs)
     try:
         asked = next(settling)
@@ -32,8 +40,13 @@ def run_legs(shard: EdgeShard, legs: Sequence[EdgeLeg]) -> list[tuple[ScoredId, 
             # One filter for all terms of a leg: making it takes longer than the search.
             among = {id(ask.leg): ask for ask in asked if ask.among}
             filters = {key: _only(ask) for key, ask in among.items()}
-            requests = [_request(ask, filters.get(id(ask.leg))) for ask in asked]
-            asked = settling.send(shard.query_batch(QueryBatchRequest(requests)))
+            hits: list[list[ScoredPoint]] = []
+            for start in range(0, len(asked), _QUERIES_PER_TURN):
+                if start:
+                    await asyncio.sleep(0)
+                requests = [_request(ask, filters.get(id(ask.leg))) for ask in asked[start : start + _QUERIES_PER_TURN]]
+                hits += engine().query_batch(QueryBatchRequest(requests))
+            asked = settling.send(hits)
     except StopIteration as finished:
         found: list[tuple[ScoredId, ...]] = finished.value
         return found
