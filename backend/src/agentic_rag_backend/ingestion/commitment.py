@@ -110,7 +110,7 @@ class Commitment:
                 raise superseded(run)
             attaches = await self._attaches(run, ready.version)
             if document.current_version >= run.version:
-                result = {"chunks": document.chunk_count, **_reported(ready.version, document.failures)}
+                result = {"chunks": document.chunk_count, **_reported(ready.version, (), document.failures)}
                 return WrittenVersion(run, document.failures, result, published=True, attaches=attaches)
             if again:
                 async with order.graph, order.facts:
@@ -256,7 +256,7 @@ class Commitment:
             "mentions": len(knowledge.mentions),
             "nodes": nodes,
             "questions": sum(len(item.questions.items) for item in prepared if item.questions is not None),
-            **_reported(version, failures),
+            **_reported(version, knowledge.warnings, failures),
             **({"rejected": rejected} if rejected else {}),
             **(calls_and_tokens(paid) if paid.calls else {}),
         }
@@ -296,14 +296,18 @@ class Commitment:
                 return found
 
 
-def _reported(version: DocumentVersion, failures: Sequence[Failure]) -> dict[str, Any]:
-    """Return the members of a job's result about failures, with the first reasons, and the warnings of the parser, if any."""
+def _reported(version: DocumentVersion, warnings: Sequence[str], failures: Sequence[Failure]) -> dict[str, Any]:
+    """Return the members of a job's result about failures, with the first reasons, and ``warnings`` and those of the parser.
+
+    A version keeps the warnings of its commit only if its metadata have room for them. The job's result always has them.
+    """
     reasons = list(dict.fromkeys(failure.message for failure in failures))[:_MAX_REASONS]
-    warnings = None if WARNINGS in version.submitted_metadata else version.metadata.get(WARNINGS)
+    kept = () if WARNINGS in version.submitted_metadata else version.metadata.get(WARNINGS, ())
+    shown = list_warnings(list(dict.fromkeys([*warnings, *kept])))
     return {
         "failures": len(failures),
         **({"reasons": reasons} if reasons else {}),
-        **({WARNINGS: warnings} if warnings else {}),
+        **({WARNINGS: shown} if shown else {}),
     }
 
 

@@ -86,14 +86,17 @@ class Relay:
 
     async def catch_up(self, topics: Sequence[Topic], *, within_s: float) -> bool:
         """Deliver the entries of ``topics`` of all tenants. Return whether none is left after ``within_s`` seconds at most."""
+        done, after = True, None
         try:
             async with asyncio.timeout(within_s):
-                tenants = await self._outbox.tenants(limit=_PAGE)
-                deliveries = [await self._deliver(tenant, topics) for tenant in tenants]
+                while tenants := await self._outbox.tenants(limit=_PAGE, topics=topics, after=after):
+                    for tenant in tenants:
+                        done &= (await self._deliver(tenant, topics)).done
+                    after = tenants[-1]
         except (TimeoutError, AgenticRagError) as error:
             _log.warning("changes_not_caught_up", reason=str(error) or f"not done within {within_s:g} s")
             return False
-        return all(delivery.done for delivery in deliveries) and len(tenants) < _PAGE
+        return done
 
     async def run(self, leads: Callable[[], Awaitable[bool]]) -> None:
         """Deliver remaining entries until cancelled, in the process for which ``leads`` returns True."""

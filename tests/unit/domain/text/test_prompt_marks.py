@@ -21,6 +21,7 @@ TOKENS = (
     ),
     *("<turn|>", "<｜User｜>", "<｜begin▁of▁sentence｜>", "<start_of_turn>", "</s>", "<bos>", "<<SYS>>", "<</SYS>>", "<think>"),
     *("[|system|]", "[|endofturn|]", "<extra_id_0>", "<SPECIAL_10>", "<seed:bos>", "<end_of_utterance>", "<fim_prefix>"),
+    *("]~b]ai", "]~!b[", "[e~["),
     *("<tool_calls>", "<function=", "<arg_key>", "[BOS]", "[UNK]"),
     *("[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/SYSTEM_PROMPT]", "[gMASK]", "<unused12>", "<BOS_TOKEN>"),
 )

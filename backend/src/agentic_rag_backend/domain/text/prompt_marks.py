@@ -33,11 +33,13 @@ _ANGLED = (
 _SQUARE = (
     r"/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|CALL_ID|ARGS|THINK|MODEL_SETTINGS"
     r"|IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO|PREFIX|MIDDLE|SUFFIX|gMASK|sMASK|MASK|BOS|EOS|PAD|UNK)\]"
-    r"|\|\w{1,64}\|\]"
+    r"|\|\w{1,64}\|\]|e~\["
 )
-_NEUTRAL = {"<": "⟨", "[": "⟦"}
+_CLOSED = r"~!?b[\[\]]"
+"""MiniMax: ``]~b]``, ``]~!b[``, and ``[e~[`` above."""
+_NEUTRAL = {"<": "⟨", "[": "⟦", "]": "⟧"}
 _ORIGINAL = {neutral: bracket for bracket, neutral in _NEUTRAL.items()}
-_MARK = re.compile(rf"<(?={_ANGLED})|\[(?={_SQUARE})")
+_MARK = re.compile(rf"<(?={_ANGLED})|\[(?={_SQUARE})|\](?={_CLOSED})")
 _ANGLES = "<＜﹤‹«〈《⟪❮❬˂ᐸ≺⦑⧼"
 """Brackets that look like ``<``."""
 
@@ -54,10 +56,10 @@ def _spelled(name: str) -> str:
 _FULL_WIDTH = ord("ａ") - ord("a")
 _NAMES = "|".join(map(_spelled, FENCES))
 _FENCE = re.compile(f"[{_ANGLES}]{_fence_of(_NAMES)}", re.IGNORECASE)
-_NEUTRAL_MARK = re.compile(rf"⟨(?={_ANGLED})|⟦(?={_SQUARE})|⟨(?i:{_fence_of(_NAMES)})")
+_NEUTRAL_MARK = re.compile(rf"⟨(?={_ANGLED})|⟦(?={_SQUARE})|⟧(?={_CLOSED})|⟨(?i:{_fence_of(_NAMES)})")
 _LONGEST = 80
 """Characters after which a mark that a reply has begun is known."""
-_OPEN = re.compile(rf"[⟨⟦][^>\]]{{0,{_LONGEST}}}\Z")
+_OPEN = re.compile(rf"[⟨⟦⟧][^>\]]{{0,{_LONGEST}}}\Z")
 
 
 def neutralise(text: str) -> str:

@@ -78,9 +78,14 @@ def delivered(connection: Connection, tenant: TenantId, entries: Sequence[Entry]
         connection.execute(delete(outbox).where(outbox.c.tenant_id == tenant.value, outbox.c.token.in_(tokens)))
 
 
-def tenants_with_entries(connection: Connection, *, limit: int) -> list[TenantId]:
+def tenants_with_entries(
+    connection: Connection, *, limit: int, topics: Sequence[Topic] | None = None, after: TenantId | None = None
+) -> list[TenantId]:
     """See `Outbox.tenants`."""
-    statement = select(outbox.c.tenant_id).distinct().order_by(outbox.c.tenant_id).limit(limit)
+    wanted = [] if topics is None else [outbox.c.topic.in_([topic.value for topic in topics])]
+    if after is not None:
+        wanted.append(outbox.c.tenant_id > after.value)
+    statement = select(outbox.c.tenant_id).where(*wanted).distinct().order_by(outbox.c.tenant_id).limit(limit)
     return [TenantId(value) for value in connection.execute(statement).scalars()]
 
 

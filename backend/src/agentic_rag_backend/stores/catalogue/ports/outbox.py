@@ -72,5 +72,7 @@ class Outbox(Protocol):
         the handler ran, and a result of the time between must not be used any longer.
         """
 
-    async def tenants(self, *, limit: int) -> list[TenantId]:
-        """Return tenants that have entries."""
+    async def tenants(
+        self, *, limit: int, topics: Sequence[Topic] | None = None, after: TenantId | None = None
+    ) -> list[TenantId]:
+        """Return tenants that have entries, of ``topics`` if given, in the order of their ids and behind ``after``."""

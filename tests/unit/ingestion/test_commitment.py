@@ -1,0 +1,41 @@
+"""What the commit of a version reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentic_rag_backend.domain.document import DocumentVersion, ProcessingOptions
+from agentic_rag_backend.ingestion.commitment import _reported
+
+LEFT_OUT = "3 names are not in the graph"
+
+
+@pytest.mark.parametrize(
+    ("submitted", "metadata", "shown"),
+    [
+        ({}, {"warnings": [LEFT_OUT, "page 2 has no text"]}, [LEFT_OUT, "page 2 has no text"]),
+        ({}, {"warnings": ["page 2 has no text"]}, [LEFT_OUT, "page 2 has no text"]),  # no room for the second one
+        ({}, {}, [LEFT_OUT]),
+        ({"warnings": "our own"}, {"warnings": "our own"}, [LEFT_OUT]),
+    ],
+)
+def test_a_result_has_the_warnings_that_the_metadata_have_no_room_for(
+    submitted: dict[str, Any], metadata: dict[str, Any], shown: list[str]
+) -> None:
+    version = DocumentVersion(
+        document_id="d",
+        version=1,
+        title="x",
+        content_hash="",
+        media_type="text/plain",
+        blob_key="",
+        options=ProcessingOptions(),
+        metadata=metadata,
+        submitted_metadata=submitted,
+    )
+    assert _reported(version, [LEFT_OUT], ()) == {"failures": 0, "warnings": shown}
+    assert _reported(version, (), ()).get("warnings", []) == [
+        warning for warning in shown if warning in metadata.get("warnings", ())
+    ]
