@@ -24,9 +24,9 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
-@pytest.fixture
-async def bundled() -> AsyncIterator[BundledEmbedder]:
-    embedder = BundledEmbedder()
+@pytest.fixture(params=["float32", "int8"])
+async def bundled(request: pytest.FixtureRequest) -> AsyncIterator[BundledEmbedder]:
+    embedder = BundledEmbedder(arithmetic=request.param)
     yield embedder
     await embedder.close()
 

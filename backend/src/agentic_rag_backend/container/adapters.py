@@ -298,7 +298,11 @@ def open_embedder(settings: Settings) -> Embedder:
 
 def _embedder(settings: Settings) -> Embedder:
     if settings.embedder == "bundled":
-        return BundledEmbedder(model_path=settings.embedding_model_path, threads=settings.embedding_threads)
+        return BundledEmbedder(
+            model_path=settings.embedding_model_path,
+            threads=settings.embedding_threads,
+            arithmetic=settings.embedding_arithmetic,
+        )
     # The SDK would be a fifth of all imports of a process without an endpoint.
     from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
 

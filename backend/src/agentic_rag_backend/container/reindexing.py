@@ -55,7 +55,8 @@ async def open_readable(settings: Settings, embedder: Embedder, open_vectors: Op
         return Readable(await open_vectors(embedder), embedder)
     except ReindexRequired as error:
         reason = error
-    if settings.embedder != "bundled" or settings.embedding_model_path is not None:
+    by_default = settings.embedding_model_path is None and settings.embedding_arithmetic == "float32"
+    if settings.embedder != "bundled" or not by_default:
         bundled = BundledEmbedder(model_path=None, threads=settings.embedding_threads)
         stack.push_async_callback(bundled.close)
         try:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
 from agentic_rag_backend.fairness import act_for
+from agentic_rag_backend.models.embedding import bundled as bundled_module
 from agentic_rag_backend.models.embedding.bundled import (
     BATCH_TEXTS,
     BATCH_TOKENS,
@@ -84,6 +85,48 @@ def test_the_beginning_of_a_question_ends_where_all_its_word_pieces_say(parts: l
     offsets = bundled._tokenizer.encode(text, add_special_tokens=False).offsets
     expected = len(text) if len(text) <= WINDOW or len(offsets) <= WINDOW else offsets[WINDOW - 1][1]
     assert bundled.query_characters(text) == expected
+
+
+async def test_integer_arithmetic_is_another_encoder_whose_vectors_are_near(embedder: BundledEmbedder) -> None:
+    texts = [
+        "The harbour has three cranes and a light house.",
+        "Mara Venn founded Greenholm Kelp in 2011.",
+        "kelp",
+        "word " * 600,
+    ]
+    integers = BundledEmbedder(threads=1, arithmetic="int8")
+    assert integers.fingerprint == f"{embedder.fingerprint}-int8"
+    vectors, others = await integers.embed(texts), await embedder.embed(texts)
+    assert not np.array_equal(vectors, others)
+    assert ((vectors * others).sum(axis=1) > 0.98).all()
+    await integers.close()
+
+
+async def test_with_integer_arithmetic_a_vector_depends_on_its_text_alone() -> None:
+    """The scale of an integer product depends on all numbers of a run."""
+    integers = BundledEmbedder(threads=2, arithmetic="int8")
+    texts = ["kelp", "harbour", "Mara Venn founded Greenholm Kelp in 2011.", "a light house", "word " * 300]
+    together = await integers.embed(texts)
+    for text, vector in zip(texts, together, strict=True):
+        (alone,) = await integers.embed([text])
+        np.testing.assert_array_equal(alone, vector)
+    words = [[(0, 4)] for _ in texts]
+    for text, span, encoded in zip(texts, words, await integers.encode_words(texts, words), strict=True):
+        (own,) = await integers.encode_words([text], [span])
+        np.testing.assert_array_equal(own.words, encoded.words)
+    await integers.close()
+
+
+def test_integer_arithmetic_needs_a_processor_that_multiplies_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundled_module, "_LEAST_COSINE", 1.1)
+    with pytest.raises(ConfigurationError, match=r"cosine of 0\.\d+ .* set EMBEDDING_ARITHMETIC=float32"):
+        BundledEmbedder(threads=1, arithmetic="int8")
+
+
+def test_integer_arithmetic_needs_int8_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundled_module, "with_integer_products", lambda model: model)
+    with pytest.raises(ConfigurationError, match="needs a model with int8 weights"):
+        BundledEmbedder(threads=1, arithmetic="int8")
 
 
 async def test_meaning_is_near(embedder: BundledEmbedder) -> None:

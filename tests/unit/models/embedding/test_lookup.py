@@ -7,55 +7,22 @@ import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx_models import FLOAT, INT8, INT64, attribute, data, node, number, tensor, value
 
 from agentic_rag_backend.models.embedding.lookup import looked_up_first
 from agentic_rag_backend.models.embedding.weights import MODEL_FILE, locate
 
 # --- the smallest model that looks words up in a quantised table, in the format of onnx.proto
 
-FLOAT, INT8, INT64 = 1, 3, 7
 ROWS, COLUMNS = 5, 4
 TABLE = np.arange(-10, 10, dtype=np.int8).reshape(ROWS, COLUMNS)
 SCALES = np.array([[0.5], [0.25], [3.0], [1.7], [0.1]], dtype=np.float32)
 
 
-def number(field: int, value: int) -> bytes:
-    assert value < 128
-    return bytes([field << 3, value])
-
-
-def data(field: int, value: bytes | str) -> bytes:
-    value = value.encode() if isinstance(value, str) else value
-    size, written = len(value), b""
-    while size >= 128:
-        written += bytes([size & 127 | 128])
-        size >>= 7
-    return bytes([field << 3 | 2]) + written + bytes([size]) + value
-
-
-def node(operator: str, inputs: str, output: str, *attributes: bytes) -> bytes:
-    texts = b"".join(data(1, each) for each in inputs.split()) + data(2, output) + data(3, f"made {output}") + data(4, operator)
-    return data(1, texts + b"".join(data(5, each) for each in attributes))
-
-
-def integer_attribute(name: str, value: int) -> bytes:
-    return data(1, name) + number(3, value) + bytes([160, 1, 2])
-
-
-def tensor(name: str, values: np.ndarray, kind: int, *, packed: bool = False, more: bytes = b"") -> bytes:
-    shape = data(1, bytes(values.shape)) if packed else b"".join(number(1, size) for size in values.shape)
-    return data(5, shape + number(2, kind) + data(8, name) + data(9, values.tobytes()) + more)
-
-
-def value(field: int, name: str, kind: int, *shape: int) -> bytes:
-    sizes = b"".join(data(1, number(1, size)) for size in shape)
-    return data(field, data(1, name) + data(2, data(1, number(1, kind) + data(2, sizes))))
-
-
 CAST, SCALE, TAKE = (
-    node("Cast", "table", "numbers", integer_attribute("to", FLOAT)),
+    node("Cast", "table", "numbers", attribute("to", FLOAT)),
     node("Mul", "numbers scales", "words"),
-    node("Gather", "words ids", "found", integer_attribute("axis", 0)),
+    node("Gather", "words ids", "found", attribute("axis", 0)),
 )
 
 
@@ -75,7 +42,7 @@ def answer(serialised: bytes, name: str = "found") -> np.ndarray:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("attributes", [(), (integer_attribute("axis", 0),)])
+@pytest.mark.parametrize("attributes", [(), (attribute("axis", 0),)])
 def test_rows_are_taken_before_they_are_dequantised_and_are_the_same(packed: bool, attributes: tuple[bytes, ...]) -> None:
     tables = tensor("table", TABLE, INT8, packed=packed) + tensor("scales", SCALES, FLOAT, packed=packed)
     before = model(CAST, SCALE, node("Gather", "words ids", "found", *attributes), tables=tables)
@@ -95,7 +62,7 @@ def test_rows_are_taken_before_they_are_dequantised_and_are_the_same(packed: boo
             id="the whole table is used elsewhere",
         ),
         pytest.param(
-            model(CAST, SCALE, node("Gather", "words ids", "found", integer_attribute("axis", 1)), shape=(ROWS, 2)),
+            model(CAST, SCALE, node("Gather", "words ids", "found", attribute("axis", 1)), shape=(ROWS, 2)),
             id="columns are taken",
         ),
         pytest.param(

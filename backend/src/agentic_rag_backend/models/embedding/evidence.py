@@ -17,16 +17,17 @@ from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 
 
 class EvidenceEncoder:
-    """Encodes with the bundled weights. Unless ``embedder`` has them, they are loaded for the first question: a second, 100 MB.
+    """Encodes with the bundled weights. Unless ``embedder`` computes them in float32, they are loaded for the first question:
+    a second, 100 MB.
 
     Args:
-        embedder: the installation's. It is used if it has the bundled weights.
+        embedder: the installation's. It is used if it has the bundled weights and computes in float32.
         model_path: folder of its weights, if they are others.
     """
 
     def __init__(self, embedder: Embedder | None = None, *, model_path: Path | None = None) -> None:
-        bundled = isinstance(embedder, BundledEmbedder) and model_path is None
-        self._shared = embedder if bundled and isinstance(embedder, BundledEmbedder) else None
+        bundled = embedder if isinstance(embedder, BundledEmbedder) and model_path is None else None
+        self._shared = bundled if bundled is not None and bundled.arithmetic == "float32" else None
         self._own: BundledEmbedder | None = None
         self._loading = asyncio.Lock()
 

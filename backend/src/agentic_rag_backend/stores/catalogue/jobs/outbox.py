@@ -82,10 +82,11 @@ def tenants_with_entries(
     connection: Connection, *, limit: int, topics: Sequence[Topic] | None = None, after: TenantId | None = None
 ) -> list[TenantId]:
     """See `Outbox.tenants`."""
-    wanted = [] if topics is None else [outbox.c.topic.in_([topic.value for topic in topics])]
+    statement = select(outbox.c.tenant_id).distinct().order_by(outbox.c.tenant_id).limit(limit)
+    if topics is not None:
+        statement = statement.where(outbox.c.topic.in_([topic.value for topic in topics]))
     if after is not None:
-        wanted.append(outbox.c.tenant_id > after.value)
-    statement = select(outbox.c.tenant_id).where(*wanted).distinct().order_by(outbox.c.tenant_id).limit(limit)
+        statement = statement.where(outbox.c.tenant_id > after.value)
     return [TenantId(value) for value in connection.execute(statement).scalars()]
 
 

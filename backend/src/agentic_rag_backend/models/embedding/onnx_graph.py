@@ -1,0 +1,218 @@
+"""Reads and rewrites the graph of an ONNX model.
+
+A model is a protocol buffer (``onnx.proto``). Two levels of its fields are all that is needed here, so they are read directly;
+the ``onnx`` package would be another 40 MB to install.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+# Numbers of the fields of ModelProto, GraphProto, NodeProto, AttributeProto and TensorProto.
+_GRAPH = 7
+_NODE, _INITIALIZER, _OUTPUT = 1, 5, 12
+_NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OPERATOR, _NODE_ATTRIBUTE = 1, 2, 3, 4, 5
+_ATTRIBUTE_NAME, _ATTRIBUTE_INTEGER = 1, 3
+_TENSOR_DIMENSION, _TENSOR_TYPE, _TENSOR_NAME, _TENSOR_LOCATION = 1, 2, 8, 14
+_VALUE_NAME = 1
+INT8 = 3
+"""``TensorProto.INT8``."""
+
+_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
+"""Wire types."""
+
+
+class _Field(NamedTuple):
+    number: int
+    value: Any
+    """An int, or a memoryview of bytes."""
+    whole: memoryview
+    """The unchanged bytes of the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """Shape and type of an initializer, a constant of the model."""
+
+    shape: tuple[int, ...]
+    type: int
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxNode:
+    """A step of a model."""
+
+    operator: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    name: str = ""
+    attributes: tuple[memoryview, ...] = ()
+    rest: tuple[memoryview, ...] = ()
+    """Fields that are kept as they were written, the attributes among them."""
+
+    @property
+    def of_first_axis(self) -> bool:
+        """Whether it has no attribute but ``axis=0``, the default."""
+        attributes = [{field.number: field.value for field in _fields(each)} for each in self.attributes]
+        return all(each.get(_ATTRIBUTE_NAME) == b"axis" and not each.get(_ATTRIBUTE_INTEGER) for each in attributes)
+
+    def written(self) -> bytes:
+        """Return the node as a serialised ``NodeProto``."""
+        texts = [(_NODE_INPUT, each) for each in self.inputs] + [(_NODE_OUTPUT, each) for each in self.outputs]
+        texts += [(_NODE_NAME, self.name), (_NODE_OPERATOR, self.operator)]
+        return b"".join([*(_written(number, text.encode()) for number, text in texts), *self.rest])
+
+
+@dataclass(frozen=True)
+class OnnxGraph:
+    """The nodes of a graph by their place among its fields, in the order of computation, and its constants by name."""
+
+    nodes: Mapping[int, OnnxNode]
+    tensors: Mapping[str, Tensor]
+    outputs: Sequence[str]
+
+    @cached_property
+    def made(self) -> Mapping[str, int]:
+        """The place of the node that computes each value."""
+        return {name: place for place, node in self.nodes.items() for name in node.outputs}
+
+    @cached_property
+    def used(self) -> Counter[str]:
+        """How often each value is used, as an input or a result."""
+        used = Counter(name for node in self.nodes.values() for name in node.inputs)
+        used.update(self.outputs)
+        return used
+
+    def maker(self, value: str, operator: str) -> int | None:
+        """Return the place of the node that computes ``value``; None unless it has this operator."""
+        place = self.made.get(value)
+        return place if place is not None and self.nodes[place].operator == operator else None
+
+
+Rule = Callable[[OnnxGraph], Mapping[int, Sequence[OnnxNode]]]
+"""Returns the nodes to put in the place of others, by place. No node: the other is dropped."""
+
+
+def rewritten(model: bytes, rule: Rule) -> bytes:
+    """Return the model rewritten by ``rule``; the same object if nothing changes, or if it cannot be read.
+
+    Args:
+        model: a serialised ``ModelProto``.
+    """
+    try:
+        parts = list(_fields(memoryview(model)))
+        (graph,) = (part for part in parts if part.number == _GRAPH)
+        changed = _rewritten(list(_fields(graph.value)), rule)
+    except (ValueError, IndexError, TypeError):
+        return model  # the runtime reports the model's error
+    if changed is None:
+        return model
+    return b"".join(_written(_GRAPH, changed) if part is graph else part.whole for part in parts)
+
+
+def _rewritten(fields: Sequence[_Field], rule: Rule) -> bytes | None:
+    tensors = dict(_tensor(field.value) for field in fields if field.number == _INITIALIZER)
+    known = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    if len(known) < len(tensors):
+        return None  # weights in other files are found from the model's own, which bytes in memory are not
+    nodes = {place: _node(field.value) for place, field in enumerate(fields) if field.number == _NODE}
+    outputs = [_text(field.value, _VALUE_NAME) for field in fields if field.number == _OUTPUT]
+    instead = rule(OnnxGraph(nodes, known, outputs))
+    if not instead:
+        return None
+    pieces: list[bytes | memoryview] = []
+    for place, field in enumerate(fields):
+        pieces += [_written(_NODE, step.written()) for step in instead[place]] if place in instead else [field.whole]
+    return b"".join(pieces)
+
+
+def _node(message: memoryview) -> OnnxNode:
+    fields = list(_fields(message))
+
+    def texts(number: int) -> tuple[str, ...]:
+        return tuple(str(field.value, "utf-8") for field in fields if field.number == number)
+
+    named = (_NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OPERATOR)
+    return OnnxNode(
+        operator="".join(texts(_NODE_OPERATOR)),
+        inputs=texts(_NODE_INPUT),
+        outputs=texts(_NODE_OUTPUT),
+        name="".join(texts(_NODE_NAME)),
+        attributes=tuple(field.value for field in fields if field.number == _NODE_ATTRIBUTE),
+        rest=tuple(field.whole for field in fields if field.number not in named),
+    )
+
+
+def _tensor(message: memoryview) -> tuple[str, Tensor | None]:
+    """Return an initializer's name and shape; None for one whose numbers are in another file."""
+    shape: list[int] = []
+    type = 0
+    elsewhere = False
+    for field in _fields(message):
+        if field.number == _TENSOR_DIMENSION:
+            shape += [field.value] if isinstance(field.value, int) else _packed(field.value)
+        elif field.number == _TENSOR_TYPE:
+            type = int(field.value)
+        elsewhere |= field.number == _TENSOR_LOCATION and field.value != 0
+    return _text(message, _TENSOR_NAME), None if elsewhere else Tensor(tuple(shape), type)
+
+
+def _text(message: memoryview, number: int) -> str:
+    return "".join(str(field.value, "utf-8") for field in _fields(message) if field.number == number)
+
+
+# --- protocol buffers: https://protobuf.dev/programming-guides/encoding/
+
+
+def _fields(message: memoryview) -> Iterator[_Field]:
+    at = 0
+    while at < len(message):
+        start = at
+        key, at = _varint(message, at)
+        kind = key & 7
+        value: int | memoryview
+        if kind == _VARINT:
+            value, at = _varint(message, at)
+        else:
+            if kind == _BYTES:
+                size, at = _varint(message, at)
+            elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
+                size = 8 if kind == _EIGHT_BYTES else 4
+            else:
+                raise ValueError(f"wire type {kind} is not used in models")
+            value, at = message[at : at + size], at + size
+            if at > len(message):
+                raise ValueError("a field ends beyond its message")
+        yield _Field(key >> 3, value, message[start:at])
+
+
+def _varint(message: memoryview, at: int) -> tuple[int, int]:
+    """Return the number that begins at ``at``, and the position of its end: seven bits a byte, the lowest first."""
+    value = shift = 0
+    while True:
+        byte = message[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+
+
+def _packed(message: memoryview) -> list[int]:
+    values, at = list[int](), 0
+    while at < len(message):
+        value, at = _varint(message, at)
+        values.append(value)
+    return values
+
+
+def _written(number: int, value: bytes) -> bytes:
+    size, prefix = len(value), bytearray([number << 3 | _BYTES])
+    while size >= 0x80:
+        prefix.append(size & 0x7F | 0x80)
+        size >>= 7
+    prefix.append(size)
+    return bytes(prefix) + value

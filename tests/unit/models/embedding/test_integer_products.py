@@ -1,0 +1,72 @@
+"""Products with int8 weights are computed in integers, with the same weights and scales."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx_models import FLOAT, INT8, attribute, data, node, number, tensor, value
+
+from agentic_rag_backend.models.embedding.integer_products import with_integer_products
+
+WEIGHTS = np.array([[1, -2, 3], [40, 50, -60], [127, -127, 0], [7, 8, 9]], dtype=np.int8)
+SCALES = np.array([[0.5, 0.25, 2.0]], dtype=np.float32)
+CAST, SCALE = node("Cast", "weights", "numbers", attribute("to", FLOAT)), node("Mul", "numbers scales", "floats")
+PRODUCT, OTHER = node("MatMul", "x floats", "y"), node("MatMul", "x floats", "z")
+
+
+def model(
+    *nodes: bytes, scales: np.ndarray = SCALES, weights: bytes = tensor("weights", WEIGHTS, INT8), more: bytes = b""
+) -> bytes:
+    graph = b"".join(nodes) + data(2, "product") + weights + tensor("scales", scales, FLOAT)
+    graph += value(11, "x", FLOAT, 2, 4) + value(12, "y", FLOAT, 2, 3) + more
+    return number(1, 8) + data(7, graph) + data(8, data(1, "") + number(2, 17))
+
+
+def answers(serialised: bytes, x: np.ndarray) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(serialised, providers=["CPUExecutionProvider"])
+    return [np.asarray(result) for result in session.run(None, {"x": x})]
+
+
+@pytest.mark.parametrize("scales", [SCALES, SCALES[0], SCALES[:, :1], SCALES[0, :1], SCALES[0, 0]])
+def test_a_product_is_the_float_product_of_the_quantised_factor(scales: np.ndarray) -> None:
+    before = model(CAST, SCALE, PRODUCT, scales=scales)
+    after = with_integer_products(before)
+    assert b"MatMulInteger" in after
+    assert with_integer_products(after) is after
+    # The scale is 1 / 255 of the range, so these numbers are quantised without a loss.
+    x = np.array([[0, 1, 2, 255], [3, 4, 5, 0]], dtype=np.float32)
+    np.testing.assert_allclose(answers(after, x)[0], answers(before, x)[0], rtol=1e-6)
+    x = np.random.default_rng(0).standard_normal((2, 4)).astype(np.float32)
+    step = (x.max() - x.min()) / 255
+    bound = step / 2 * np.abs(WEIGHTS * np.broadcast_to(scales, (1, 3))).sum(axis=0) + 1e-4
+    assert (np.abs(answers(after, x)[0] - answers(before, x)[0]) <= bound).all()
+
+
+def test_products_of_one_factor_quantise_it_once() -> None:
+    before = model(CAST, SCALE, PRODUCT, OTHER, more=value(12, "z", FLOAT, 2, 3))
+    after = with_integer_products(before)
+    assert after.count(b"DynamicQuantizeLinear") == 1
+    x = np.array([[0, 1, 2, 255], [3, 4, 5, 0]], dtype=np.float32)
+    for one, other in zip(answers(after, x), answers(before, x), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_weights_that_are_used_elsewhere_stay_floats_there() -> None:
+    before = model(CAST, SCALE, PRODUCT, more=value(12, "floats", FLOAT, 4, 3))
+    x = np.zeros((2, 4), dtype=np.float32)
+    np.testing.assert_array_equal(answers(with_integer_products(before), x)[1], WEIGHTS * SCALES)
+
+
+@pytest.mark.parametrize(
+    "unlike",
+    [
+        pytest.param(model(CAST, SCALE, PRODUCT, scales=np.ones((4, 1), dtype=np.float32)), id="a scale for each row"),
+        pytest.param(
+            model(SCALE, PRODUCT, weights=tensor("numbers", WEIGHTS.astype(np.float32), FLOAT)), id="weights are floats"
+        ),
+        pytest.param(b"no model", id="no model"),
+    ],
+)
+def test_another_model_is_left_as_it_is(unlike: bytes) -> None:
+    assert with_integer_products(unlike) is unlike
