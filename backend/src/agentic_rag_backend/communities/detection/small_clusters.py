@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 _MAX_PAIRED = 30
-"""Members of a context above which only neighbours in the order are paired, so that the work stays linear."""
+"""Members of a context above which only neighbours in the order are paired, so that the work stays linear.
+
+A context with more large clusters joins small clusters to those that have most of its members.
+"""
 
 Links = defaultdict[int, defaultdict[int, float]]
 
@@ -43,7 +47,7 @@ def join_small_clusters(
         return sorted(clusters)
     cluster_of = {member: index for index, cluster in enumerate(clusters) for member in cluster}
     linked = links(cluster_of)
-    shared = _shared_contexts(contexts, cluster_of, homes)
+    shared = _shared_contexts(contexts, cluster_of, homes, clusters)
     merged = {index: list(cluster) for index, cluster in homes.items()}
     for index in small - homes.keys():
         home = _heaviest(linked[index], homes, clusters)
@@ -71,13 +75,18 @@ def link_small_clusters(
 
 
 def _shared_contexts(
-    contexts: Sequence[tuple[int, list[int]]], cluster_of: Mapping[int, int], homes: Mapping[int, object]
+    contexts: Sequence[tuple[int, list[int]]],
+    cluster_of: Mapping[int, int],
+    homes: Mapping[int, object],
+    clusters: Sequence[list[int]],
 ) -> defaultdict[int, Counter[int]]:
     """Return the shared contexts of each small cluster with each large one, by weight."""
     shared: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for weight, members in contexts:
         present = Counter(cluster_of[member] for member in members if member in cluster_of)
         hosts = [(index, weight * count) for index, count in present.items() if index in homes]
+        if len(hosts) > _MAX_PAIRED:
+            hosts = heapq.nlargest(_MAX_PAIRED, hosts, key=lambda host: (host[1], -clusters[host[0]][0]))
         for index in present.keys() - homes.keys():
             for host, share in hosts:
                 shared[index][host] += share
