@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from direct_reader import DirectReader
+from document_versions import version_of
 from scripted_models import COST, Record, Reply, ScriptedModel
 
-from agentic_rag_backend.domain.document import ChunkingOptions, DocumentVersion, ProcessingOptions
+from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ModelInputRefused, ModelUnavailable
 from agentic_rag_backend.generation.claims.statements import is_stated
@@ -54,16 +55,7 @@ async def read(
     text: str = TEXT,
     waiting: bool = False,
 ) -> ChunkedDocument:
-    version = DocumentVersion(
-        document_id="d",
-        version=1,
-        title="",
-        content_hash="",
-        media_type="text/plain",
-        blob_key="",
-        options=ProcessingOptions(chunking=ChunkingOptions(strategy, size, 0)),
-        metadata={},
-    )
+    version = version_of(title="", options=ProcessingOptions(chunking=ChunkingOptions(strategy, size, 0)))
     reader = ChunkReader(DirectReader(WordPieceTokenizer()), encoder, model, is_stated)
     return await reader.read(TENANT, version, text.encode(), record=record, waiting=waiting)
 

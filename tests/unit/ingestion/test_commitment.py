@@ -1,12 +1,12 @@
-"""What the commit of a version reports."""
+"""The result of a job that commits a version."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from document_versions import version_of
 
-from agentic_rag_backend.domain.document import DocumentVersion, ProcessingOptions
 from agentic_rag_backend.ingestion.commitment import _reported
 
 LEFT_OUT = "3 names are not in the graph"
@@ -24,17 +24,7 @@ LEFT_OUT = "3 names are not in the graph"
 def test_a_result_has_the_warnings_that_the_metadata_have_no_room_for(
     submitted: dict[str, Any], metadata: dict[str, Any], shown: list[str]
 ) -> None:
-    version = DocumentVersion(
-        document_id="d",
-        version=1,
-        title="x",
-        content_hash="",
-        media_type="text/plain",
-        blob_key="",
-        options=ProcessingOptions(),
-        metadata=metadata,
-        submitted_metadata=submitted,
-    )
+    version = version_of(metadata=metadata, submitted_metadata=submitted)
     assert _reported(version, [LEFT_OUT], ()) == {"failures": 0, "warnings": shown}
     assert _reported(version, (), ()).get("warnings", []) == [
         warning for warning in shown if warning in metadata.get("warnings", ())

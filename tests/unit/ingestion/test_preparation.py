@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from document_versions import version_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.document import DocumentVersion, ProcessingOptions
+from agentic_rag_backend.domain.document import DocumentVersion
 from agentic_rag_backend.domain.metadata import MAX_KEYS, MAX_METADATA_BYTES, OWNERS_BYTES, size_of
 from agentic_rag_backend.ingestion.metadata import checked
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
@@ -21,16 +22,7 @@ from agentic_rag_backend.ingestion.preparation import (
 
 
 def version(metadata: dict[str, Any] | None = None) -> DocumentVersion:
-    return DocumentVersion(
-        document_id="d",
-        version=1,
-        title="x",
-        content_hash="",
-        media_type="text/plain",
-        blob_key="",
-        options=ProcessingOptions(),
-        metadata=metadata or {},
-    )
+    return version_of(metadata=metadata or {})
 
 
 NAMES = st.text("abcdefgß漢", min_size=1, max_size=8)

@@ -302,12 +302,12 @@ def _reported(version: DocumentVersion, warnings: Sequence[str], failures: Seque
     A version keeps the warnings of its commit only if its metadata have room for them. The job's result always has them.
     """
     reasons = list(dict.fromkeys(failure.message for failure in failures))[:_MAX_REASONS]
-    kept = () if WARNINGS in version.submitted_metadata else version.metadata.get(WARNINGS, ())
-    shown = list_warnings(list(dict.fromkeys([*warnings, *kept])))
+    of_version = () if WARNINGS in version.submitted_metadata else version.metadata.get(WARNINGS, ())
+    all_warnings = list_warnings(list(dict.fromkeys([*warnings, *of_version])))
     return {
         "failures": len(failures),
         **({"reasons": reasons} if reasons else {}),
-        **({WARNINGS: shown} if shown else {}),
+        **({WARNINGS: all_warnings} if all_warnings else {}),
     }
 
 

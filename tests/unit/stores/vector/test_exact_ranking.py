@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import random
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from qdrant_edge import EdgeShard, QueryBatchRequest
+from turns import turns_of_others
 
 from agentic_rag_backend.stores.vector import exact_ranking
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, VectorSearch
@@ -94,21 +94,12 @@ async def test_a_question_of_many_words_leaves_turns_of_the_loop_to_others(tmp_p
     noisy = NoisyShard(shard.engine, 0, 0.0)
     shard.engine = noisy  # type: ignore[assignment]
     question = " ".join([*WORDS, *(f"absent{number}q" for number in range(400))])
-    turns = 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    others = asyncio.create_task(other())
-    (legs,) = await store.search(A, CHUNKS, [VectorSearch(kind=NodeKind.CHUNK, text=question, limit=20)])
-    others.cancel()
+    async with turns_of_others() as turns:
+        (legs,) = await store.search(A, CHUNKS, [VectorSearch(kind=NodeKind.CHUNK, text=question, limit=20)])
     assert len(legs.sparse) == 20
     assert sum(noisy.batches) > 400, "no score was near a rounding boundary, so the test shows nothing"
     assert max(noisy.batches) <= 64
-    assert turns >= len(noisy.batches) - 2
+    assert turns.count >= len(noisy.batches) - 2
     shard.engine = noisy.shard
     await store.close()
 

@@ -100,9 +100,9 @@ def _config_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Con
 _SWITCH_INTERVAL_S = 0.0002
 """Seconds after which a thread gives up the interpreter to a waiting one.
 
-A search passes between the event loop and other threads a few hundred times (each row of a SELECT is one), and waits this long
-at each beside a thread that computes. Measured with Python's 5 ms and with this interval: the longest of 2,000 searches beside
-141 hostile documents of another tenant takes .22 and .17 s, and 1, 8 and 32 readers get as many answers a second.
+A search changes threads a few hundred times (each row of a SELECT counts). While another thread computes, each change can wait
+this long. Measured with 1 ms and with this interval while 141 hostile documents of another tenant were ingested: the longest of
+2,000 searches took .22 and .17 s. With Python's 5 ms and this one, 1, 8 and 32 readers got as many answers a second.
 """
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 _MAX_PAIRED = 30
 """Members of a context above which only neighbours in the order are paired, so that the work stays linear.
 
-A context with more large clusters joins small clusters to those that have most of its members.
+In a context with more large clusters, small clusters compare only the large ones with most members in the context.
 """
 
 Links = defaultdict[int, defaultdict[int, float]]

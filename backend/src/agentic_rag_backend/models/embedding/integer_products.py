@@ -5,7 +5,7 @@ float product (``MatMul``). The rewritten model quantises the other factor to ui
 all of its numbers (``DynamicQuantizeLinear``), multiplies integers (``MatMulInteger``) and scales the result. The weights and
 their scales stay the same.
 
-The scale depends on all numbers of a run. So a run must have one text, or a text's vector would depend on the texts beside it.
+The scale depends on all numbers of a run. A run must therefore have one text, so that a vector depends on its text alone.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ def _products(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
     """Return the steps in place of each ``Cast``, ``Mul`` and ``MatMul`` of int8 weights."""
     instead: dict[int, Sequence[OnnxNode]] = {}
     quantised: set[str] = set()
-    for place, node in graph.nodes.items():
-        scaling = graph.maker(node.inputs[1], "Mul") if node.operator == "MatMul" else None
-        casting = graph.maker(graph.nodes[scaling].inputs[0], "Cast") if scaling is not None else None
-        if scaling is None or casting is None:
+    for position, node in graph.nodes.items():
+        weights = graph.dequantised(node.inputs[1]) if node.operator == "MatMul" else None
+        if weights is None:
             continue
-        cast, scaled = graph.nodes[casting], graph.nodes[scaling]
+        cast, scaled = (graph.nodes[step] for step in weights)
         if not _is_scaled_by_column(cast, scaled, graph):
             continue
-        instead[place] = _steps(cast, scaled, node, quantise=node.inputs[0] not in quantised)
+        instead[position] = _steps(cast, scaled, node, quantise=node.inputs[0] not in quantised)
         quantised.add(node.inputs[0])
-        if graph.used[cast.outputs[0]] == graph.used[scaled.outputs[0]] == 1:
-            instead |= {casting: (), scaling: ()}
+        if graph.is_used_once(*weights):
+            instead |= dict.fromkeys(weights, ())
     return instead
 
 

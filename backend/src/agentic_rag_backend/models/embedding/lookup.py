@@ -21,15 +21,13 @@ def looked_up_first(model: bytes) -> bytes:
 def _lookups(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
     """Return the steps in place of each ``Cast``, ``Mul`` and ``Gather`` of a table."""
     instead: dict[int, Sequence[OnnxNode]] = {}
-    for place, node in graph.nodes.items():
-        scaling = graph.maker(node.inputs[0], "Mul") if node.operator == "Gather" else None
-        casting = graph.maker(graph.nodes[scaling].inputs[0], "Cast") if scaling is not None else None
-        if scaling is None or casting is None:
+    for position, node in graph.nodes.items():
+        table = graph.dequantised(node.inputs[0]) if node.operator == "Gather" and node.of_first_axis else None
+        if table is None or not graph.is_used_once(*table):
             continue
-        cast, scaled = graph.nodes[casting], graph.nodes[scaling]
-        only_here = graph.used[cast.outputs[0]] == graph.used[scaled.outputs[0]] == 1
-        if only_here and node.of_first_axis and _is_scaled_by_row(cast, scaled, graph):
-            instead |= {casting: (), scaling: (), place: _steps(cast, scaled, node)}
+        cast, scaled = (graph.nodes[step] for step in table)
+        if _is_scaled_by_row(cast, scaled, graph):
+            instead |= {**dict.fromkeys(table, ()), position: _steps(cast, scaled, node)}
     return instead
 
 

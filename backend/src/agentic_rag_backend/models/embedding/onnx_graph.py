@@ -69,32 +69,39 @@ class OnnxNode:
 
 @dataclass(frozen=True)
 class OnnxGraph:
-    """The nodes of a graph by their place among its fields, in the order of computation, and its constants by name."""
+    """The nodes of a graph by their position among its fields, in the order of computation, and its constants by name."""
 
     nodes: Mapping[int, OnnxNode]
     tensors: Mapping[str, Tensor]
     outputs: Sequence[str]
 
-    @cached_property
-    def made(self) -> Mapping[str, int]:
-        """The place of the node that computes each value."""
-        return {name: place for place, node in self.nodes.items() for name in node.outputs}
+    def dequantised(self, value: str) -> tuple[int, int] | None:
+        """Return the positions of the ``Cast`` and the ``Mul`` that compute ``value`` from quantised numbers, if these do."""
+        scaling = self._maker(value, "Mul")
+        casting = self._maker(self.nodes[scaling].inputs[0], "Cast") if scaling is not None else None
+        return (casting, scaling) if casting is not None and scaling is not None else None
+
+    def is_used_once(self, *positions: int) -> bool:
+        """Return whether each result of these nodes has one use."""
+        return all(self._used[name] == 1 for position in positions for name in self.nodes[position].outputs)
+
+    def _maker(self, value: str, operator: str) -> int | None:
+        position = self._made.get(value)
+        return position if position is not None and self.nodes[position].operator == operator else None
 
     @cached_property
-    def used(self) -> Counter[str]:
+    def _made(self) -> Mapping[str, int]:
+        """The position of the node that computes each value."""
+        return {name: position for position, node in self.nodes.items() for name in node.outputs}
+
+    @cached_property
+    def _used(self) -> Counter[str]:
         """How often each value is used, as an input or a result."""
-        used = Counter(name for node in self.nodes.values() for name in node.inputs)
-        used.update(self.outputs)
-        return used
-
-    def maker(self, value: str, operator: str) -> int | None:
-        """Return the place of the node that computes ``value``; None unless it has this operator."""
-        place = self.made.get(value)
-        return place if place is not None and self.nodes[place].operator == operator else None
+        return Counter([*(name for node in self.nodes.values() for name in node.inputs), *self.outputs])
 
 
 Rule = Callable[[OnnxGraph], Mapping[int, Sequence[OnnxNode]]]
-"""Returns the nodes to put in the place of others, by place. No node: the other is dropped."""
+"""Returns the nodes that replace others, by position. No node: the other is dropped."""
 
 
 def rewritten(model: bytes, rule: Rule) -> bytes:
@@ -116,17 +123,18 @@ def rewritten(model: bytes, rule: Rule) -> bytes:
 
 def _rewritten(fields: Sequence[_Field], rule: Rule) -> bytes | None:
     tensors = dict(_tensor(field.value) for field in fields if field.number == _INITIALIZER)
-    known = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-    if len(known) < len(tensors):
+    stored_here = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    if len(stored_here) < len(tensors):
         return None  # weights in other files are found from the model's own, which bytes in memory are not
-    nodes = {place: _node(field.value) for place, field in enumerate(fields) if field.number == _NODE}
+    nodes = {position: _node(field.value) for position, field in enumerate(fields) if field.number == _NODE}
     outputs = [_text(field.value, _VALUE_NAME) for field in fields if field.number == _OUTPUT]
-    instead = rule(OnnxGraph(nodes, known, outputs))
+    instead = rule(OnnxGraph(nodes, stored_here, outputs))
     if not instead:
         return None
     pieces: list[bytes | memoryview] = []
-    for place, field in enumerate(fields):
-        pieces += [_written(_NODE, step.written()) for step in instead[place]] if place in instead else [field.whole]
+    for position, field in enumerate(fields):
+        steps = instead.get(position)
+        pieces += [field.whole] if steps is None else [_written(_NODE, step.written()) for step in steps]
     return b"".join(pieces)
 
 
@@ -136,14 +144,14 @@ def _node(message: memoryview) -> OnnxNode:
     def texts(number: int) -> tuple[str, ...]:
         return tuple(str(field.value, "utf-8") for field in fields if field.number == number)
 
-    named = (_NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OPERATOR)
+    rewritten_fields = (_NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OPERATOR)
     return OnnxNode(
         operator="".join(texts(_NODE_OPERATOR)),
         inputs=texts(_NODE_INPUT),
         outputs=texts(_NODE_OUTPUT),
         name="".join(texts(_NODE_NAME)),
         attributes=tuple(field.value for field in fields if field.number == _NODE_ATTRIBUTE),
-        rest=tuple(field.whole for field in fields if field.number not in named),
+        rest=tuple(field.whole for field in fields if field.number not in rewritten_fields),
     )
 
 

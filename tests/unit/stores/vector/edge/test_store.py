@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from turns import turns_of_others
 
 from agentic_rag_backend.errors import ReindexRequired, StoreLocked, StoreUnavailable
 from agentic_rag_backend.stores.vector.base import Collection
@@ -137,18 +138,9 @@ async def test_damaged_files_are_an_error_that_names_them_and_frees_the_folder(t
 
 async def test_a_large_write_lets_others_run(tmp_path: Path) -> None:
     store = await opened(tmp_path)
-    turns = 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    task = asyncio.create_task(other())
-    await store.upsert(A, CHUNKS, [chunk(number) for number in range(1000)])
-    task.cancel()
-    assert turns >= 7
+    async with turns_of_others() as turns:
+        await store.upsert(A, CHUNKS, [chunk(number) for number in range(1000)])
+    assert turns.count >= 100
     await store.close()
 
 
