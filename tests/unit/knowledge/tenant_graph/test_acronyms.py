@@ -32,9 +32,8 @@ def test_the_index_agrees_with_the_comparison_of_each_name(names: set[str], shor
 def test_changed_and_removed_names_take_precedence(settled: set[str], changed: set[str], removed: set[str]) -> None:
     changes = dict.fromkeys(changed, (2,)) | dict.fromkeys(removed, ())
     names = Names(dict.fromkeys(settled, (1,)), changes)
-    assert {name: names.get(name) for name in settled | changed | removed} == dict.fromkeys(settled | changed | removed) | dict(
-        names
-    )
+    expected = {**dict.fromkeys(settled, (1,)), **changes}
+    assert {name: names.get(name) for name in expected} == {name: entities or None for name, entities in expected.items()}
     fitting = {name: names[name] for name in names if name[0] == "a" and is_acronym_of("AB", name.split())}
     assert dict(names.abbreviated("AB")) == fitting
 
