@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 from agentic_rag_backend.domain.contradictions import Contradiction, Kind, Side
@@ -25,8 +26,26 @@ _CONTEXT = 3
 LEAST_SAME = 0.6
 """Share of the words of two sentences that are the same."""
 
+
+@dataclass(frozen=True)
+class ChangedSentence:
+    """A sentence that the other passage does not have. Its words are read once, for all pairs and entities that need them."""
+
+    sentence: Sentence
+
+    @cached_property
+    def words(self) -> tuple[Word, ...]:
+        """Words in order."""
+        return tuple(words(self.sentence.text))
+
+    @cached_property
+    def dates(self) -> tuple[Span, ...]:
+        """Places of the dates."""
+        return tuple(span for _, span in placed_moments(self.sentence.text))
+
+
 Pair = tuple[VisibleChunk, VisibleChunk]
-Changed = tuple[Sequence[Sentence], Sequence[Sentence]]
+Changed = tuple[Sequence[ChangedSentence], Sequence[ChangedSentence]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,51 +71,45 @@ def contradictions_of_copies(
     passages, changed = copies
     if max(map(len, changed)) > MAX_CHANGED:
         return
-    for one, other in product(*changed):
-        mine, others = tuple(words(one.text)), tuple(words(other.text))
-        if not _is_about(one, mine, names, topic=topic) or not _is_about(other, others, names, topic=topic):
-            continue
-        change = _change((one, mine), (other, others))
+    subjects = [[sentence for sentence in sentences if _is_about(sentence, names, topic=topic)] for sentences in changed]
+    for one, other in product(*subjects):
+        change = _change(one, other)
         if change is not None:
-            yield _contradiction(about, passages, (one, other), change)
+            yield _contradiction(about, passages, (one.sentence, other.sentence), change)
 
 
-def _is_about(sentence: Sentence, every: Sequence[Word], names: Sequence[Sequence[str]], *, topic: bool) -> bool:
+def _is_about(changed: ChangedSentence, names: Sequence[Sequence[str]], *, topic: bool) -> bool:
     """Return whether the entity is the subject of a sentence. A subject without a name is the topic."""
-    spans = [span for _, span in placed_moments(sentence.text)]
-    if subject_of(sentence.text, every, names, spans) is not None:
+    if subject_of(changed.sentence.text, changed.words, names, changed.dates) is not None:
         return True
-    first = next((word for word in every if word.form not in ("the", "a", "an") and not _within(word, spans)), None)
+    articles = ("the", "a", "an")
+    first = next((word for word in changed.words if word.form not in articles and not _within(word, changed.dates)), None)
     return topic and (first is None or not first.name)
 
 
-def _change(one: tuple[Sentence, Sequence[Word]], other: tuple[Sentence, Sequence[Word]]) -> _Change | None:
+def _change(one: ChangedSentence, other: ChangedSentence) -> _Change | None:
     """Return the one place in which two sentences differ, if it is a value or a name in both."""
-    forms = [[word.form for word in every] for _, every in (one, other)]
+    forms = [[word.form for word in changed.words] for changed in (one, other)]
     shorter = min(map(len, forms))
     begin = next((at for at in range(shorter) if forms[0][at] != forms[1][at]), shorter)
     end = next((at for at in range(shorter - begin) if forms[0][-1 - at] != forms[1][-1 - at]), shorter - begin)
-    parts = [every[begin : len(every) - end] for _, every in (one, other)]
+    parts = [changed.words[begin : len(changed.words) - end] for changed in (one, other)]
     same = (begin + end) / max(map(len, forms))
     if same < LEAST_SAME or not all(1 <= len(part) <= MAX_WORDS for part in parts):
         return None
-    before, after = (sentence.text[part[0].start : part[-1].end] for (sentence, _), part in zip((one, other), parts, strict=True))
+    texts = one.sentence.text, other.sentence.text
+    before, after = (text[part[0].start : part[-1].end] for text, part in zip(texts, parts, strict=True))
     if may_agree(before, after):
         return None
-    dated = [_in_dates(sentence, part) for (sentence, _), part in zip((one, other), parts, strict=True)]
+    dated = [all(_within(word, changed.dates) for word in part) for changed, part in zip((one, other), parts, strict=True)]
     digits = [any(word.form[0].isdigit() for word in part) for part in parts]
-    context = " ".join(one[0].text[word.start : word.end] for word in one[1][max(begin - _CONTEXT, 0) : begin])
+    context = " ".join(texts[0][word.start : word.end] for word in one.words[max(begin - _CONTEXT, 0) : begin])
     if all(dated):
         return _Change("date", context, before, after)
     if all(digits) and not any(dated):
         return _Change("number", context, before, after)
     named = all(word.name and not word.form[0].isdigit() for part in parts for word in part if word.content)
     return _Change("exclusive", context, before, after) if named and begin else None
-
-
-def _in_dates(sentence: Sentence, part: Sequence[Word]) -> bool:
-    spans: list[Span] = [span for _, span in placed_moments(sentence.text)]
-    return all(_within(word, spans) for word in part)
 
 
 def _within(word: Word, spans: Sequence[Span]) -> bool:

@@ -9,10 +9,10 @@ from itertools import combinations
 from agentic_rag_backend.domain.contradictions import Contradiction
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import EntityRef, normalise_name
-from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
+from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.words import comparable, words
 from agentic_rag_backend.domain.titles import is_excerpt
-from agentic_rag_backend.knowledge.contradictions.of_copies import contradictions_of_copies
+from agentic_rag_backend.knowledge.contradictions.of_copies import ChangedSentence, contradictions_of_copies
 from agentic_rag_backend.knowledge.contradictions.of_values import contradictions_of_values
 from agentic_rag_backend.knowledge.contradictions.statements import ReadSentence, ValueStatement, read_sentences, statements_about
 
@@ -28,7 +28,7 @@ class _Reading:
     """A chunk's sentences with values, and all its sentences by their text."""
 
     sentences: tuple[ReadSentence, ...]
-    by_text: dict[str, Sentence]
+    by_text: dict[str, ChangedSentence]
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class PassageReadings:
         """Return the reading of a chunk."""
         held = self._by_chunk.get(passage.chunk.id)
         if held is None:
-            by_text = {sentence.text: sentence for sentence in split_sentences(passage.chunk.text)}
+            by_text = {sentence.text: ChangedSentence(sentence) for sentence in split_sentences(passage.chunk.text)}
             held = self._by_chunk[passage.chunk.id] = _Reading(tuple(read_sentences(passage)), by_text)
         return held
 
@@ -103,7 +103,7 @@ def _copies(passages: Sequence[VisibleChunk], readings: PassageReadings) -> Iter
 
 def _changed(
     one: VisibleChunk, other: VisibleChunk, readings: PassageReadings
-) -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
+) -> tuple[tuple[ChangedSentence, ...], tuple[ChangedSentence, ...]]:
     """Return the sentences of each passage that the other one does not have."""
     mine, others = readings.of(one).by_text, readings.of(other).by_text
     return (

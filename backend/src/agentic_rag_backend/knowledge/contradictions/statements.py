@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -18,6 +19,7 @@ MAX_BETWEEN = 8
 """Words between the name of an entity and a value of it, at most."""
 MAX_VALUES = 6
 """Values of a sentence that are read. A sentence with more is a list."""
+_DIGIT = re.compile(r"\d")
 _BREAKS = frozenset(";:()[]|—\n")
 _VERB_FORMS = VERBS | FINITE | STOP_WORDS | all_forms("cost")
 _CLAUSE_ENDS = _BREAKS | {",", "."}
@@ -72,7 +74,7 @@ def read_sentences(passage: VisibleChunk) -> list[ReadSentence]:
     found = []
     for sentence in split_sentences(passage.chunk.text):
         text = sentence.text
-        if not any(character.isdigit() for character in text):
+        if _DIGIT.search(text) is None:
             continue
         dates, amounts = placed_moments(text), placed_amounts(text)
         if 1 <= len(dates) + len(amounts) <= MAX_VALUES and "|" not in text:
