@@ -27,6 +27,7 @@ class _World:
         self.settled: list[dict[str, int]] = []
         self.flushes_fail: list[Exception] = []
         self.documents: dict[str, str] = {}
+        self.refused: set[str] = set()
         self.writing = self.most_writing = 0
         self.stuck = asyncio.Event()
         self.stuck.set()
@@ -52,6 +53,8 @@ class _World:
         self.writing += 1
         self.most_writing = max(self.most_writing, self.writing)
         try:
+            if run.job_id in self.refused:
+                raise StoreUnavailable("no disk space")
             await self.stuck.wait()
             await asyncio.sleep(0)
         finally:
@@ -235,3 +238,17 @@ async def test_a_document_that_failed_is_not_settled(batches: Batches, world: _W
         batches.add(TENANT, job_id, 1)
     await batches.commit(TENANT, "one", 1)
     assert world.settled == [{"one": 2, "two": 2}, {"two": 2}]
+
+
+async def test_a_document_that_fails_while_another_is_written_does_not_lose_it(batches: Batches, world: _World) -> None:
+    """The other document's job would run for ever: written, never published, never ended."""
+    world.refused = {"two"}
+    world.stuck.clear()
+    for job_id in ("one", "two"):
+        batches.add(TENANT, job_id, 1)
+    committing = asyncio.create_task(batches.commit(TENANT, "one", 1))
+    while "failed two" not in world.done:
+        await asyncio.sleep(0)
+    world.stuck.set()
+    await committing
+    assert world.done == ["failed two", "write one", "flush", "publish one"]

@@ -174,7 +174,9 @@ class _Together:
         await self.commitment.failed(run, error, self._order)
 
     async def _step(self, run: Run) -> None:
-        self.written.append(await self.commitment.write(run, self._order))
+        # In two statements: `failed` may replace the list while another document is written.
+        written = await self.commitment.write(run, self._order)
+        self.written.append(written)
 
 
 async def _all(work: Sequence[Awaitable[Any]]) -> None:

@@ -249,12 +249,13 @@ class TenantImport:
         await self.run.progress("communities", 0, len(self.communities), at_once=True)
         await self._write_community_points()
         catalogue, computation = self.destination.catalogue, self.destination.computation
-        self.embedded += await self.tree.write(
+        embedded = await self.tree.write(
             catalogue.trees,
             NodePoints(self.destination.vectors, computation.embedder),
             self.manifest.tree,
             dimensions=self.manifest.dimensions if self.same_vectors else None,
         )
+        self.embedded += embedded
         for number in range(1, self._scaffolds + 1):
             await self.destination.graph.delete_document(self.tenant, self._scaffold, up_to_version=number, above=number - 1)
         await self.destination.vectors.flush()

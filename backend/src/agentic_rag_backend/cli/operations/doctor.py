@@ -175,9 +175,12 @@ async def _look_at_stores(health: HealthReport, settings: Settings, asked: Repai
     try:
         # Only a repair needs workers: its jobs finish before the command ends.
         async with open_stores(settings, work=asked.repair) as container:
-            health.checks += [await _look(name, look) for name, look in _looks(container, settings).items()]
+            for name, look in _looks(container, settings).items():
+                check = await _look(name, look)
+                health.checks.append(check)
             if not of_one_process(settings):
-                health.checks.append(_workers(len(await container.worker_status.workers())))
+                workers = await container.worker_status.workers()
+                health.checks.append(_workers(len(workers)))
             if all(check.ok for check in health.checks if check.name in COMPARED):
                 await _compare(health, lambda: compare_here(container, repair=asked.repair, confirmed=asked.confirm))
     except AgenticRagError as error:
@@ -186,7 +189,8 @@ async def _look_at_stores(health: HealthReport, settings: Settings, asked: Repai
 
 async def _compare(health: HealthReport, comparing: Callable[[], Awaitable[list[TenantComparison]]]) -> None:
     try:
-        health.stores += await comparing()
+        stores = await comparing()
+        health.stores += stores
     except AgenticRagError as error:
         health.checks.append(Check("comparison", False, f"{error.code}: {error.message}"))
 

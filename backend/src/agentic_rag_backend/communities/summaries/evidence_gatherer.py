@@ -131,7 +131,8 @@ class EvidenceGatherer:
         fresh = sorted(ids.keys() - self._phrases.keys())
         found = await self._documents.hydrate(self._tenant, fresh) if fresh else {}
         read = partial(_read_phrases, [(ids[id], found[id].chunk.text) for id in fresh if id in found])
-        self._phrases |= await asyncio.to_thread(read)
+        phrases = await asyncio.to_thread(read)
+        self._phrases |= phrases
         return {
             id: tuple(self._phrases[source.chunk_id] for source in sources if source.chunk_id in self._phrases)
             for id, sources in wanted.items()

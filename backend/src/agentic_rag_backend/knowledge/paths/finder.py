@@ -183,7 +183,8 @@ class PathFinder:
         facts = await self._facts.read(search.tenant.id, search.graph, list(edges.values()), moment=moment)
         search.facts |= {id: facts.get(id) for id in edges}
         if unread := sorted(chunks - search.passages.keys()):
-            search.passages |= await self._documents.hydrate(search.tenant.id, unread)
+            read = await self._documents.hydrate(search.tenant.id, unread)
+            search.passages |= read
 
 
 def _resolved(graph: TenantGraph, names: Sequence[str], ambiguous: dict[str, AmbiguousName]) -> tuple[str, ...]:

@@ -135,7 +135,8 @@ class Insertion:
     async def _stacked(self, chunk_ids: Sequence[str]) -> Vectors:
         missing = [id for id in chunk_ids if id not in self._vectors]
         if missing:
-            self._vectors |= await self.reader.of(self.tenant, missing)
+            vectors = await self.reader.of(self.tenant, missing)
+            self._vectors |= vectors
         held = [self._vectors[id] for id in chunk_ids if id in self._vectors]
         # A vector may be missing; the reconciler repairs that. The remaining vectors decide, or zeros if there are none.
         return np.stack(held) if held else np.zeros((1, self.reader.dimensions), np.float32)

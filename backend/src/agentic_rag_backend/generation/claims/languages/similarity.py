@@ -79,4 +79,5 @@ class AcrossLanguages:
         """Keep the vectors of texts. Claims of one answer have the same quotes, which are embedded once."""
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if new:
-            self._vectors.update(zip(new, await self._similarity.embed(new), strict=True))
+            vectors = await self._similarity.embed(new)
+            self._vectors.update(zip(new, vectors, strict=True))
