@@ -219,9 +219,10 @@ class Settings(BaseSettings):
     )
     embedding_dimensions: int | None = Field(None, ge=8, le=4096, description="vector length for EMBEDDER=openai")
     embedding_threads: int = Field(0, ge=0, le=64, description="threads of the bundled embedder; 0: one per core")
-    embedding_arithmetic: Literal["float32", "int8"] = Field(
-        "float32",
-        description="arithmetic of EMBEDDER=bundled; int8 takes half the CPU time; a change requires a reindex",
+    embedding_arithmetic: Literal["float32", "int8"] | None = Field(
+        None,
+        description="arithmetic of EMBEDDER=bundled; int8 takes little more than half the CPU time; a change requires a reindex; "
+        "unset: that of the stored vectors, for new ones int8 where the processor multiplies exactly",
     )
 
     # --- language model

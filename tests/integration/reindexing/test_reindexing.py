@@ -13,11 +13,12 @@ import pytest
 from moved_tenants import Opens, report
 
 from agentic_rag_backend.api.app import create_app
-from agentic_rag_backend.container import adapters
+from agentic_rag_backend.container import Container, adapters, reindexing
 from agentic_rag_backend.container.reindexing import open_reindexing
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, ReindexRequired, StoreLocked
+from agentic_rag_backend.models.embedding import bundled
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.vector.base import Collection
@@ -57,10 +58,13 @@ class Hashing(BundledEmbedder):
 def hashing(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that makes the other embedder the configured one."""
     Hashing.embedded, Hashing.dies_after = 0, 10**9
-    bundled = adapters._embedder
+    configured = adapters._embedder
 
     def configure(chosen: bool) -> None:
-        monkeypatch.setattr(adapters, "_embedder", (lambda settings: Hashing(model_path=None)) if chosen else bundled)
+        def embedder(settings: Settings) -> Any:  # without a setting, or one of those that are tried instead
+            return configured(settings) if settings.embedding_arithmetic else Hashing(model_path=None)
+
+        monkeypatch.setattr(adapters, "_embedder", embedder if chosen else configured)
 
     return configure
 
@@ -182,6 +186,33 @@ async def test_the_embedder_that_made_them_serves_on_where_it_can_be_had(opens: 
         assert (told.status_code, told.json()["reindex_required"]) == (200, True)
         await application.take_in(tenant, "report-7", report(7))
         assert await application.differences(tenant) == {}
+
+
+def arithmetic_of(container: Container) -> str:
+    assert isinstance(container.embedder, BundledEmbedder)
+    return container.embedder.arithmetic
+
+
+async def test_float_vectors_stay_in_use_until_a_reindex_moves_to_integers(
+    opens: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (bundled, reindexing):  # a processor that multiplies exactly, whichever this is
+        monkeypatch.setattr(module, "multiplies_exactly", lambda: True)
+    tenant, answers = await filled(opens, embedding_arithmetic="float32")
+    async with opens() as application:
+        assert application.container.reindex_due is None
+        assert arithmetic_of(application.container) == "float32"
+        assert await application.answers(tenant) == answers
+        await application.take_in(tenant, "report-7", report(7))
+        assert await application.differences(tenant) == {}
+    assert (await reindexed(settings_of(tmp_path))).embedded > 0
+    async with opens() as application:
+        assert arithmetic_of(application.container) == "int8"
+        assert await application.differences(tenant) == {}
+        answers = await application.answers(tenant)
+    async with opens(embedding_arithmetic="float32") as application:
+        assert application.container.reindex_due is not None
+        assert await application.answers(tenant) == answers
 
 
 async def test_where_it_cannot_be_had_searches_name_the_command(opens: Opens, hashing: Any, tmp_path: Path) -> None:

@@ -70,16 +70,13 @@ class Adapters:
 async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     """Open the stores and models. ``stack`` closes them in reverse order."""
     await asyncio.to_thread(make_private, settings.data_dir)
-    configured = open_embedder(settings)
-    stack.push_async_callback(configured.close)
-
     foundation = Foundation(settings, stack)
 
     async def opened(embedder: Embedder) -> VectorStore:
         return await open_vectors(settings, embedder, foundation)
 
     # Open the store with the lock of DATA_DIR first. If another process holds it, nothing else may be touched.
-    readable = await open_readable(settings, configured, opened, stack)
+    readable = await open_readable(settings, open_embedder, opened, stack)
     vectors, embedder = readable.vectors, readable.embedder
     stack.push_async_callback(vectors.close)
     catalogue, owner = await foundation.catalogue(), await foundation.owner()
@@ -88,7 +85,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         await catalogue.jobs.hand_back_all()
     graph = await open_graph(settings, owner)
     stack.push_async_callback(graph.close)
-    evidence_encoder = EvidenceEncoder(configured, model_path=settings.embedding_model_path)
+    evidence_encoder = EvidenceEncoder(embedder, model_path=settings.embedding_model_path)
     stack.push_async_callback(evidence_encoder.close)
     model = _model(settings, evidence_encoder)
     stack.push_async_callback(model.close)

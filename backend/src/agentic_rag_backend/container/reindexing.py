@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from agentic_rag_backend.ingestion.reading import IsolatedExtractor
 from agentic_rag_backend.ingestion.reindexing import Reindexer
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.models.embedding.exactness import multiplies_exactly
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
@@ -49,27 +49,42 @@ class Readable:
     due: str | None = None
 
 
-async def open_readable(settings: Settings, embedder: Embedder, open_vectors: Open, stack: AsyncExitStack) -> Readable:
+async def open_readable(
+    settings: Settings, open_embedder: Callable[[Settings], Embedder], open_vectors: Open, stack: AsyncExitStack
+) -> Readable:
     """Open the vectors with the configured embedder, else with the embedder that made them, else a store that refuses reads."""
-    try:
-        return Readable(await open_vectors(embedder), embedder)
-    except ReindexRequired as error:
-        reason = error
-    by_default = settings.embedding_model_path is None and settings.embedding_arithmetic == "float32"
-    if settings.embedder != "bundled" or not by_default:
-        bundled = BundledEmbedder(model_path=None, threads=settings.embedding_threads)
-        stack.push_async_callback(bundled.close)
-        try:
-            vectors = await open_vectors(bundled)
-        except ReindexRequired:
-            pass
-        else:
-            _log.warning("reindex_required", reason=reason.message, searched_with=bundled.fingerprint)
-            return Readable(vectors, bundled, reason.message)
+    reasons: list[ReindexRequired] = []
+    for candidate, configured in _candidates(settings):
+        async with AsyncExitStack() as attempt:
+            embedder = open_embedder(candidate)
+            attempt.push_async_callback(embedder.close)
+            try:
+                vectors = await open_vectors(embedder)
+            except ReindexRequired as error:
+                reasons.append(error)
+                continue
+            stack.push_async_callback(attempt.pop_all().aclose)
+            if configured:
+                return Readable(vectors, embedder)
+            _log.warning("reindex_required", reason=reasons[0].message, searched_with=embedder.fingerprint)
+            return Readable(vectors, embedder, reasons[0].message)
+    reason = reasons[0]
     _log.error("reindex_required", reason=reason.message)
     if settings.vector_store == "edge":  # the lock of the folder stays with this process
         stack.callback(os.close, lock(settings.data_dir / "vectors"))
+    embedder = open_embedder(settings)
+    stack.push_async_callback(embedder.close)
     return Readable(UnavailableVectorStore(reason), embedder, reason.message)
+
+
+def _candidates(settings: Settings) -> Iterator[tuple[Settings, bool]]:
+    """Yield settings of embedders that may have made the vectors, and whether they are configured, the preferred one first."""
+    yield settings, True
+    if settings.embedder == "bundled" and settings.embedding_arithmetic is None:
+        yield settings.model_copy(update={"embedding_arithmetic": "float32"}), True
+    for arithmetic in ("float32", "int8") if multiplies_exactly() else ("float32",):
+        bundled = {"embedder": "bundled", "embedding_model_path": None, "embedding_arithmetic": arithmetic}
+        yield settings.model_copy(update=bundled), False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

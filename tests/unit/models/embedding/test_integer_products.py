@@ -15,12 +15,20 @@ CAST, SCALE = node("Cast", "weights", "numbers", attribute("to", FLOAT)), node("
 PRODUCT, OTHER = node("MatMul", "x floats", "y"), node("MatMul", "x floats", "z")
 
 
+BY_ROW, AS_A_WHOLE = 17, 12
+"""Versions of the operators with which a factor of these weights, which are no square, has a scale for each row, or one."""
+
+
 def model(
-    *nodes: bytes, scales: np.ndarray = SCALES, weights: bytes = tensor("weights", WEIGHTS, INT8), more: bytes = b""
+    *nodes: bytes,
+    scales: np.ndarray = SCALES,
+    weights: bytes = tensor("weights", WEIGHTS, INT8),
+    more: bytes = b"",
+    operators: int = BY_ROW,
 ) -> bytes:
     graph = b"".join(nodes) + data(2, "product") + weights + tensor("scales", scales, FLOAT)
     graph += value(11, "x", FLOAT, 2, 4) + value(12, "y", FLOAT, 2, 3) + more
-    return number(1, 8) + data(7, graph) + data(8, data(1, "") + number(2, 17))
+    return number(1, 8) + data(7, graph) + data(8, data(1, "") + number(2, operators))
 
 
 def answers(serialised: bytes, x: np.ndarray) -> list[np.ndarray]:
@@ -28,27 +36,41 @@ def answers(serialised: bytes, x: np.ndarray) -> list[np.ndarray]:
     return [np.asarray(result) for result in session.run(None, {"x": x})]
 
 
+EXACT = {
+    BY_ROW: np.array([[0, 1, -2, 127], [0.25, 0.5, -31.75, 0]], dtype=np.float32),
+    AS_A_WHOLE: np.array([[0, 1, 2, 255], [3, 4, 5, 0]], dtype=np.float32),
+}
+"""Factors that are quantised without a loss: the scale is 1 / 127 of a row's largest number, or 1 / 255 of the range."""
+
+
+@pytest.mark.parametrize("operators", EXACT)
 @pytest.mark.parametrize("scales", [SCALES, SCALES[0], SCALES[:, :1], SCALES[0, :1], SCALES[0, 0]])
-def test_a_product_is_the_float_product_of_the_quantised_factor(scales: np.ndarray) -> None:
-    before = model(CAST, SCALE, PRODUCT, scales=scales)
+def test_a_product_is_the_float_product_of_the_quantised_factor(scales: np.ndarray, operators: int) -> None:
+    before = model(CAST, SCALE, PRODUCT, scales=scales, operators=operators)
     after = with_integer_products(before)
     assert b"MatMulInteger" in after
+    assert (b"DynamicQuantizeLinear" in after) == (operators == AS_A_WHOLE)
     assert with_integer_products(after) is after
-    # The scale is 1 / 255 of the range, so these numbers are quantised without a loss.
-    x = np.array([[0, 1, 2, 255], [3, 4, 5, 0]], dtype=np.float32)
+    x = EXACT[operators]
     np.testing.assert_allclose(answers(after, x)[0], answers(before, x)[0], rtol=1e-6)
     x = np.random.default_rng(0).standard_normal((2, 4)).astype(np.float32)
-    step = (x.max() - x.min()) / 255
-    bound = step / 2 * np.abs(WEIGHTS * np.broadcast_to(scales, (1, 3))).sum(axis=0) + 1e-4
+    x[1] *= 100
+    steps = np.abs(x).max(axis=1, keepdims=True) / 127 if operators == BY_ROW else (x.max() - x.min()) / 255
+    bound = steps / 2 * np.abs(WEIGHTS * np.broadcast_to(scales, (1, 3))).sum(axis=0) + 1e-4
     assert (np.abs(answers(after, x)[0] - answers(before, x)[0]) <= bound).all()
 
 
-def test_products_of_one_factor_quantise_it_once() -> None:
-    before = model(CAST, SCALE, PRODUCT, OTHER, more=value(12, "z", FLOAT, 2, 3))
+def test_a_row_of_zeros_stays_zeros() -> None:
+    after = with_integer_products(model(CAST, SCALE, PRODUCT))
+    np.testing.assert_array_equal(answers(after, np.zeros((2, 4), dtype=np.float32))[0], np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize(("operators", "step"), [(BY_ROW, b"QuantizeLinear"), (AS_A_WHOLE, b"DynamicQuantizeLinear")])
+def test_products_of_one_factor_quantise_it_once(operators: int, step: bytes) -> None:
+    before = model(CAST, SCALE, PRODUCT, OTHER, more=value(12, "z", FLOAT, 2, 3), operators=operators)
     after = with_integer_products(before)
-    assert after.count(b"DynamicQuantizeLinear") == 1
-    x = np.array([[0, 1, 2, 255], [3, 4, 5, 0]], dtype=np.float32)
-    for one, other in zip(answers(after, x), answers(before, x), strict=True):
+    assert after.count(data(4, step)) == 1
+    for one, other in zip(answers(after, EXACT[operators]), answers(before, EXACT[operators]), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 

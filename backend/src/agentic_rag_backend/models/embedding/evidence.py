@@ -17,17 +17,15 @@ from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 
 
 class EvidenceEncoder:
-    """Encodes with the bundled weights. Unless ``embedder`` computes them in float32, they are loaded for the first question:
-    a second, 100 MB.
+    """Encodes with the bundled weights. Unless ``embedder`` has them, they are loaded for the first question: a second, 100 MB.
 
     Args:
-        embedder: the installation's. It is used if it has the bundled weights and computes in float32.
+        embedder: the installation's. It is used if it has the bundled weights.
         model_path: folder of its weights, if they are others.
     """
 
     def __init__(self, embedder: Embedder | None = None, *, model_path: Path | None = None) -> None:
-        bundled = embedder if isinstance(embedder, BundledEmbedder) and model_path is None else None
-        self._shared = bundled if bundled is not None and bundled.arithmetic == "float32" else None
+        self._shared = embedder if isinstance(embedder, BundledEmbedder) and model_path is None else None
         self._own: BundledEmbedder | None = None
         self._loading = asyncio.Lock()
 
@@ -57,5 +55,5 @@ class EvidenceEncoder:
             return loaded
         async with self._loading:
             if self._own is None:
-                self._own = await asyncio.to_thread(BundledEmbedder, threads=1)
+                self._own = await asyncio.to_thread(BundledEmbedder, threads=1, arithmetic=None)
         return self._own

