@@ -13,7 +13,7 @@ import pytest
 from moved_tenants import Opens, report
 
 from agentic_rag_backend.api.app import create_app
-from agentic_rag_backend.container import adapters
+from agentic_rag_backend.container import embedders
 from agentic_rag_backend.container.reindexing import open_reindexing
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
@@ -57,10 +57,10 @@ class Hashing(BundledEmbedder):
 def hashing(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that makes the other embedder the configured one."""
     Hashing.embedded, Hashing.dies_after = 0, 10**9
-    bundled = adapters._embedder
+    bundled = embedders.open_encoder
 
     def configure(chosen: bool) -> None:
-        monkeypatch.setattr(adapters, "_embedder", (lambda settings: Hashing(model_path=None)) if chosen else bundled)
+        monkeypatch.setattr(embedders, "open_encoder", (lambda *_: Hashing(model_path=None)) if chosen else bundled)
 
     return configure
 

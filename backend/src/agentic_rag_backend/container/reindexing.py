@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentic_rag_backend.container.deployments import record_name
+from agentic_rag_backend.container.embedders import open_embedder
 from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.private_folder import make_private
 from agentic_rag_backend.container.store_folders import VECTORS, record_vector_folder, require_store_folders
@@ -55,8 +56,7 @@ async def open_readable(settings: Settings, embedder: Embedder, open_vectors: Op
         return Readable(await open_vectors(embedder), embedder)
     except ReindexRequired as error:
         reason = error
-    by_default = settings.embedding_model_path is None and settings.embedding_arithmetic == "float32"
-    if settings.embedder != "bundled" or not by_default:
+    if not (isinstance(embedder, BundledEmbedder) and embedder.is_default):
         bundled = BundledEmbedder(model_path=None, threads=settings.embedding_threads)
         stack.push_async_callback(bundled.close)
         try:
@@ -91,7 +91,7 @@ async def open_reindexing(settings: Settings) -> AsyncIterator[Reindexing]:
         StoreUnavailable: a store does not respond.
     """
     # Imported here, because these modules import this one.
-    from agentic_rag_backend.container.adapters import Foundation, open_embedder, open_graph, open_isolation, open_vectors
+    from agentic_rag_backend.container.adapters import Foundation, open_graph, open_isolation, open_vectors
 
     async with AsyncExitStack() as stack:
         await asyncio.to_thread(make_private, settings.data_dir)
