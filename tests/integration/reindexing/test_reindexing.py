@@ -19,6 +19,8 @@ from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, ReindexRequired, StoreLocked
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.models.installation import LocalFolder, install
+from agentic_rag_backend.models.registry import known_model
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge import folder as vector_folder
@@ -260,3 +262,21 @@ async def test_another_language_needs_a_reindex_which_embeds_no_passage_again(op
         assert await found(application, tenant, "Haus")
         assert not await found(application, tenant, "und")
         assert await application.differences(tenant) == {}
+
+
+async def test_vectors_of_the_bundled_encoder_are_used_until_those_of_a_named_one_are_built(
+    opens: Opens, tmp_path: Path, bge_small: Path
+) -> None:
+    tenant, answers = await filled(opens)
+    install(known_model("bge-small-en-v1.5"), tmp_path / "data" / "models", LocalFolder(bge_small))
+    named = {"embedding_model": "bge-small-en-v1.5", "embedding_threads": 1}
+    async with opens(**named) as application:
+        assert "were made with [onnx-" in (application.container.reindex_due or "")
+        assert await application.answers(tenant) == answers
+    done = await reindexed(settings_of(tmp_path, **named))
+    assert done.embedded > 0
+    async with opens(**named) as application:
+        assert application.container.reindex_due is None
+        assert "-cls-512-384" in application.container.embedder.fingerprint
+        assert await application.differences(tenant) == {}
+        assert await application.answers(tenant) != answers

@@ -17,7 +17,7 @@ import pytest_asyncio
 from sampling import DEEP, budget
 from services import ROOT
 
-from agentic_rag_backend.container import Container, open_container
+from agentic_rag_backend.container import Container, embedders, open_container
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable

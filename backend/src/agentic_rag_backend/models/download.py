@@ -12,9 +12,10 @@ from agentic_rag_backend.errors import ModelUnavailable
 
 ATTEMPTS = 5
 """Attempts without a new byte, after which a download fails."""
+PAUSE_S = 0.5
+"""Seconds before the next attempt, doubled after each attempt without a new byte."""
 _TIMEOUT_S = 30.0
 """Limit for a connection, and for a pause between two pieces."""
-_PIECE_BYTES = 1 << 18
 _GIVE_UP = (400, 401, 403, 404, 405, 407, 410, 451)
 """Statuses that another attempt does not change."""
 _REMEDY = "set HTTPS_PROXY or MODEL_HUB_URL, or take the files from a folder: 'agentic-rag models pull NAME --from FOLDER'"
@@ -23,9 +24,7 @@ OnBytes = Callable[[int, int | None], None]
 """Receives the bytes that are there, and the bytes of the whole file; None if unknown."""
 
 
-def download(
-    url: str, part: Path, *, size_bytes: int | None, on_bytes: OnBytes, pause: Callable[[float], None] = time.sleep
-) -> None:
+def download(url: str, part: Path, *, size_bytes: int | None, on_bytes: OnBytes) -> None:
     """Append the missing bytes of a file to ``part``. The environment's HTTP_PROXY, HTTPS_PROXY and NO_PROXY apply.
 
     Args:
@@ -49,7 +48,7 @@ def download(
             failures = 0 if part.stat().st_size > before else failures + 1
             if failures >= ATTEMPTS:
                 raise ModelUnavailable(f"{url} cannot be downloaded: {reason}; {_REMEDY}")
-            pause(min(2.0**failures, 10.0))
+            time.sleep(PAUSE_S * 2**failures)
 
 
 def _append(client: httpx2.Client, url: str, part: Path, size_bytes: int | None, on_bytes: OnBytes) -> None:
@@ -67,7 +66,7 @@ def _append(client: httpx2.Client, url: str, part: Path, size_bytes: int | None,
         with part.open("r+b") as file:
             file.truncate(offset)
             file.seek(offset)
-            for piece in response.iter_raw(_PIECE_BYTES):
+            for piece in response.iter_raw():
                 file.write(piece)
                 offset += len(piece)
                 on_bytes(offset, total)

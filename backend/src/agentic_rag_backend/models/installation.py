@@ -65,7 +65,8 @@ class LocalFolder:
         """See `Source`."""
         found = next((each for each in (self.path / file.name, self.path / file.path) if each.is_file()), None)
         if found is None:
-            raise ModelUnavailable(f"{self.path} has neither {file.name} nor {file.path} of {model.name}")
+            names = " or ".join(dict.fromkeys((file.name, file.path)))
+            raise ModelUnavailable(f"{self.path} lacks {names} of {model.name}")
         on_progress(f"{model.name}: {file.name}", 0, found.stat().st_size)
         shutil.copyfile(found, part)
 

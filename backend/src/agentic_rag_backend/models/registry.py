@@ -122,7 +122,7 @@ def known_model(name: str, kind: Literal["encoder", "reranker"] | None = None) -
     Raises:
         ConfigurationError: there is none of this kind; the message has the names.
     """
-    names = [model.name for model in _MODELS if kind in (None, model.kind)]
+    names = [model.name for model in MODELS.values() if kind in (None, model.kind)]
     if name not in names:
         raise ConfigurationError(f"no known {kind or 'model'} is called {name[:80]!r}; known are {', '.join(names)}")
     return MODELS[name]
@@ -130,7 +130,7 @@ def known_model(name: str, kind: Literal["encoder", "reranker"] | None = None) -
 
 def reranker_of(repository: str) -> KnownModel:
     """Return the reranker with a name or a repository of the hub. The hashes of an unknown repository are not known."""
-    for model in _MODELS:
+    for model in MODELS.values():
         if model.kind == "reranker" and repository in (model.name, model.repository):
             return model
     return KnownModel(
