@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from programs import fork_servers_of_workers, keep_priority
 from remembered_vectors import remember_vectors, run_of_tests
 from sampling import DEEP, budget
-from services import NAMES, neo4j_server, postgres_server, qdrant_server
+from services import NAMES, bge_small, neo4j_server, postgres_server, qdrant_server
 from sql_database import _migrated_postgres, empty_postgres, postgres_url
 
 from agentic_rag_backend import priority
@@ -25,6 +25,7 @@ from agentic_rag_backend.memory import collection_paused, settle
 
 __all__ = [
     "_migrated_postgres",
+    "bge_small",
     "empty_neo4j",
     "empty_postgres",
     "neo4j_address",

@@ -12,6 +12,9 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from agentic_rag_backend.settings_file import CONFIG_VARIABLE, ConfigFile
 
+DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
+"""The model of EMBEDDER=openai if EMBEDDING_MODEL is unset."""
+
 
 class Settings(BaseSettings):
     """All settings of a process. Each field's environment variable is its name in capitals; ``.env.example`` lists them.
@@ -213,11 +216,35 @@ class Settings(BaseSettings):
 
     # --- embedding
     embedder: Literal["bundled", "openai"] = Field("bundled", description="model that embeds text")
-    embedding_model: str = Field("text-embedding-3-small", description="model name for EMBEDDER=openai")
+    embedding_model: str | None = Field(
+        None,
+        description="EMBEDDER=bundled: an installed model of `agentic-rag models list`; unset: the bundled weights. "
+        f"EMBEDDER=openai: its name; unset: {DEFAULT_EMBEDDING_MODEL}",
+    )
     embedding_model_path: Path | None = Field(
-        None, description="folder with model.onnx and tokenizer.json that replace the bundled weights"
+        None, description="folder with model.onnx, tokenizer.json and encoder.json that replace the bundled weights"
+    )
+    model_hub_url: str = Field(
+        "https://huggingface.co",
+        pattern=r"^https?://\S+$",
+        description="address of the model hub or of a mirror of it, for `agentic-rag models pull`",
+    )
+    embedding_base_url: str | None = Field(
+        None, description="base URL of the endpoint of EMBEDDER=openai, ending in /v1; unset: OPENAI_BASE_URL"
+    )
+    embedding_api_key: SecretStr | None = Field(
+        None, description="key of that endpoint; unset: OPENAI_API_KEY, but no key if EMBEDDING_BASE_URL is set"
     )
     embedding_dimensions: int | None = Field(None, ge=8, le=4096, description="vector length for EMBEDDER=openai")
+    embedding_batch_size: int = Field(256, ge=1, le=2048, description="maximum number of texts in one request of EMBEDDER=openai")
+    embedding_question_prefix: str = Field(
+        "", max_length=500, description="text before each question for EMBEDDER=openai, such as `query: `"
+    )
+    embedding_passage_prefix: str = Field(
+        "",
+        max_length=500,
+        description="text before each passage for EMBEDDER=openai, such as `passage: `; a change requires a reindex",
+    )
     embedding_threads: int = Field(0, ge=0, le=64, description="threads of the bundled embedder; 0: one per core")
     embedding_arithmetic: Literal["float32", "int8"] | None = Field(
         None,

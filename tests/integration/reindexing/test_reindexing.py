@@ -13,13 +13,15 @@ import pytest
 from moved_tenants import Opens, report
 
 from agentic_rag_backend.api.app import create_app
-from agentic_rag_backend.container import Container, adapters, reindexing
+from agentic_rag_backend.container import Container, embedders, reindexing
 from agentic_rag_backend.container.reindexing import open_reindexing
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, ReindexRequired, StoreLocked
-from agentic_rag_backend.models.embedding import bundled
+from agentic_rag_backend.models.embedding import sessions
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.models.installation import LocalFolder, install
+from agentic_rag_backend.models.registry import known_model
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge import folder as vector_folder
@@ -58,13 +60,13 @@ class Hashing(BundledEmbedder):
 def hashing(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that makes the other embedder the configured one."""
     Hashing.embedded, Hashing.dies_after = 0, 10**9
-    configured = adapters._embedder
+    configured = embedders.open_encoder
 
     def configure(chosen: bool) -> None:
-        def embedder(settings: Settings) -> Any:  # without a setting, or one of those that are tried instead
-            return configured(settings) if settings.embedding_arithmetic else Hashing(model_path=None)
+        def encoder(settings: Settings, *more: Any) -> Any:  # without a setting, or one of those that are tried instead
+            return configured(settings, *more) if settings.embedding_arithmetic else Hashing(model_path=None)
 
-        monkeypatch.setattr(adapters, "_embedder", embedder if chosen else configured)
+        monkeypatch.setattr(embedders, "open_encoder", encoder if chosen else configured)
 
     return configure
 
@@ -196,7 +198,7 @@ def arithmetic_of(container: Container) -> str:
 async def test_float_vectors_stay_in_use_until_a_reindex_moves_to_integers(
     opens: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (bundled, reindexing):  # a processor that multiplies exactly, whichever this is
+    for module in (sessions, reindexing):  # a processor that multiplies exactly, whichever this is
         monkeypatch.setattr(module, "multiplies_exactly", lambda: True)
     tenant, answers = await filled(opens, embedding_arithmetic="float32")
     async with opens() as application:
@@ -291,3 +293,21 @@ async def test_another_language_needs_a_reindex_which_embeds_no_passage_again(op
         assert await found(application, tenant, "Haus")
         assert not await found(application, tenant, "und")
         assert await application.differences(tenant) == {}
+
+
+async def test_vectors_of_the_bundled_encoder_are_used_until_those_of_a_named_one_are_built(
+    opens: Opens, tmp_path: Path, bge_small: Path
+) -> None:
+    tenant, answers = await filled(opens)
+    install(known_model("bge-small-en-v1.5"), tmp_path / "data" / "models", LocalFolder(bge_small))
+    named = {"embedding_model": "bge-small-en-v1.5", "embedding_threads": 1}
+    async with opens(**named) as application:
+        assert "were made with [onnx-" in (application.container.reindex_due or "")
+        assert await application.answers(tenant) == answers
+    done = await reindexed(settings_of(tmp_path, **named))
+    assert done.embedded > 0
+    async with opens(**named) as application:
+        assert application.container.reindex_due is None
+        assert "-cls-512-384" in application.container.embedder.fingerprint
+        assert await application.differences(tenant) == {}
+        assert await application.answers(tenant) != answers

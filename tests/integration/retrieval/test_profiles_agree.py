@@ -17,7 +17,7 @@ import pytest_asyncio
 from sampling import DEEP, budget
 from services import ROOT
 
-from agentic_rag_backend.container import Container, adapters, open_container
+from agentic_rag_backend.container import Container, embedders, open_container
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
@@ -115,7 +115,7 @@ async def profiles(neo4j_address: Neo4jAddress, tmp_path_factory: pytest.TempPat
     bundled = BundledEmbedder(model_path=None, threads=0)
     embedder = RememberingEmbedder(bundled)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(adapters, "_embedder", lambda settings: embedder)
+        patched.setattr(embedders, "open_encoder", lambda *_: embedder)
         patched.setattr(qdrant_server, "connect", lambda *args, **named: local_client(folder / "qdrant"))
         async with AsyncExitStack() as stack:
             opened = {}

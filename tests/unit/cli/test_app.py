@@ -29,6 +29,7 @@ GROUPS = {
     "raptor": {"list", "show", "status", "rebuild"},
     "tenants": {"create", "list", "delete", "keys"},
     "features": {"show", "set"},
+    "models": {"list", "pull", "check"},
 }
 ALONE = {
     "serve",

@@ -6,9 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from model_hub import model_hub
 
 from agentic_rag_backend.container.rerankers import open_cross_encoder, open_rerank_endpoint, rerank_defaults
+from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import ConfigurationError
+from agentic_rag_backend.models.installation import LocalFolder, install, is_installed
+from agentic_rag_backend.models.registry import reranker_of
 from agentic_rag_backend.retrieval.queries.reranking import RerankDefaults
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.testing.models.cross_encoder import write_cross_encoder
@@ -52,3 +56,28 @@ def test_wrong_settings_stop_the_start(tmp_path: Path) -> None:
         open_rerank_endpoint(settings(tmp_path, rerank_url="rerank.example"))
     with pytest.raises(ConfigurationError, match=r"RERANKER must be one of none, mmr, .*; got 'best'"):
         rerank_defaults(settings(tmp_path, reranker="best"))
+
+
+async def test_an_installed_reranker_needs_no_setting(tmp_path: Path) -> None:
+    files = write_cross_encoder(tmp_path / "source", {"array": 1.0})
+    given = settings(tmp_path, cross_encoder_model="maker/model")
+    assert open_cross_encoder(given) is None
+    install(reranker_of("maker/model"), tmp_path / "models", LocalFolder(files))
+    scorer = open_cross_encoder(given)
+    assert scorer is not None
+    assert list(await scorer.score("q", ["array"], UsageAccount())) == [pytest.approx(0.731, abs=0.001)]
+    await scorer.close()
+
+
+async def test_a_reranker_is_downloaded_when_it_is_needed(tmp_path: Path) -> None:
+    source = write_cross_encoder(tmp_path / "source", {"array": 1.0})
+    root = "/maker/model/resolve/main"
+    files = {f"{root}/onnx/model.onnx": source / "model.onnx", f"{root}/tokenizer.json": source / "tokenizer.json"}
+    with model_hub({path: file.read_bytes() for path, file in files.items()}) as hub:
+        given = settings(tmp_path, cross_encoder_model="maker/model", cross_encoder_download=True, model_hub_url=hub.url)
+        scorer = open_cross_encoder(given)
+        assert scorer is not None
+        assert hub.ranges == []
+        assert list(await scorer.score("q", ["array"], UsageAccount())) == [pytest.approx(0.731, abs=0.001)]
+        await scorer.close()
+    assert is_installed(reranker_of("maker/model"), tmp_path / "models")

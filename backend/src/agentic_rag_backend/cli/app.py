@@ -28,7 +28,7 @@ from agentic_rag_backend.cli.commands import (
 )
 from agentic_rag_backend.cli.commands.knowledge import communities, diversity, graph, graph_building, raptor
 from agentic_rag_backend.cli.interruption import UNFINISHED, CommandStopped
-from agentic_rag_backend.cli.operations import config, doctor, migrate, optimize_planner, reindex, serve, worker
+from agentic_rag_backend.cli.operations import config, doctor, migrate, models, optimize_planner, reindex, serve, worker
 from agentic_rag_backend.cli.output import Output
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest, PayloadTooLarge
 from agentic_rag_backend.wording import describe_value, message_of
@@ -78,6 +78,7 @@ for _module in (
     optimize_planner,
     migrate,
     features,
+    models,
     status,
     doctor,
     config,

@@ -63,22 +63,24 @@ def _shown(value: object) -> str:
 
 def models_of(settings: Settings) -> dict[str, str]:
     """Return descriptions of the language model and of the embedder, which ``serve`` and ``worker`` print at the start."""
-    defaults = type(settings).model_fields
-    described = {
+    from agentic_rag_backend.settings import DEFAULT_EMBEDDING_MODEL
+
+    defaults = {
         "llm": "extractive: answers quote the documents, no language model is called",
         "embedder": "bundled: all-MiniLM-L6-v2 in this process",
     }
+    described = dict(defaults)
     endpoint = settings.openai_base_url or "api.openai.com"
     if settings.llm == "openai":
         described["llm"] = f"openai: {settings.llm_model} at {_shown(endpoint)}"
     if settings.embedder == "openai":
-        described["embedder"] = f"openai: {settings.embedding_model} at {_shown(endpoint)}"
+        address = settings.embedding_base_url or endpoint
+        described["embedder"] = f"openai: {settings.embedding_model or DEFAULT_EMBEDDING_MODEL} at {_shown(address)}"
+    elif settings.embedding_model is not None:
+        described["embedder"] = f"bundled: {settings.embedding_model}, in this process"
     elif settings.embedding_model_path is not None:
         described["embedder"] = f"bundled: the model in {settings.embedding_model_path}, in this process"
-    return {
-        name: text + (" (the default)" if getattr(settings, name) == defaults[name].default else "")
-        for name, text in described.items()
-    }
+    return {name: text + (" (the default)" if text == defaults[name] else "") for name, text in described.items()}
 
 
 def models_line(settings: Settings) -> str:

@@ -6,9 +6,9 @@ import asyncio
 import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 from agentic_rag_backend.container.deployments import identify
+from agentic_rag_backend.container.embedders import model_key, tokenizer_file
 from agentic_rag_backend.container.extras import missing_extra
 from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.private_folder import FOLDER_MODE, make_private
@@ -24,7 +24,6 @@ from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.extraction.temporal import TemporalEngine
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.embedding.evidence import EvidenceEncoder
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.models.llm.base import LanguageModel
@@ -76,7 +75,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         return await open_vectors(settings, embedder, foundation)
 
     # Open the store with the lock of DATA_DIR first. If another process holds it, nothing else may be touched.
-    readable = await open_readable(settings, open_embedder, opened, stack)
+    readable = await open_readable(settings, opened, stack)
     vectors, embedder = readable.vectors, readable.embedder
     stack.push_async_callback(vectors.close)
     catalogue, owner = await foundation.catalogue(), await foundation.owner()
@@ -85,7 +84,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         await catalogue.jobs.hand_back_all()
     graph = await open_graph(settings, owner)
     stack.push_async_callback(graph.close)
-    evidence_encoder = EvidenceEncoder(embedder, model_path=settings.embedding_model_path)
+    evidence_encoder = EvidenceEncoder(embedder)
     stack.push_async_callback(evidence_encoder.close)
     model = _model(settings, evidence_encoder)
     stack.push_async_callback(model.close)
@@ -288,31 +287,6 @@ def _temporal_engine(settings: Settings, graph: GraphStore, catalogue: SqlCatalo
     return TemporalEngine(GraphitiEpisodes(), graph, catalogue.documents)
 
 
-def open_embedder(settings: Settings) -> Embedder:
-    """Return the configured embedder."""
-    return _embedder(settings)
-
-
-def _embedder(settings: Settings) -> Embedder:
-    if settings.embedder == "bundled":
-        return BundledEmbedder(
-            model_path=settings.embedding_model_path,
-            threads=settings.embedding_threads,
-            arithmetic=settings.embedding_arithmetic,
-        )
-    # The SDK would be a fifth of all imports of a process without an endpoint.
-    from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
-
-    return OpenAIEmbedder(
-        api_key=_api_key(settings, "EMBEDDER=openai"),
-        base_url=settings.openai_base_url,
-        model=settings.embedding_model,
-        dimensions=settings.embedding_dimensions,
-        timeout_s=settings.llm_timeout_s,
-        max_concurrency=settings.llm_max_concurrency,
-    )
-
-
 def open_isolation(settings: Settings) -> Isolation:
     """Return the client of the child processes that read documents. It starts them when they are needed.
 
@@ -320,9 +294,9 @@ def open_isolation(settings: Settings) -> Isolation:
         ConfigurationError: the tokenizer, which chunking uses, is missing or damaged.
     """
     if settings.embedder != "bundled":  # the bundled embedder has loaded its own already
-        WordPieceTokenizer(_tokenizer_file(settings))  # a damaged file fails the start, not the first document
+        WordPieceTokenizer(tokenizer_file(settings))  # a damaged file fails the start, not the first document
     limits = CallLimits(cpu_s=settings.parse_cpu_s, timeout_s=settings.parse_timeout_s, memory_mb=settings.parse_memory_mb)
-    return Isolation(limits, tokenizer_file=_tokenizer_file(settings))
+    return Isolation(limits, tokenizer_file=tokenizer_file(settings))
 
 
 def open_ocr(settings: Settings) -> Ocr:
@@ -338,18 +312,13 @@ def open_ocr(settings: Settings) -> Ocr:
     )
 
 
-def _tokenizer_file(settings: Settings) -> Path | None:
-    folder = settings.embedding_model_path
-    return folder / "tokenizer.json" if folder is not None else None
-
-
 def _model(settings: Settings, encoder: EvidenceEncoder) -> LanguageModel:
     if settings.llm == "extractive":
         return ExtractiveModel(encoder)
     from agentic_rag_backend.models.llm.openai import OpenAIModel
 
     return OpenAIModel(
-        api_key=_api_key(settings, "LLM=openai"),
+        api_key=model_key(settings, "LLM=openai"),
         base_url=settings.openai_base_url,
         model=settings.llm_model,
         timeout_s=settings.llm_timeout_s,
@@ -360,12 +329,3 @@ def _model(settings: Settings, encoder: EvidenceEncoder) -> LanguageModel:
 def fallback_model(settings: Settings, encoder: EvidenceEncoder) -> LanguageModel | None:
     """Return the model that writes answers while the configured model fails. None if the fallback is disabled or useless."""
     return ExtractiveModel(encoder) if settings.fallback_to_extractive and settings.llm != "extractive" else None
-
-
-def _api_key(settings: Settings, what: str) -> str:
-    """Return the endpoint's key. A local endpoint often requires no key and accepts any text."""
-    if settings.openai_api_key is not None:
-        return settings.openai_api_key.get_secret_value()
-    if settings.openai_base_url is None:
-        raise ConfigurationError(f"{what} requires OPENAI_API_KEY, or OPENAI_BASE_URL of an endpoint without keys")
-    return "none"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentic_rag_backend.container.deployments import record_name
+from agentic_rag_backend.container.embedders import open_embedder
 from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.private_folder import make_private
 from agentic_rag_backend.container.store_folders import VECTORS, record_vector_folder, require_store_folders
@@ -49,9 +50,7 @@ class Readable:
     due: str | None = None
 
 
-async def open_readable(
-    settings: Settings, open_embedder: Callable[[Settings], Embedder], open_vectors: Open, stack: AsyncExitStack
-) -> Readable:
+async def open_readable(settings: Settings, open_vectors: Open, stack: AsyncExitStack) -> Readable:
     """Open the vectors with the configured embedder, else with the embedder that made them, else a store that refuses reads."""
     reasons: list[ReindexRequired] = []
     for candidate, configured in _candidates(settings):
@@ -83,7 +82,12 @@ def _candidates(settings: Settings) -> Iterator[tuple[Settings, bool]]:
     if settings.embedder == "bundled" and settings.embedding_arithmetic is None:
         yield settings.model_copy(update={"embedding_arithmetic": "float32"}), True
     for arithmetic in ("float32", "int8") if multiplies_exactly() else ("float32",):
-        bundled = {"embedder": "bundled", "embedding_model_path": None, "embedding_arithmetic": arithmetic}
+        bundled = {
+            "embedder": "bundled",
+            "embedding_model": None,
+            "embedding_model_path": None,
+            "embedding_arithmetic": arithmetic,
+        }
         yield settings.model_copy(update=bundled), False
 
 
@@ -106,7 +110,7 @@ async def open_reindexing(settings: Settings) -> AsyncIterator[Reindexing]:
         StoreUnavailable: a store does not respond.
     """
     # Imported here, because these modules import this one.
-    from agentic_rag_backend.container.adapters import Foundation, open_embedder, open_graph, open_isolation, open_vectors
+    from agentic_rag_backend.container.adapters import Foundation, open_graph, open_isolation, open_vectors
 
     async with AsyncExitStack() as stack:
         await asyncio.to_thread(make_private, settings.data_dir)

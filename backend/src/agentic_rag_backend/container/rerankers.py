@@ -6,8 +6,11 @@ import os
 from functools import partial
 from pathlib import Path
 
+from agentic_rag_backend.container.embedders import models_folder
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE
+from agentic_rag_backend.models.installation import Hub, install, is_installed
+from agentic_rag_backend.models.registry import reranker_of
 from agentic_rag_backend.models.reranking.base import PassageScorer
 from agentic_rag_backend.retrieval.queries.reranking import RerankDefaults
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
@@ -18,22 +21,22 @@ ENDPOINT_SHARE = 0.9
 
 
 def open_cross_encoder(settings: Settings) -> PassageScorer | None:
-    """Return the cross-encoder. It is loaded, and downloaded if necessary, when it is first needed. None: none is configured.
+    """Return the cross-encoder. It is loaded, and downloaded if necessary, when it is first needed. None: there is none.
 
     Raises:
         ConfigurationError: CROSS_ENCODER_MODEL_PATH is not a folder with a model.
     """
-    folder = settings.cross_encoder_model_path
-    if folder is None and not settings.cross_encoder_download:
+    folder, models = settings.cross_encoder_model_path, models_folder(settings)
+    model = reranker_of(settings.cross_encoder_model)
+    if folder is None and not settings.cross_encoder_download and not is_installed(model, models):
         return None
     # onnxruntime is loaded already, but the tokenizer of a second model is not.
     from agentic_rag_backend.models.reranking.cross_encoder import CrossEncoder
-    from agentic_rag_backend.models.reranking.download import download
 
     threads = settings.embedding_threads or os.cpu_count() or 1
     if folder is None:
-        repository = settings.cross_encoder_model
-        return CrossEncoder(repository, partial(download, repository, settings.data_dir / "models"), threads=threads)
+        hub = Hub(settings.model_hub_url)
+        return CrossEncoder(settings.cross_encoder_model, partial(install, model, models, hub), threads=threads)
     missing = [name for name in (MODEL_FILE, TOKENIZER_FILE) if not (folder / name).is_file()]
     if missing:
         raise ConfigurationError(

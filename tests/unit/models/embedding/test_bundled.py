@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
 from agentic_rag_backend.fairness import act_for
-from agentic_rag_backend.models.embedding import bundled as bundled_module
+from agentic_rag_backend.models.embedding import sessions
 from agentic_rag_backend.models.embedding.bundled import (
     BATCH_TEXTS,
     BATCH_TOKENS,
@@ -48,7 +48,7 @@ async def embedder() -> AsyncIterator[BundledEmbedder]:
 @given(st.integers(0, 3000))
 def test_windows_hold_every_word_piece_once(length: int) -> None:
     ids = list(range(1000, 1000 + length))
-    windows = windows_of(7, ids, begin=1, end=2)
+    windows = windows_of(7, ids, begin=(1,), end=2)
     assert [identifier for window in windows for identifier in window.ids[1:-1]] == ids
     assert all(window.owner == 7 and window.ids[0] == 1 and window.ids[-1] == 2 for window in windows)
     assert all(len(window.ids) <= WINDOW + 2 for window in windows)
@@ -119,7 +119,7 @@ async def test_with_integer_arithmetic_a_vector_depends_on_its_text_alone() -> N
 
 
 def test_integer_arithmetic_needs_a_processor_that_multiplies_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundled_module, "multiplies_exactly", lambda: False)
+    monkeypatch.setattr(sessions, "multiplies_exactly", lambda: False)
     with pytest.raises(ConfigurationError, match=r"inexactly .* set EMBEDDING_ARITHMETIC=float32"):
         BundledEmbedder(threads=1, arithmetic="int8")
     assert BundledEmbedder(threads=1, arithmetic=None).arithmetic == "float32"
@@ -128,9 +128,9 @@ def test_integer_arithmetic_needs_a_processor_that_multiplies_exactly(monkeypatc
 def test_integer_arithmetic_needs_int8_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in (MODEL_FILE, TOKENIZER_FILE):
         (tmp_path / name).symlink_to(locate(name, None).path)
-    monkeypatch.setattr(bundled_module, "multiplies_exactly", lambda: True)
+    monkeypatch.setattr(sessions, "multiplies_exactly", lambda: True)
     assert BundledEmbedder(threads=1, arithmetic=None).arithmetic == "int8"
-    monkeypatch.setattr(bundled_module, "with_integer_products", lambda model: model)
+    monkeypatch.setattr(sessions, "with_integer_products", lambda model: model)
     with pytest.raises(ConfigurationError, match="needs a model with int8 weights"):
         BundledEmbedder(model_path=tmp_path, threads=1, arithmetic="int8")
     assert BundledEmbedder(model_path=tmp_path, threads=1, arithmetic=None).arithmetic == "float32"
@@ -237,7 +237,7 @@ async def test_a_question_waits_for_no_passage_of_a_job(embedder: BundledEmbedde
     steps = Steps(monkeypatch)
     passage, question = "stone " * 250, "Who asks?"
     for text, tenant in ((passage, A), (question, B)):
-        steps.tenants[embedder._windows([text])[0].ids] = tenant
+        steps.tenants[embedder._windows([text], embedder._passage_begin)[0].ids] = tenant
     ingesting = _asked_for(embedder, A, passage, job=True, times=1_000)
     await _begun(steps, 1)
     asking = _asked_for(embedder, B, question)
@@ -256,7 +256,7 @@ async def test_requests_are_embedded_in_rotation(embedder: BundledEmbedder, monk
     steps = Steps(monkeypatch)
     passage, question = "stone " * 250, "Who asks?"
     for text, tenant in ((passage, A), (question, B)):
-        steps.tenants[embedder._windows([text])[0].ids] = tenant
+        steps.tenants[embedder._windows([text], embedder._passage_begin)[0].ids] = tenant
     threads = embedder._questions._max_workers
     waiting = threads + 10
     answering = _asked_for(embedder, A, passage, times=waiting)

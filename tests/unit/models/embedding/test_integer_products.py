@@ -7,7 +7,8 @@ import onnxruntime
 import pytest
 from onnx_models import FLOAT, INT8, attribute, data, node, number, tensor, value
 
-from agentic_rag_backend.models.embedding.integer_products import with_integer_products
+from agentic_rag_backend.models.embedding.integer_products import with_float_products, with_integer_products
+from agentic_rag_backend.models.embedding.onnx_graph import operators
 
 WEIGHTS = np.array([[1, -2, 3], [40, 50, -60], [127, -127, 0], [7, 8, 9]], dtype=np.int8)
 SCALES = np.array([[0.5, 0.25, 2.0]], dtype=np.float32)
@@ -92,3 +93,23 @@ def test_weights_that_are_used_elsewhere_stay_floats_there() -> None:
 )
 def test_another_model_is_left_as_it_is(unlike: bytes) -> None:
     assert with_integer_products(unlike) is unlike
+
+
+def quantised(*, zero_points: bool) -> bytes:
+    """Return a model with an integer product of its own."""
+    product = node("MatMulInteger", "q weights z zero" if zero_points else "q weights", "sums")
+    dynamic = data(1, b"".join([data(1, "x"), data(2, "q"), data(2, "s"), data(2, "z"), data(4, "DynamicQuantizeLinear")]))
+    cast, scaled = node("Cast", "sums", "numbers", attribute("to", FLOAT)), node("Mul", "numbers s", "y")
+    return model(dynamic, product, cast, scaled, more=tensor("zero", np.array([1, -2, 3], dtype=np.int8), INT8))
+
+
+@pytest.mark.parametrize("zero_points", [True, False])
+def test_float_products_are_the_integer_products(zero_points: bool) -> None:
+    before = quantised(zero_points=zero_points)
+    after = with_float_products(before)
+    assert operators(before) - operators(after) == {"MatMulInteger"}
+    assert "MatMul" in operators(after)
+    x = np.random.default_rng(0).standard_normal((2, 4)).astype(np.float32)
+    np.testing.assert_allclose(answers(after, x)[0], answers(before, x)[0], rtol=1e-6)
+    assert with_float_products(after) is after
+    assert operators(b"no model") == frozenset()

@@ -26,6 +26,7 @@ from agentic_rag_backend.models.embedding.openai import (
     BATCH_TEXTS,
     WINDOW_BYTES,
     OpenAIEmbedder,
+    RequestTexts,
     batches_of,
     windows_of,
 )
@@ -39,7 +40,13 @@ def server() -> Iterator[ModelServer]:
 
 
 def connect(
-    server: ModelServer, model: str, *, timeout_s: float = 10, dimensions: int | None = 64, slots: int = 4
+    server: ModelServer,
+    model: str,
+    *,
+    timeout_s: float = 10,
+    dimensions: int | None = 64,
+    slots: int = 4,
+    texts: RequestTexts | None = None,
 ) -> OpenAIEmbedder:
     return OpenAIEmbedder(
         api_key="secret-key",
@@ -48,6 +55,7 @@ def connect(
         dimensions=dimensions,
         timeout_s=timeout_s,
         max_concurrency=slots,
+        texts=texts,
     )
 
 
@@ -183,4 +191,32 @@ async def test_the_tokens_of_a_question_are_bounded_by_the_part_that_is_embedded
     assert 4 <= embedder.query_tokens("Who discovered radium?") <= 8
     long = "radium " * 50_000
     assert embedder.query_tokens(long) == embedder.query_tokens(long[: embedder.query_characters(long)])
+    await embedder.close()
+
+
+async def test_questions_and_passages_have_their_prefixes(server: ModelServer) -> None:
+    """The vectors of this server are those of the words."""
+    prefixed = connect(server, "words", texts=RequestTexts(question_prefix="query: ", passage_prefix="passage: "))
+    plain = connect(server, "words")
+    np.testing.assert_allclose(await prefixed.embed_query("kelp"), await plain.embed_query("query: kelp"))
+    np.testing.assert_allclose(await prefixed.embed(["kelp"]), await plain.embed(["passage: kelp"]))
+    assert prefixed.fingerprint != plain.fingerprint
+    questions = connect(server, "words", texts=RequestTexts(question_prefix="query: "))
+    assert questions.fingerprint == plain.fingerprint
+    assert prefixed.query_characters("x" * 9_000) == WINDOW_BYTES - len("query: ")
+    for embedder in (prefixed, plain, questions):
+        await embedder.close()
+
+
+def test_windows_with_a_prefix_are_bounded() -> None:
+    windows = windows_of(0, "storm " * 4_000, "passage: ")
+    assert all(window.text.startswith("passage: ") and len(window.text.encode()) <= WINDOW_BYTES for window in windows)
+    assert "".join(window.text.removeprefix("passage: ") for window in windows) == "storm " * 4_000
+    assert sum(window.size_bytes for window in windows) == len("storm " * 4_000)
+
+
+async def test_the_batch_size_is_bounded_by_its_setting(server: ModelServer) -> None:
+    embedder = connect(server, "words", texts=RequestTexts(batch_size=10))
+    assert (await embedder.embed([f"passage {number}" for number in range(25)])).shape == (25, 64)
+    assert server.stats().models["words"].calls == 3
     await embedder.close()

@@ -223,7 +223,7 @@ def _looks(container: Container, settings: Settings) -> Mapping[str, Callable[[]
     }
     if settings.rerank_url is not None:
         looks["rerank endpoint"] = lambda: _try_reranker(container, "http")
-    if settings.cross_encoder_model_path is not None or settings.cross_encoder_download:
+    if container.rerankers.why_not("cross_encoder") is None:
         looks["cross-encoder"] = lambda: _try_reranker(container, "cross_encoder")
     if settings.llm == "openai":
         looks["model"] = lambda: _ask_model(container, settings.llm_model)

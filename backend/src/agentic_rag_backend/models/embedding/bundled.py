@@ -1,4 +1,5 @@
-"""The embedder without API key and download: MiniLM-L6-v2 with int8 weights, run by onnxruntime.
+"""The embedder in this process, run by onnxruntime: MiniLM-L6-v2 with int8 weights, without API key and download, or another
+ONNX encoder from a folder.
 
 Measured on 2 cores with passages of 99 word pieces: separate runs on every core take 14.0 ms per passage; batches of 8, 16 and
 32 on both cores take 14.1, 14.8 and 17.1 ms. The runtime computes in float32, so batching passages saves nothing, and padding
@@ -10,6 +11,7 @@ different callers are never combined, so that one tenant's texts cannot change a
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -17,31 +19,29 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import onnxruntime
 import tokenizers
 from numpy.typing import NDArray
-from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
 from agentic_rag_backend.fairness import FairThreadPool, actor
-from agentic_rag_backend.memory import give_back
 from agentic_rag_backend.models.embedding.base import EmbedderStats, TextVectors, Vectors
 from agentic_rag_backend.models.embedding.clock import BusyClock
-from agentic_rag_backend.models.embedding.exactness import multiplies_exactly
-from agentic_rag_backend.models.embedding.integer_products import with_integer_products
-from agentic_rag_backend.models.embedding.lookup import looked_up_first
+from agentic_rag_backend.models.embedding.facts import BUNDLED_FACTS, EncoderFacts, read_facts
+from agentic_rag_backend.models.embedding.onnx_graph import operators
+from agentic_rag_backend.models.embedding.sessions import Arithmetic, NoIntegerWeights, open_sessions, possible_arithmetic
 from agentic_rag_backend.models.embedding.tokenizer import load_tokenizer, pieces
 from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE, locate
 from agentic_rag_backend.priority import lower_thread
 
-MAX_WORD_PIECES = 256
-"""Maximum number of word pieces per model input, including its two special tokens."""
-WINDOW = MAX_WORD_PIECES - 2
+WINDOW = BUNDLED_FACTS.max_word_pieces - 2
+"""Word pieces of a text in one input of the bundled encoder, which adds two special tokens."""
 QUERY_WINDOWS = 1
 """Windows of a question that are embedded, about 190 words, so that a question costs no more than a passage."""
+MAX_QUERY_WORD_PIECES = QUERY_WINDOWS * WINDOW
 _QUERY_CHARACTERS = 8 * WINDOW
 """Characters of a question that are read first: more than the windows hold of ordinary text."""
 _PIECES_OF_WORD = 100
@@ -49,9 +49,6 @@ _PIECES_OF_WORD = 100
 BATCH_TOKENS = 256
 BATCH_TEXTS = 32
 
-_LOAD_FAILURES = (failures.Fail, failures.InvalidArgument, failures.InvalidGraph, failures.InvalidProtobuf, failures.NoModel)
-
-Arithmetic = Literal["float32", "int8"]
 T = TypeVar("T")
 
 
@@ -63,11 +60,16 @@ class TokenWindow:
     ids: tuple[int, ...]
 
 
-def windows_of(owner: int, ids: Sequence[int], *, begin: int, end: int) -> list[TokenWindow]:
-    """Return ``ids`` in as few windows of equal length as possible. Without ids, return one window of special tokens."""
-    count = max(1, -(-len(ids) // WINDOW))
+def windows_of(owner: int, ids: Sequence[int], *, begin: Sequence[int], end: int, size: int = WINDOW + 2) -> list[TokenWindow]:
+    """Return ``ids`` in as few windows of equal length as possible. Without ids, return one window of ``begin`` and ``end``.
+
+    Args:
+        begin: ids that each window begins with: a special token, and a prefix.
+        size: maximum number of ids in a window.
+    """
+    count = max(1, -(-len(ids) // (size - len(begin) - 1)))
     bounds = [len(ids) * number // count for number in range(count + 1)]
-    return [TokenWindow(owner, (begin, *ids[start:stop], end)) for start, stop in pairwise(bounds)]
+    return [TokenWindow(owner, (*begin, *ids[start:stop], end)) for start, stop in pairwise(bounds)]
 
 
 def batches_of(windows: Sequence[TokenWindow]) -> list[list[TokenWindow]]:
@@ -96,59 +98,81 @@ def batches_for(windows: Sequence[TokenWindow], cores: int) -> list[list[TokenWi
     return batches
 
 
-BUNDLED_LANGUAGES = ("en",)
-"""all-MiniLM-L6-v2 was trained on English text."""
-
-
 class BundledEmbedder:
     """Embeds in this process on its own threads: some for questions and passages of requests, some for passages of jobs.
 
     Tenants share both in rotation, one batch at a time. With integer arithmetic, a product takes its scale from the whole run. A
     run then has a single window, so that a vector depends on its text alone.
 
+    ``is_bundled``: it has the bundled weights. ``arithmetic``: "float32" or "int8".
+
     Args:
-        model_path: folder with ``model.onnx`` and ``tokenizer.json`` of another encoder of the same kind (mean pooling). None
-            selects the bundled weights.
+        model_path: folder with ``model.onnx`` and ``tokenizer.json`` of another encoder. None selects the bundled weights.
+        facts: how the encoder of ``model_path`` reads texts; None: its ``encoder.json``.
         threads: number of cores for passages; 0: all cores.
         arithmetic: "int8" multiplies the int8 weights of a model as integers, in little more than half the CPU time. Its
-            vectors differ (a cosine of .998 with those of "float32" in the mean), and so does the fingerprint. None selects
-            it if the model has such weights and this processor multiplies exactly.
+            vectors differ (a cosine of .9986 with those of "float32" in the mean), and so does the fingerprint. None selects
+            it if the model has such weights and this processor multiplies exactly. A model with integer products of its own
+            ignores it.
 
     Raises:
         ConfigurationError: the files are missing, damaged or of another kind, or the chosen arithmetic is impossible here.
     """
 
-    def __init__(self, *, model_path: Path | None = None, threads: int = 0, arithmetic: Arithmetic | None = "float32") -> None:
+    def __init__(
+        self,
+        *,
+        model_path: Path | None = None,
+        facts: EncoderFacts | None = None,
+        threads: int = 0,
+        arithmetic: Arithmetic | None = "float32",
+    ) -> None:
         model, vocabulary = locate(MODEL_FILE, model_path), locate(TOKENIZER_FILE, model_path)
+        self._facts = BUNDLED_FACTS if model_path is None else facts or read_facts(model_path)
         self._tokenizer = load_tokenizer(vocabulary.path)
-        self._begin, self._end = self._special_tokens()
+        begin, self._end = self._special_tokens()
+        # White space at the end of a prefix separates it from the text; no word piece has it.
+        self._passage_begin = (begin, *self._ids(self._facts.passage_prefix.rstrip()))
+        self._question_begin = (begin, *self._ids(self._facts.question_prefix.rstrip()))
+        if max(len(self._passage_begin), len(self._question_begin)) > self._facts.max_word_pieces // 2:
+            raise ConfigurationError(
+                f"a prefix of {model.path} takes more than half of its {self._facts.max_word_pieces} word pieces"
+            )
         self._cores = cores = threads or _cores()
         # A passage runs on one core, with as many passages in parallel as cores: several cores per passage take a quarter more
         # time
         # (measured). A question runs on all cores: 3.0 ms instead of 5.2, at the cost of a second copy of the weights, 54 MB.
-        self._languages = BUNDLED_LANGUAGES if model_path is None else None
-        self.arithmetic = _possible(arithmetic)
+        has_integers = model_path is not None and "DynamicQuantizeLinear" in operators(model.path.read_bytes())
+        rewritten: Arithmetic = "float32" if has_integers else possible_arithmetic(arithmetic)
         try:
-            self._session, self._question_session = _sessions(model.path, cores, self.arithmetic)
+            self._session, self._question_session = open_sessions(model.path, cores, rewritten)
         except NoIntegerWeights:
             if arithmetic is not None:
                 raise
-            self.arithmetic = "float32"
-            self._session, self._question_session = _sessions(model.path, cores, self.arithmetic)
+            rewritten = "float32"
+            self._session, self._question_session = open_sessions(model.path, cores, rewritten)
+        self.is_bundled = model_path is None
+        self.arithmetic: Arithmetic = "int8" if has_integers else rewritten
         self._one_window = self.arithmetic == "int8"
         self._inputs = frozenset(node.name for node in self._session.get_inputs())
         # Requests have priority over passages of jobs, and batches are short, so one tenant may use all cores.
         self._passages = FairThreadPool(cores, "embed", of_tenant=cores, initializer=lower_thread)
         self._questions = FairThreadPool(cores, "embed-question", of_tenant=cores)
         self._clock = BusyClock()
-        self._dimensions = int(self._sums([TokenWindow(0, (self._begin, self._end))]).shape[1])
+        self._dimensions = int(self._sums([TokenWindow(0, (begin, self._end))]).shape[1])
+        if self._facts.dimensions not in (None, self._dimensions):
+            raise ConfigurationError(
+                f"{model.path} has vectors of {self._dimensions} dimensions, not {self._facts.dimensions} as its facts say"
+            )
         weights = f"{model.sha256[:16]}-{vocabulary.sha256[:8]}"
-        suffix = "" if self.arithmetic == "float32" else "-int8"
-        self._fingerprint = f"onnx-{weights}-mean-{MAX_WORD_PIECES}-{self._dimensions}{suffix}"
+        suffix = "" if rewritten == "float32" else f"-{rewritten}"
+        if prefix := self._facts.passage_prefix:
+            suffix += f"-{hashlib.sha256(prefix.encode()).hexdigest()[:8]}"
+        self._fingerprint = f"onnx-{weights}-{self._facts.pooling}-{self._facts.max_word_pieces}-{self._dimensions}{suffix}"
 
     @property
     def fingerprint(self) -> str:
-        """Identity of weights, vocabulary, pooling, window, dimension and arithmetic."""
+        """Identity of weights, vocabulary, pooling, window, dimension, arithmetic and prefix of passages."""
         return self._fingerprint
 
     @property
@@ -157,9 +181,14 @@ class BundledEmbedder:
         return self._dimensions
 
     @property
+    def max_word_pieces(self) -> int:
+        """Longest input, with its special tokens."""
+        return self._facts.max_word_pieces
+
+    @property
     def languages(self) -> tuple[str, ...] | None:
-        """English for the bundled weights. None for weights of a folder, whose training is unknown."""
-        return self._languages
+        """English for the bundled weights. None for many languages, and for weights whose training is unknown."""
+        return self._facts.languages
 
     @property
     def stats(self) -> EmbedderStats:
@@ -172,7 +201,7 @@ class BundledEmbedder:
             return np.empty((0, self._dimensions), dtype=np.float32)
         held = tuple(texts)
         pool = self._passages if actor().job else self._questions
-        batches = await self._on(pool, lambda: self._batches(self._windows(held)))
+        batches = await self._on(pool, lambda: self._batches(self._windows(held, self._passage_begin)))
         sums = await asyncio.gather(*(self._on(pool, partial(self._timed, batch)) for batch in batches))
         self._clock.count(texts=len(held), windows=sum(len(batch) for batch in batches))
         return _pooled(len(held), batches, sums)
@@ -181,7 +210,7 @@ class BundledEmbedder:
         """Embed one question in parallel with passages: float32, shape (dimensions,)."""
 
         def work() -> NDArray[np.float32]:
-            batches = self._batches(self._windows((text[: self.query_characters(text)],)))
+            batches = self._batches(self._windows((text[: self.query_characters(text)],), self._question_begin))
             row: NDArray[np.float32] = _pooled(1, batches, [self._sums(batch, self._question_session) for batch in batches])[0]
             return row
 
@@ -211,7 +240,8 @@ class BundledEmbedder:
     async def _states(self, encodings: Sequence[tokenizers.Encoding], *, alone: bool = False) -> list[Vectors]:
         """Return the vectors of the first window of each text, special tokens included: shape (word pieces + 2, dimensions)."""
         windows = [
-            TokenWindow(owner, (self._begin, *encoding.ids[:WINDOW], self._end)) for owner, encoding in enumerate(encodings)
+            TokenWindow(owner, (self._passage_begin[0], *encoding.ids[:WINDOW], self._end))
+            for owner, encoding in enumerate(encodings)
         ]
         batches = [[window] for window in windows] if alone or self._one_window else batches_for(windows, self._cores)
         hidden = await asyncio.gather(*(self._on(self._questions, partial(self._hidden, batch)) for batch in batches))
@@ -221,8 +251,8 @@ class BundledEmbedder:
         return [found[owner] for owner in range(len(encodings))]
 
     def query_characters(self, text: str) -> int:
-        """Return the end of the word piece that fills the last of `QUERY_WINDOWS`."""
-        most = QUERY_WINDOWS * WINDOW
+        """Return the end of the last word piece that fits the windows of a question."""
+        most = min(MAX_QUERY_WORD_PIECES, self._facts.max_word_pieces - len(self._question_begin) - 1)
         if len(text) <= most:  # no word piece is shorter than a character
             return len(text)
         end = _QUERY_CHARACTERS
@@ -256,14 +286,16 @@ class BundledEmbedder:
             raise ConfigurationError(f"the tokenizer must put two special tokens around a text; it puts {len(ids)}")
         return ids[0], ids[1]
 
-    def _windows(self, texts: Sequence[str]) -> list[TokenWindow]:
-        found: list[TokenWindow] = []
-        for owner, text in enumerate(texts):
-            ids: list[int] = []
-            for _, piece in pieces(text):
-                ids.extend(self._tokenizer.encode(piece, add_special_tokens=False).ids)
-            found.extend(windows_of(owner, ids, begin=self._begin, end=self._end))
-        return found
+    def _ids(self, text: str) -> list[int]:
+        return [id for _, piece in pieces(text) for id in self._tokenizer.encode(piece, add_special_tokens=False).ids]
+
+    def _windows(self, texts: Sequence[str], begin: Sequence[int]) -> list[TokenWindow]:
+        size = self._facts.max_word_pieces
+        return [
+            window
+            for owner, text in enumerate(texts)
+            for window in windows_of(owner, self._ids(text), begin=begin, end=self._end, size=size)
+        ]
 
     def _batches(self, windows: Sequence[TokenWindow]) -> list[list[TokenWindow]]:
         return [[window] for window in windows] if self._one_window else batches_of(windows)
@@ -273,9 +305,13 @@ class BundledEmbedder:
             return self._sums(batch)
 
     def _sums(self, batch: Sequence[TokenWindow], session: onnxruntime.InferenceSession | None = None) -> Vectors:
-        """Run the model and return the sum of each window's word piece vectors, shape (len(batch), dimensions)."""
+        """Run the model and return each window's vector times its number of word pieces, shape (len(batch), dimensions)."""
         hidden, mask = self._hidden(batch, session)
-        sums: Vectors = np.einsum("wtd,wt->wd", hidden, mask.astype(np.float32))
+        sums: Vectors
+        if self._facts.pooling == "cls":
+            sums = _unit(hidden[:, 0]) * mask.sum(axis=1, keepdims=True, dtype=np.float32)
+        else:
+            sums = np.einsum("wtd,wt->wd", hidden, mask.astype(np.float32))
         return sums
 
     def _hidden(
@@ -312,63 +348,6 @@ def _unit(rows: Vectors) -> Vectors:
 def _cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class NoIntegerWeights(ConfigurationError):
-    """A model has no int8 weights that can be multiplied as integers."""
-
-
-def _possible(arithmetic: Arithmetic | None) -> Arithmetic:
-    """Return the arithmetic to try; "int8" for None, if this processor multiplies exactly.
-
-    Raises:
-        ConfigurationError: "int8" is required, and this processor multiplies inexactly.
-    """
-    if arithmetic == "float32" or multiplies_exactly():
-        return arithmetic or "int8"
-    if arithmetic is None:
-        return "float32"
-    raise ConfigurationError(
-        "EMBEDDING_ARITHMETIC=int8 is impossible on this processor, which multiplies integers of 8 bits inexactly (x86 without"
-        " VNNI does); set EMBEDDING_ARITHMETIC=float32"
-    )
-
-
-def _sessions(
-    path: Path, cores: int, arithmetic: Arithmetic
-) -> tuple[onnxruntime.InferenceSession, onnxruntime.InferenceSession]:
-    """Return a session on one thread and one on all cores. On a single core both are the same."""
-    stored = path.read_bytes()
-    rearranged = looked_up_first(stored)
-    if arithmetic == "int8":
-        integers = with_integer_products(rearranged)
-        if integers is rearranged:
-            raise NoIntegerWeights(f"EMBEDDING_ARITHMETIC=int8 needs a model with int8 weights; {path} has none")
-        rearranged = integers
-    # From bytes, the runtime cannot load weights in separate files. So a model that is not rearranged is loaded from its path.
-    model = str(path) if rearranged is stored else rearranged
-    del stored, rearranged
-    try:
-        one = _session(model, 1)
-        return one, _session(model, cores) if cores > 1 else one
-    except _LOAD_FAILURES as error:
-        raise ConfigurationError(f"{path} is not a model that onnxruntime {onnxruntime.__version__} reads: {error}") from error
-    finally:
-        del model
-        give_back()  # the temporary memory of loading: 70 MB in small pieces
-
-
-def _session(model: str | bytes, threads: int) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    # Waiting threads must not spin: the rest of the pipeline needs the cores (measured: same time, half the CPU).
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    # The session keeps the bytes to load them again with another provider; there is no other provider.
-    session._model_bytes = None
-    return session
 
 
 def _pooled(count: int, batches: Sequence[Sequence[TokenWindow]], sums: Sequence[Vectors]) -> Vectors:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +20,10 @@ class EvidenceEncoder:
 
     Args:
         embedder: the installation's. It is used if it has the bundled weights.
-        model_path: folder of its weights, if they are others.
     """
 
-    def __init__(self, embedder: Embedder | None = None, *, model_path: Path | None = None) -> None:
-        self._shared = embedder if isinstance(embedder, BundledEmbedder) and model_path is None else None
+    def __init__(self, embedder: Embedder | None = None) -> None:
+        self._shared = embedder if isinstance(embedder, BundledEmbedder) and embedder.is_bundled else None
         self._own: BundledEmbedder | None = None
         self._loading = asyncio.Lock()
 

@@ -14,7 +14,7 @@ A scale depends on all numbers of a run. A run must therefore have one text, so 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from agentic_rag_backend.models.embedding.onnx_graph import INT8, OnnxGraph, OnnxNode, attribute, rewritten
@@ -108,3 +108,38 @@ def _product(cast: OnnxNode, scaled: OnnxNode, product: OnnxNode, *, by_row: boo
     if not by_row:
         return steps
     return (*steps, replace(scaled, inputs=(columns, f"{factor}/scale_of_row"), outputs=(result,), name=f"{product.name}/rows"))
+
+
+def with_float_products(model: bytes) -> bytes:
+    """Return a model whose own integer products are computed in float32; the same object if it has none, or cannot be read.
+
+    The quantised numbers stay the same, so the results are equal up to rounding on a processor that multiplies exactly.
+    """
+    return rewritten(model, _float_products)
+
+
+def _float_products(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
+    """Return the steps in place of each ``MatMulInteger`` and the ``Cast`` of its result to float32."""
+    instead: dict[int, Sequence[OnnxNode]] = {}
+    for position, cast in graph.nodes.items():
+        product = graph.maker(cast.inputs[0], "MatMulInteger") if cast.operator == "Cast" else None
+        if product is not None and graph.is_used_once(product):
+            instead[product] = tuple(_float_steps(graph.nodes[product], cast))
+            instead[position] = ()
+    return instead
+
+
+def _float_steps(product: OnnxNode, cast: OnnxNode) -> Iterator[OnnxNode]:
+    (result,) = cast.outputs
+    factors = []
+    for number, factor in enumerate(product.inputs[:2]):
+        name = f"{result}/{number}"
+        yield replace(cast, inputs=(factor,), outputs=(name,), name=name)
+        zero_point = "".join(product.inputs[number + 2 : number + 3])
+        if zero_point:
+            zero, centred = f"{name}/zero_point", f"{name}/centred"
+            yield replace(cast, inputs=(zero_point,), outputs=(zero,), name=zero)
+            yield OnnxNode("Sub", (name, zero), (centred,), centred)
+            name = centred
+        factors.append(name)
+    yield replace(product, operator="MatMul", inputs=tuple(factors), outputs=(result,))

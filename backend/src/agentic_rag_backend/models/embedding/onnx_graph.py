@@ -81,15 +81,16 @@ class OnnxGraph:
 
     def dequantised(self, value: str) -> tuple[int, int] | None:
         """Return the positions of the ``Cast`` and the ``Mul`` that compute ``value`` from quantised numbers, if these do."""
-        scaling = self._maker(value, "Mul")
-        casting = self._maker(self.nodes[scaling].inputs[0], "Cast") if scaling is not None else None
+        scaling = self.maker(value, "Mul")
+        casting = self.maker(self.nodes[scaling].inputs[0], "Cast") if scaling is not None else None
         return (casting, scaling) if casting is not None and scaling is not None else None
 
     def is_used_once(self, *positions: int) -> bool:
         """Return whether each result of these nodes has one use."""
         return all(self._used[name] == 1 for position in positions for name in self.nodes[position].outputs)
 
-    def _maker(self, value: str, operator: str) -> int | None:
+    def maker(self, value: str, operator: str) -> int | None:
+        """Return the position of the node that computes ``value``, if it has this operator."""
         position = self._made.get(value)
         return position if position is not None and self.nodes[position].operator == operator else None
 
@@ -106,6 +107,15 @@ class OnnxGraph:
 
 Rule = Callable[[OnnxGraph], Mapping[int, Sequence[OnnxNode]]]
 """Returns the nodes that replace others, by position. No node: the other is dropped."""
+
+
+def operators(model: bytes) -> frozenset[str]:
+    """Return the operators of a serialised ``ModelProto``; none if it cannot be read."""
+    try:
+        graphs = [part.value for part in _fields(memoryview(model)) if part.number == _GRAPH]
+        return frozenset(_node(field.value).operator for graph in graphs for field in _fields(graph) if field.number == _NODE)
+    except (ValueError, IndexError, TypeError):
+        return frozenset()  # the runtime reports the model's error
 
 
 def rewritten(model: bytes, rule: Rule) -> bytes:

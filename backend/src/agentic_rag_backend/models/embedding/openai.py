@@ -7,6 +7,7 @@ As with the language model, the SDK's own retries are off and one `asyncio.timeo
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,15 @@ _SHORTENED = frozenset({"text-embedding-3-small", "text-embedding-3-large"})
 
 
 @dataclass(frozen=True, slots=True)
+class RequestTexts:
+    """How texts are sent: prefixes of each question and each passage, and the maximum number of texts in one request."""
+
+    question_prefix: str = ""
+    passage_prefix: str = ""
+    batch_size: int = BATCH_TEXTS
+
+
+@dataclass(frozen=True, slots=True)
 class ByteWindow:
     """A part of text number ``owner``, at most `WINDOW_BYTES` long."""
 
@@ -44,30 +54,35 @@ class ByteWindow:
     size_bytes: int
 
 
-def windows_of(owner: int, text: str) -> list[ByteWindow]:
-    """Return ``text`` in windows of ≤ `WINDOW_BYTES`, cut at white space if possible. One window for an empty text."""
+def windows_of(owner: int, text: str, prefix: str = "") -> list[ByteWindow]:
+    """Return ``text`` in windows of ≤ `WINDOW_BYTES`, cut at white space if possible. One window for an empty text.
+
+    Each window begins with ``prefix``.
+    """
     rest, found = text, []
-    while len(rest.encode()) > WINDOW_BYTES:
-        head = rest.encode()[:WINDOW_BYTES].decode(errors="ignore")
+    most = WINDOW_BYTES - len(prefix.encode())
+    while len(rest.encode()) > most:
+        head = rest.encode()[:most].decode(errors="ignore")
         cut = max(head.rfind(" "), head.rfind("\n")) + 1 or len(head)
-        found.append(ByteWindow(owner, rest[:cut], len(rest[:cut].encode())))
+        found.append(ByteWindow(owner, prefix + rest[:cut], len(rest[:cut].encode())))
         rest = rest[cut:]
     if rest or not found:
         # Services refuse an empty input.
-        found.append(ByteWindow(owner, rest if rest.strip() else ".", max(1, len(rest.encode()))))
+        found.append(ByteWindow(owner, prefix + (rest if rest.strip() else "."), max(1, len(rest.encode()))))
     return found
 
 
-def batches_of(windows: Sequence[ByteWindow]) -> list[list[ByteWindow]]:
-    """Return the windows in order, in batches of ≤ `BATCH_TEXTS` and ≤ `BATCH_BYTES`."""
+def batches_of(windows: Sequence[ByteWindow], batch_size: int = BATCH_TEXTS) -> list[list[ByteWindow]]:
+    """Return the windows in order, in batches of ≤ ``batch_size`` windows and ≤ `BATCH_BYTES`."""
     batches: list[list[ByteWindow]] = []
     size = 0
     for window in windows:
-        if not batches or len(batches[-1]) == BATCH_TEXTS or size + window.size_bytes > BATCH_BYTES:
+        window_bytes = len(window.text.encode())
+        if not batches or len(batches[-1]) == batch_size or size + window_bytes > BATCH_BYTES:
             batches.append([])
             size = 0
         batches[-1].append(window)
-        size += window.size_bytes
+        size += window_bytes
     return batches
 
 
@@ -78,6 +93,7 @@ class OpenAIEmbedder:
         dimensions: length of the vectors. None: the default of a known model.
         timeout_s: time limit of one request in seconds, including queueing and retries.
         max_concurrency: maximum number of concurrent requests.
+        texts: prefixes and batch size.
 
     Raises:
         ConfigurationError: the model's dimension is neither given nor known.
@@ -92,6 +108,7 @@ class OpenAIEmbedder:
         dimensions: int | None,
         timeout_s: float,
         max_concurrency: int,
+        texts: RequestTexts | None = None,
     ) -> None:
         native = _NATIVE_DIMENSIONS.get(model)
         if dimensions is None and native is None:
@@ -99,6 +116,7 @@ class OpenAIEmbedder:
         self._dimensions = dimensions or native or 0
         self._shortened = model in _SHORTENED and dimensions not in (None, native)
         self._model = model
+        self._texts = texts or RequestTexts()
         self._endpoint = Endpoint("embedder", api_key=api_key, base_url=base_url, timeout_s=timeout_s)
         self._slots = FairSlots(max_concurrency)
         # With several slots, one is reserved for requests, so that they never queue behind passages of jobs.
@@ -107,8 +125,10 @@ class OpenAIEmbedder:
 
     @property
     def fingerprint(self) -> str:
-        """Identity of model and dimension. An endpoint reveals no more."""
-        return f"openai-{self._model}-{self._dimensions}"
+        """Identity of model, dimension and prefix of passages. An endpoint reveals no more."""
+        prefix = self._texts.passage_prefix
+        suffix = f"-{hashlib.sha256(prefix.encode()).hexdigest()[:8]}" if prefix else ""
+        return f"openai-{self._model}-{self._dimensions}{suffix}"
 
     @property
     def dimensions(self) -> int:
@@ -130,8 +150,9 @@ class OpenAIEmbedder:
             ModelReplyInvalid: the reply lacks vectors, or has vectors that were not requested.
             ModelUnavailable: any other failure of the service or the connection.
         """
-        windows = [window for owner, text in enumerate(texts) for window in windows_of(owner, text)]
-        batches = batches_of(windows)
+        prefix = self._texts.passage_prefix
+        windows = [window for owner, text in enumerate(texts) for window in windows_of(owner, text, prefix)]
+        batches = batches_of(windows, self._texts.batch_size)
         tasks = [asyncio.ensure_future(self._passages(batch)) for batch in batches]
         try:
             parts = await asyncio.gather(*tasks)
@@ -143,7 +164,8 @@ class OpenAIEmbedder:
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed one question: float32, shape (dimensions,)."""
-        batches = batches_of(windows_of(0, text[: self.query_characters(text)]))
+        windows = windows_of(0, text[: self.query_characters(text)], self._texts.question_prefix)
+        batches = batches_of(windows, self._texts.batch_size)
         call = self._call()
         parts = []
         for batch in batches:
@@ -160,11 +182,12 @@ class OpenAIEmbedder:
 
     def query_characters(self, text: str) -> int:
         """Return how many characters of ``text`` one window holds."""
-        return len(text.encode()[:WINDOW_BYTES].decode(errors="ignore"))
+        most = WINDOW_BYTES - len(self._texts.question_prefix.encode())
+        return len(text.encode()[:most].decode(errors="ignore"))
 
     def query_tokens(self, text: str) -> int:
         """Return the estimated tokens of the part of a question that is embedded."""
-        return estimate_tokens(text[: self.query_characters(text)])
+        return estimate_tokens(self._texts.question_prefix + text[: self.query_characters(text)])
 
     async def close(self) -> None:
         """Release connections."""

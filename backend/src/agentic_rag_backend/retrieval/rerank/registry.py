@@ -28,8 +28,8 @@ LEAST_CANDIDATES = 30
 """Candidates of small limits: all limits up to 10 have the same candidates, so that 5 results are the first of 10."""
 
 _NO_CROSS_ENCODER = (
-    "reranker 'cross_encoder' requires a model: set CROSS_ENCODER_MODEL_PATH to a folder with model.onnx and tokenizer.json, or "
-    "CROSS_ENCODER_DOWNLOAD=true to download CROSS_ENCODER_MODEL from the model hub"
+    "reranker 'cross_encoder' requires a model: run 'agentic-rag models pull ms-marco-MiniLM-L-6-v2', set "
+    "CROSS_ENCODER_DOWNLOAD=true, or set CROSS_ENCODER_MODEL_PATH to a folder with model.onnx and tokenizer.json"
 )
 _NO_ENDPOINT = (
     "reranker 'http' requires the address of a rerank endpoint: set RERANK_URL, and RERANK_API_KEY if it asks for a key"

@@ -1,0 +1,177 @@
+"""``models list|pull|check``: the models that run in this process."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentic_rag_backend.cli.command import AsJson, DataDir, quiet_logging
+from agentic_rag_backend.cli.configuration import load_settings
+from agentic_rag_backend.cli.interruption import run_async
+from agentic_rag_backend.cli.output import Output, table
+from agentic_rag_backend.cli.progress import ProgressDisplay
+from agentic_rag_backend.errors import AgenticRagError, ConfigurationError
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.models.checking import ModelCheck
+    from agentic_rag_backend.models.registry import KnownModel
+    from agentic_rag_backend.settings import Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(name="models", help="Encoders and rerankers that run in this process.", no_args_is_help=True)
+    group.command("list")(list_models)
+    group.command("pull")(pull)
+    group.command("check")(check)
+    app.add_typer(group)
+
+
+def list_models(json: AsJson = False, data_dir: DataDir = None) -> None:
+    """List the known models with their size, languages and licence."""
+    settings = load_settings(data_dir=data_dir)
+    rows = [_described(model, settings) for model in _models(settings)]
+    output = Output(as_json=json)
+    if json:
+        output.result(rows)
+        return
+    columns = ["name", "kind", "state", "MB", "dimensions", "languages", "licence", "checksums"]
+    output.show(table(columns, [[row[column] for column in columns] for row in rows]))
+
+
+def pull(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a model, as 'models list' shows it.")],
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FOLDER", help="Folder with the files, for a machine without access to the hub."),
+    ] = None,
+    json: AsJson = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Download a model into DATA_DIR/models and verify its files. A repeated command continues an interrupted download."""
+    from agentic_rag_backend.container.embedders import models_folder
+    from agentic_rag_backend.container.private_folder import make_private
+    from agentic_rag_backend.models.installation import Hub, LocalFolder, install
+
+    settings = load_settings(data_dir=data_dir)
+    quiet_logging(settings)
+    model = _model(settings, name)
+    if not model.files:
+        raise ConfigurationError(f"{name} is part of the installed packages; there is nothing to download")
+    make_private(settings.data_dir)
+    with ProgressDisplay(model.name, total=model.size_bytes, counted=False) as display:
+        folder = install(
+            model,
+            models_folder(settings),
+            Hub(settings.model_hub_url) if source is None else LocalFolder(source),
+            lambda text, done, total: display.update(text, completed=done, total=total),
+        )
+    output = Output(as_json=json)
+    if json:
+        output.result({"name": model.name, "folder": str(folder)})
+        return
+    encoder_use = f"set EMBEDDING_MODEL={model.name}, and run 'agentic-rag reindex' if there are documents"
+    use = encoder_use if model.kind == "encoder" else "name the reranker cross_encoder in a search"
+    output.show(f"{model.name} is installed in {folder}. To use it, {use}.")
+
+
+def check(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Name of a model; default: every installed model.")] = None,
+    json: AsJson = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Verify the files of installed models and try the models out. Fails if a model does not work."""
+    settings = load_settings(data_dir=data_dir)
+    quiet_logging(settings)
+    rows = run_async(_checked(settings, name))
+    output = Output(as_json=json)
+    if json:
+        output.result(rows)
+    else:
+        columns = ["name", "state", "dimensions", "norm", "arithmetic", "ms a passage"]
+        output.show(table(columns, [[row.get(column, "") for column in columns] for row in rows]))
+    if any(row["state"] != "ok" for row in rows):
+        raise typer.Exit(1)
+
+
+def _models(settings: Settings) -> list[KnownModel]:
+    """Return the known models, and the configured reranker."""
+    from agentic_rag_backend.models.registry import MODELS, reranker_of
+
+    configured = reranker_of(settings.cross_encoder_model)
+    return [*MODELS.values(), *([] if configured.name in MODELS else [configured])]
+
+
+def _model(settings: Settings, name: str) -> KnownModel:
+    from agentic_rag_backend.models.registry import known_model
+
+    return next((model for model in _models(settings) if name in (model.name, model.repository)), None) or known_model(name)
+
+
+def _described(model: KnownModel, settings: Settings) -> dict[str, Any]:
+    from agentic_rag_backend.container.embedders import models_folder
+    from agentic_rag_backend.models.installation import is_installed
+
+    size = model.size_bytes
+    installed = "installed" if is_installed(model, models_folder(settings)) else "not installed"
+    known = all(file.sha256 for file in model.files)
+    return {
+        "name": model.name,
+        "kind": model.kind,
+        "state": installed if model.files else "bundled",
+        "MB": "" if not size else round(size / 1e6, 1),
+        "licence": model.licence or "unknown",
+        "checksums": "known" if known else "recorded at the first download",
+        **asdict(model.facts),
+        "dimensions": model.facts.dimensions or "",
+        "languages": ", ".join(model.facts.languages or ("many",)),
+        "files": [
+            {"address": f"{settings.model_hub_url}/{model.repository}/resolve/{model.revision}/{file.path}", **asdict(file)}
+            for file in model.files
+        ],
+    }
+
+
+async def _checked(settings: Settings, name: str | None) -> list[dict[str, Any]]:
+    """Return the results of each model, one after the other, so that their times are comparable."""
+    from agentic_rag_backend.container.embedders import models_folder
+    from agentic_rag_backend.models.installation import is_installed
+
+    if name is not None:
+        return [await _tried(settings, _model(settings, name))]
+    models = [model for model in _models(settings) if is_installed(model, models_folder(settings))]
+    rows = [await _tried(settings, model) for model in models]
+    return rows if settings.embedding_model_path is None else [*rows, await _tried(settings, None)]
+
+
+async def _tried(settings: Settings, model: KnownModel | None) -> dict[str, Any]:
+    """Return the results of a model; None: the encoder of EMBEDDING_MODEL_PATH."""
+    try:
+        result = await _try_out(settings, model)
+    except AgenticRagError as error:
+        return {"name": model.name if model else str(settings.embedding_model_path), "state": error.message}
+    return {
+        "name": model.name if model else str(settings.embedding_model_path),
+        "state": "ok",
+        "dimensions": result.dimensions or "",
+        "norm": "" if result.norm is None else round(result.norm, 4),
+        "arithmetic": result.arithmetic,
+        "ms a passage": round(result.ms, 1),
+    }
+
+
+async def _try_out(settings: Settings, model: KnownModel | None) -> ModelCheck:
+    from agentic_rag_backend.container.embedders import models_folder, open_encoder
+    from agentic_rag_backend.models.checking import check_encoder, check_reranker
+    from agentic_rag_backend.models.installation import require_installed
+
+    if model is not None and model.kind == "reranker":
+        return check_reranker(require_installed(model, models_folder(settings)))
+    encoder = open_encoder(settings.model_copy(update={"embedding_threads": 1}), model)
+    try:
+        return await check_encoder(encoder)
+    finally:
+        await encoder.close()
