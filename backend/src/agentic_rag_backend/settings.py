@@ -435,6 +435,16 @@ class Settings(BaseSettings):
         description="share of changed relationships below which automatic rebuilds run at most once an hour; 0: no such limit",
     )
 
+    rebuild_max_wait_s: float = Field(
+        3600.0,
+        ge=0,
+        le=604_800,
+        description=(
+            "seconds since the first change after which an automatic rebuild of communities or of the tree no longer waits for"
+            " documents that change, are queued or are in processing"
+        ),
+    )
+
     # --- RAPTOR tree
     raptor_max_levels: int = Field(3, ge=1, le=10, description="maximum number of summary levels above the passages")
     raptor_cluster_size: int = Field(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, bindparam, func, select, update
+from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
@@ -16,11 +16,11 @@ from agentic_rag_backend.stores.catalogue.base import Enqueue, Page
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.documents import submissions
 from agentic_rag_backend.stores.catalogue.jobs.job_events import log_start
-from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN, end_job, new_job, read_job
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import AWAITED, OPEN, end_job, new_job, read_job
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
 from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.rows import job_from, lock_document, lock_tenant
-from agentic_rag_backend.stores.catalogue.tables import document_versions, documents, jobs
+from agentic_rag_backend.stores.catalogue.tables import document_versions, jobs
 
 _SCOPE = "jobs"
 _ONE = (jobs.c.tenant_id == bindparam("tenant"), jobs.c.id == bindparam("job"))
@@ -136,20 +136,7 @@ def hand_back_all(connection: Connection) -> int:
 
 def pending_documents(connection: Connection, tenant: TenantId, *, queued_before: datetime) -> int:
     """See `JobCatalogue.pending_documents`."""
-    awaited = and_(documents.c.tenant_id == jobs.c.tenant_id, documents.c.id == jobs.c.document_id)
-    statement = (
-        select(func.count())
-        .select_from(jobs.join(documents, awaited))
-        .where(
-            jobs.c.tenant_id == tenant.value,
-            jobs.c.kind == JobKind.INGEST.value,
-            jobs.c.state.in_(OPEN),
-            jobs.c.cancel_requested.is_(False),
-            jobs.c.created_at <= queued_before,
-            documents.c.deleted_at.is_(None),
-            documents.c.current_version < jobs.c.version,
-        )
-    )
+    statement = AWAITED.where(jobs.c.tenant_id == tenant.value, jobs.c.created_at <= queued_before)
     return int(connection.execute(statement).scalar_one())
 
 

@@ -25,7 +25,7 @@ from agentic_rag_backend.stores.catalogue.tables import api_keys, metadata, remo
 
 _SCOPE, _NEWEST_FIRST = "tenants", "newest tenants"
 """Scopes of cursors. A cursor of one order leads nowhere in the other."""
-_OF_JOBS = {"content_version", "content_changed_at", "stale_since", "rebuild_asked_at", "ontology"}
+_OF_JOBS = {"content_version", "content_changed_at", "stale_since", "tree_stale_since", "rebuild_asked_at", "ontology"}
 """Columns that requests do not need."""
 _AUTHENTICATE = (
     select(
