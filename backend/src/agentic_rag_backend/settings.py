@@ -219,6 +219,15 @@ class Settings(BaseSettings):
     )
     embedding_dimensions: int | None = Field(None, ge=8, le=4096, description="vector length for EMBEDDER=openai")
     embedding_threads: int = Field(0, ge=0, le=64, description="threads of the bundled embedder; 0: one per core")
+    background_niceness: int = Field(
+        5,
+        ge=0,
+        le=19,
+        description=(
+            "niceness of the bundled embedder's threads for documents and of child processes; between busy programs, 0 gets half"
+            " of the time, 5 a fifth, 10 an eleventh"
+        ),
+    )
     embedding_arithmetic: Literal["float32", "int8"] = Field(
         "float32",
         description="arithmetic of EMBEDDER=bundled; int8 takes half the CPU time; a change requires a reindex",

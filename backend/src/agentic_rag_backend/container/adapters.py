@@ -302,6 +302,7 @@ def _embedder(settings: Settings) -> Embedder:
             model_path=settings.embedding_model_path,
             threads=settings.embedding_threads,
             arithmetic=settings.embedding_arithmetic,
+            niceness=settings.background_niceness,
         )
     # The SDK would be a fifth of all imports of a process without an endpoint.
     from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
@@ -325,7 +326,7 @@ def open_isolation(settings: Settings) -> Isolation:
     if settings.embedder != "bundled":  # the bundled embedder has loaded its own already
         WordPieceTokenizer(_tokenizer_file(settings))  # a damaged file fails the start, not the first document
     limits = CallLimits(cpu_s=settings.parse_cpu_s, timeout_s=settings.parse_timeout_s, memory_mb=settings.parse_memory_mb)
-    return Isolation(limits, tokenizer_file=_tokenizer_file(settings))
+    return Isolation(limits, tokenizer_file=_tokenizer_file(settings), niceness=settings.background_niceness)
 
 
 def open_ocr(settings: Settings) -> Ocr:

@@ -57,7 +57,7 @@ async def open_readable(settings: Settings, embedder: Embedder, open_vectors: Op
         reason = error
     by_default = settings.embedding_model_path is None and settings.embedding_arithmetic == "float32"
     if settings.embedder != "bundled" or not by_default:
-        bundled = BundledEmbedder(model_path=None, threads=settings.embedding_threads)
+        bundled = BundledEmbedder(model_path=None, threads=settings.embedding_threads, niceness=settings.background_niceness)
         stack.push_async_callback(bundled.close)
         try:
             vectors = await open_vectors(bundled)

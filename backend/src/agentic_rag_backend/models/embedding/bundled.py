@@ -34,7 +34,7 @@ from agentic_rag_backend.models.embedding.integer_products import with_integer_p
 from agentic_rag_backend.models.embedding.lookup import looked_up_first
 from agentic_rag_backend.models.embedding.tokenizer import load_tokenizer, pieces
 from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE, locate
-from agentic_rag_backend.priority import lower_thread
+from agentic_rag_backend.priority import BACKGROUND, lower_thread
 
 MAX_WORD_PIECES = 256
 """Maximum number of word pieces per model input, including its two special tokens."""
@@ -116,12 +116,20 @@ class BundledEmbedder:
         threads: number of cores for passages; 0: all cores.
         arithmetic: "int8" multiplies the int8 weights of a model as integers, in half the CPU time. Its vectors differ (a cosine
             of .994 with those of "float32" in the mean), and so does the fingerprint.
+        niceness: niceness of the threads for passages of jobs.
 
     Raises:
         ConfigurationError: the files are missing, damaged or of another kind, or this processor multiplies integers inexactly.
     """
 
-    def __init__(self, *, model_path: Path | None = None, threads: int = 0, arithmetic: Arithmetic = "float32") -> None:
+    def __init__(
+        self,
+        *,
+        model_path: Path | None = None,
+        threads: int = 0,
+        arithmetic: Arithmetic = "float32",
+        niceness: int = BACKGROUND,
+    ) -> None:
         model, vocabulary = locate(MODEL_FILE, model_path), locate(TOKENIZER_FILE, model_path)
         self._tokenizer = load_tokenizer(vocabulary.path)
         self._begin, self._end = self._special_tokens()
@@ -137,7 +145,7 @@ class BundledEmbedder:
         if arithmetic == "int8":
             self._require_exact_products(model.path)
         # Requests have priority over passages of jobs, and batches are short, so one tenant may use all cores.
-        self._passages = FairThreadPool(cores, "embed", of_tenant=cores, initializer=lower_thread)
+        self._passages = FairThreadPool(cores, "embed", of_tenant=cores, initializer=partial(lower_thread, niceness))
         self._questions = FairThreadPool(cores, "embed-question", of_tenant=cores)
         self._clock = BusyClock()
         self._dimensions = int(self._sums([TokenWindow(0, (self._begin, self._end))]).shape[1])
