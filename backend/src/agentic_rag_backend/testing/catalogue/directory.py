@@ -74,9 +74,13 @@ async def a_job_ends_only_once(catalogue: Catalogue) -> None:
     await catalogue.jobs.progress(owner, job.id, stage="late", done=1, total=1)
     await catalogue.jobs.start(owner, job.id)
     equal(await catalogue.jobs.job(owner, job.id), ended)
+    unfinished = await catalogue.jobs.create(owner, JobKind.REBUILD, {}, Queue())
+    equal(await catalogue.jobs.ended(owner, [unfinished.id, job.id, job.id]), [ended])
+    equal(await catalogue.jobs.ended(owner, []), [])
     jobs = catalogue.jobs
     late: dict[str, Callable[[], Awaitable[Any]]] = {
         "job": lambda: jobs.job(owner, "unknown"),
+        "ended": lambda: jobs.ended(owner, ["unknown"]),
         "start": lambda: jobs.start(owner, "unknown"),
         "progress": lambda: jobs.progress(owner, "unknown", stage="", done=0, total=0),
         "remember": lambda: jobs.remember(owner, "unknown", "counted", 1),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +19,7 @@ from agentic_rag_backend.stores.catalogue.jobs.job_events import log_start
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import AWAITED, OPEN, end_job, new_job, read_job
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
 from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
-from agentic_rag_backend.stores.catalogue.rows import job_from, lock_document, lock_tenant
+from agentic_rag_backend.stores.catalogue.rows import batches, job_from, lock_document, lock_tenant
 from agentic_rag_backend.stores.catalogue.tables import document_versions, jobs
 
 _SCOPE = "jobs"
@@ -77,6 +77,15 @@ def create(
     job = new_job(connection, tenant, kind, arguments=arguments)
     enqueue(connection, tenant, job)
     return job
+
+
+def ended(connection: Connection, tenant: TenantId, job_ids: Sequence[str]) -> list[Job]:
+    """See `JobCatalogue.ended`."""
+    states: dict[str, str] = {}
+    for batch in batches(job_ids):
+        statement = select(jobs.c.id, jobs.c.state).where(jobs.c.tenant_id == tenant.value, jobs.c.id.in_(batch))
+        states |= {row.id: row.state for row in connection.execute(statement)}
+    return [read_job(connection, tenant, job_id) for job_id in dict.fromkeys(job_ids) if states.get(job_id) not in OPEN]
 
 
 def list_jobs(
@@ -231,6 +240,7 @@ class SqlJobs(SqlPort):
 
     create = write(create)
     job = read(read_job)
+    ended = read(ended)
     jobs = read(list_jobs)
     start = write(start)
     progress = write(progress)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -26,6 +26,9 @@ class JobCatalogue(Protocol):
 
     async def job(self, tenant: TenantId, job_id: str) -> Job:
         """Return the job or raise `NotFound`."""
+
+    async def ended(self, tenant: TenantId, job_ids: Sequence[str]) -> list[Job]:
+        """Return the jobs among ``job_ids`` that have ended. `NotFound` if one of ``job_ids`` does not exist."""
 
     async def jobs(
         self,
