@@ -24,6 +24,9 @@ from agentic_rag_backend.stores.catalogue.tables import document_versions, jobs
 
 _SCOPE = "jobs"
 _ONE = (jobs.c.tenant_id == bindparam("tenant"), jobs.c.id == bindparam("job"))
+_STATES = select(jobs.c.id, jobs.c.state).where(
+    jobs.c.tenant_id == bindparam("tenant"), jobs.c.id.in_(bindparam("ids", expanding=True))
+)
 _START = (
     update(jobs)
     .where(*_ONE, jobs.c.state.in_(OPEN))
@@ -83,8 +86,8 @@ def ended(connection: Connection, tenant: TenantId, job_ids: Sequence[str]) -> l
     """See `JobCatalogue.ended`."""
     states: dict[str, str] = {}
     for batch in batches(job_ids):
-        statement = select(jobs.c.id, jobs.c.state).where(jobs.c.tenant_id == tenant.value, jobs.c.id.in_(batch))
-        states |= {row.id: row.state for row in connection.execute(statement)}
+        rows = connection.execute(_STATES, {"tenant": tenant.value, "ids": list(batch)})
+        states |= {row.id: row.state for row in rows}
     return [read_job(connection, tenant, job_id) for job_id in dict.fromkeys(job_ids) if states.get(job_id) not in OPEN]
 
 
