@@ -32,6 +32,7 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.ingestion.uploads import Upload
+from agentic_rag_backend.jobs.endings import JobEndings
 from agentic_rag_backend.knowledge.contradictions.finder import LIKELY, ContradictionFilter
 from agentic_rag_backend.knowledge.editing import Split
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
@@ -46,7 +47,6 @@ from agentic_rag_backend.wording import message_of
 DEFAULT_TENANT = "default"
 IN_FLIGHT = 16
 """Maximum documents that are submitted and not finished."""
-_POLL_INTERVAL_S = 0.05
 
 
 @asynccontextmanager
@@ -101,6 +101,7 @@ class Embedded:
     def __init__(self, container: Container, tenant_id: TenantId) -> None:
         self.container = container
         self.tenant_id = tenant_id
+        self._job_endings = JobEndings(container.catalogue.jobs, tenant_id)
 
     async def ingest(
         self,
@@ -356,18 +357,11 @@ class Embedded:
         """Wait for the jobs of a message's attachments, and of the attachments within them."""
         for attachment in (job.result or {}).get("attachments", ()):
             if attachment.get("job_id"):
-                await self._attachments_ended(await self._waited(attachment["job_id"]))
-
-    async def _waited(self, job_id: str) -> Job:
-        while True:
-            job = await self.container.catalogue.jobs.job(self.tenant_id, job_id)
-            if job.state.ended:
-                return job
-            await asyncio.sleep(_POLL_INTERVAL_S)
+                await self._attachments_ended(await self._job_endings.wait(attachment["job_id"]))
 
     async def _ended(self, job: Job) -> Job:
         """Wait for a job's end. If the job failed, raise its error."""
-        job = job if job.state.ended else await self._waited(job.id)
+        job = job if job.state.ended else await self._job_endings.wait(job.id)
         if job.state in (JobState.FAILED, JobState.CANCELLED):
             error = dict(job.error or {})
             message = str(error.get("message") or f"the {job.kind.value} job was {job.state.value}")

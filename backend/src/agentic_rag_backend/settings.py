@@ -246,6 +246,15 @@ class Settings(BaseSettings):
         description="text before each passage for EMBEDDER=openai, such as `passage: `; a change requires a reindex",
     )
     embedding_threads: int = Field(0, ge=0, le=64, description="threads of the bundled embedder; 0: one per core")
+    background_niceness: int = Field(
+        5,
+        ge=0,
+        le=19,
+        description=(
+            "niceness of the bundled embedder's threads for documents and of child processes; between busy programs, 0 gets half"
+            " of the time, 5 a fifth, 10 an eleventh"
+        ),
+    )
     embedding_arithmetic: Literal["float32", "int8"] | None = Field(
         None,
         description="arithmetic of EMBEDDER=bundled; int8 takes little more than half the CPU time; a change requires a reindex; "
@@ -461,6 +470,16 @@ class Settings(BaseSettings):
         ge=0,
         le=1,
         description="share of changed relationships below which automatic rebuilds run at most once an hour; 0: no such limit",
+    )
+
+    rebuild_max_wait_s: float = Field(
+        3600.0,
+        ge=0,
+        le=604_800,
+        description=(
+            "seconds since the first change after which an automatic rebuild of communities or of the tree no longer waits for"
+            " documents that change, are queued or are in processing"
+        ),
     )
 
     # --- RAPTOR tree

@@ -495,7 +495,7 @@ async def test_changes_lead_to_one_rebuild_once_it_is_quiet(world: Any, story: S
     tenant, service = await world.tenant("a"), world.service()
     await add_all(world, tenant, story(""))
     world.queue.enqueued.clear()
-    schedule = RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=60)
+    schedule = RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=60, max_wait_s=3600)
     now = datetime.now(UTC)
     assert await schedule.request_due(now) == 0
     looks = [await schedule.request_due(now + timedelta(seconds=seconds)) for seconds in (59, 61, 62, 3000)]
@@ -506,7 +506,7 @@ async def test_changes_lead_to_one_rebuild_once_it_is_quiet(world: Any, story: S
 
 async def test_a_tenant_that_is_never_quiet_is_served(world: Any) -> None:
     tenant, service = await world.tenant("a"), world.service()
-    schedule = RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=0.05)
+    schedule = RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=0.05, max_wait_s=0.5)
     found = number = 0
     async with asyncio.timeout(60):
         while not found:
@@ -519,7 +519,7 @@ async def test_a_tenant_that_is_never_quiet_is_served(world: Any) -> None:
 async def test_a_rebuild_that_fails_is_not_asked_for_again_until_something_changes(world: Any, story: Story) -> None:
     tenant, service = await world.tenant("a"), world.service()
     await add_all(world, tenant, story(""))
-    schedule = RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=1)
+    schedule = RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=1, max_wait_s=3600)
     soon = datetime.now(UTC) + timedelta(seconds=2)
     assert await schedule.request_due(soon) == 1
     (_, job_id) = world.queue.enqueued[-1]
@@ -532,7 +532,11 @@ async def test_a_tenants_flag_decides(world: Any, story: Story) -> None:
     tenant, service = await world.tenant("a"), world.service()
     await add_all(world, tenant, story(""))
     schedule = RebuildSchedule(
-        world.catalogue, service.request_rebuild, delay_s=1, enabled=lambda flags: bool(flags.get("COMMUNITY_AUTO_REBUILD"))
+        world.catalogue,
+        service.request_rebuild,
+        delay_s=1,
+        max_wait_s=3600,
+        enabled=lambda flags: bool(flags.get("COMMUNITY_AUTO_REBUILD")),
     )
     soon = datetime.now(UTC) + timedelta(seconds=2)
     assert await schedule.request_due(soon) == 0
@@ -551,7 +555,9 @@ async def test_few_changes_wait_until_they_are_many_or_the_generation_is_old(wor
         return await changes.share(tenant, await world.catalogue.communities.pointer(tenant))
 
     def schedule(threshold: float) -> RebuildSchedule:
-        return RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=1, changes=changes, threshold=threshold)
+        return RebuildSchedule(
+            world.catalogue, service.request_rebuild, delay_s=1, max_wait_s=3600, changes=changes, threshold=threshold
+        )
 
     assert await share() == 0
     added = await world.add(tenant, "Note", ["Ada Thorne met Ben Wick in Ostrava."])
@@ -573,6 +579,24 @@ async def test_few_changes_wait_until_they_are_many_or_the_generation_is_old(wor
     assert await schedule(0.99).request_due(soon + LITTLE_AFTER) == 1
 
 
+async def test_a_manual_rebuild_during_a_poll_makes_the_automatic_one_unnecessary(world: Any, story: Story) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    await add_all(world, tenant, story(""))
+    await rebuild(world, service, tenant)
+    await world.add(tenant, "Note", ["Ada Thorne met Ben Wick in Ostrava."])
+
+    class MeanwhileRebuilt(Changes):
+        async def share(self, *_: Any) -> float:
+            await rebuild(world, service, tenant, RebuildOptions(mode="full", summarize=False))
+            return 1.0
+
+    changes = MeanwhileRebuilt(documents=world.catalogue.documents, graph=world.graph)
+    schedule = RebuildSchedule(
+        world.catalogue, service.request_rebuild, delay_s=1, max_wait_s=3600, changes=changes, threshold=0.1
+    )
+    assert await schedule.request_due(datetime.now(UTC) + timedelta(seconds=2)) == 0
+
+
 async def test_only_the_leading_process_looks(world: Any, story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule_module, "_SHORTEST_PAUSE_S", 0.001)
     tenant, service = await world.tenant("a"), world.service()
@@ -586,7 +610,9 @@ async def test_only_the_leading_process_looks(world: Any, story: Story, monkeypa
         asked += 1
         return leading
 
-    running = asyncio.create_task(RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=0).run(leads))
+    running = asyncio.create_task(
+        RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=0, max_wait_s=3600).run(leads)
+    )
     async with asyncio.timeout(60):
         while asked < 5:
             await asyncio.sleep(0.01)

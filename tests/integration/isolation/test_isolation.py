@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
-from agentic_rag_backend.priority import BACKGROUND, LONG_RUNNING
+from agentic_rag_backend.priority import LONG_RUNNING
 
 TENANT = TenantId("t_" + "1" * 32)
 OWNER = (str(TENANT), "document-1", 1)
@@ -38,7 +39,7 @@ LONG = b"A sentence about Ada Lovelace in London. " * 120_000
 PATIENT = CallLimits(cpu_s=60.0, timeout_s=500.0)
 """Limits for tests of other things. Processes that read documents have a low priority, so a busy machine lets them wait."""
 
-Opened = Callable[[CallLimits], Awaitable[Isolation]]
+Opened = Callable[..., Awaitable[Isolation]]
 
 
 @pytest.fixture(autouse=True)
@@ -51,8 +52,8 @@ def _own_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
 async def opened() -> AsyncIterator[Opened]:
     async with AsyncExitStack() as stack:
 
-        async def open_with(limits: CallLimits) -> Isolation:
-            isolation = Isolation(limits)
+        async def open_with(limits: CallLimits, **options: Any) -> Isolation:
+            isolation = Isolation(limits, **options)
             stack.push_async_callback(isolation.close)
             await isolation.start()
             return isolation
@@ -238,12 +239,13 @@ async def test_children_hold_no_secret_and_no_socket_of_the_server(opened: Opene
 
 async def test_children_go_after_what_serves(opened: Opened) -> None:
     own = os.getpriority(os.PRIO_PROCESS, 0)
-    isolation = await opened(PATIENT)
+    isolation = await opened(PATIENT, niceness=7)
     reading = asyncio.create_task(read(isolation, LONG))
     pid = await _busy(isolation)
     # Linux may compare niceness within one session only.
     assert os.getsid(pid) == os.getsid(_server(isolation)) == os.getsid(0)
-    assert os.getpriority(os.PRIO_PROCESS, pid) >= max(BACKGROUND, own)
+    assert os.getpriority(os.PRIO_PROCESS, _server(isolation)) == max(7, own)
+    assert os.getpriority(os.PRIO_PROCESS, pid) >= max(7, own)
     assert os.getpriority(os.PRIO_PROCESS, 0) == own
     while os.getpriority(os.PRIO_PROCESS, pid) < LONG_RUNNING:  # as soon as the call counts as long
         await asyncio.sleep(0.01)

@@ -420,9 +420,9 @@ async def test_trees_take_in_what_changed_only_where_that_is_wanted(world: Any) 
     async def request(owner: TenantId) -> None:
         asked.append(owner)
 
-    unwanted = TreeSchedule(world.catalogue, request, delay_s=60, enabled=lambda flags: False)
+    unwanted = TreeSchedule(world.catalogue, request, delay_s=60, max_wait_s=3600, enabled=lambda flags: False)
     assert (await unwanted.request_due(later), asked) == (0, [])
-    wanted = TreeSchedule(world.catalogue, request, delay_s=60, enabled=lambda flags: True)
+    wanted = TreeSchedule(world.catalogue, request, delay_s=60, max_wait_s=3600, enabled=lambda flags: True)
     assert await wanted.request_due(later + timedelta(hours=2)) == 1
     assert asked == [tenant]
 

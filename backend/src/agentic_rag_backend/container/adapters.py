@@ -296,7 +296,7 @@ def open_isolation(settings: Settings) -> Isolation:
     if settings.embedder != "bundled":  # the bundled embedder has loaded its own already
         WordPieceTokenizer(tokenizer_file(settings))  # a damaged file fails the start, not the first document
     limits = CallLimits(cpu_s=settings.parse_cpu_s, timeout_s=settings.parse_timeout_s, memory_mb=settings.parse_memory_mb)
-    return Isolation(limits, tokenizer_file=tokenizer_file(settings))
+    return Isolation(limits, tokenizer_file=tokenizer_file(settings), niceness=settings.background_niceness)
 
 
 def open_ocr(settings: Settings) -> Ocr:

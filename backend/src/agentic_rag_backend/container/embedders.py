@@ -57,6 +57,7 @@ def open_encoder(settings: Settings, model: KnownModel | None) -> BundledEmbedde
         facts=model.facts if model else None,
         threads=settings.embedding_threads,
         arithmetic=settings.embedding_arithmetic,
+        niceness=settings.background_niceness,
     )
 
 

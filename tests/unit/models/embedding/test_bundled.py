@@ -272,7 +272,7 @@ async def test_requests_are_embedded_in_rotation(embedder: BundledEmbedder, monk
 
 @pytest.mark.usefixtures("real_priority")
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a niceness for each thread")
-async def test_questions_take_the_cores_from_passages(embedder: BundledEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_questions_take_the_cores_from_passages(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, int] = {}
     run = BundledEmbedder._sums
 
@@ -281,9 +281,14 @@ async def test_questions_take_the_cores_from_passages(embedder: BundledEmbedder,
         seen[thread.name.rpartition("_")[0]] = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
         return run(self, *arguments)
 
-    monkeypatch.setattr(BundledEmbedder, "_sums", noted)
-    await asyncio.gather(_asked_for(embedder, A, "A passage.", job=True, times=2), _asked_for(embedder, B, "A question?"))
-    assert seen == {"embed": BACKGROUND, "embed-question": os.getpriority(os.PRIO_PROCESS, 0)}
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    for niceness, expected in (({}, BACKGROUND), ({"niceness": 12}, 12)):
+        embedder = BundledEmbedder(**niceness)
+        with monkeypatch.context() as patch:
+            patch.setattr(BundledEmbedder, "_sums", noted)
+            await asyncio.gather(_asked_for(embedder, A, "A passage.", job=True, times=2), _asked_for(embedder, B, "A question?"))
+        await embedder.close()
+        assert seen == {"embed": max(own, expected), "embed-question": own}
 
 
 async def test_words_are_encoded_with_their_text(embedder: BundledEmbedder) -> None:

@@ -1,4 +1,4 @@
-"""When an index of themes is rebuilt automatically: some quiet seconds after documents changed, according to the catalogue.
+"""When an index of themes is rebuilt automatically: some quiet seconds after documents changed, with none left in processing.
 
 Each transaction that changes documents writes the time to the tenant's row. So it does not matter which process made the
 change, or whether that process still runs. One process polls for tenants that are due.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,10 +16,9 @@ from agentic_rag_backend.communities.rebuilds.changes import Changes
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationCatalogue
 from agentic_rag_backend.telemetry.logs import get_logger
 
-MAX_DELAYS = 10
-"""Number of delays after which a tenant whose documents keep changing is served."""
 ASKED_AGAIN_AFTER = timedelta(hours=1)
 """Pause before a second request for an index that is still stale: its rebuild failed, or was cancelled."""
 LITTLE_AFTER = ASKED_AGAIN_AFTER
@@ -41,6 +40,7 @@ class ThemeSchedule(ABC):
     Args:
         request: requests a tenant's rebuild.
         delay_s: quiet seconds after which a rebuild is due.
+        max_wait_s: seconds since the first change after which a rebuild is due although documents change or are in processing.
         enabled: receives a tenant's flags; returns whether the tenant wants rebuilds.
     """
 
@@ -50,11 +50,13 @@ class ThemeSchedule(ABC):
         request: Callable[[TenantId], Awaitable[object]],
         *,
         delay_s: float,
+        max_wait_s: float,
         enabled: Callable[[Mapping[str, Any]], bool] = lambda flags: True,
     ) -> None:
         self._catalogue = catalogue
         self._request = request
         self._delay = timedelta(seconds=delay_s)
+        self._max_wait = timedelta(seconds=max_wait_s)
         self._enabled = enabled
 
     async def run(self, leads: Callable[[], Awaitable[bool]]) -> None:
@@ -70,25 +72,25 @@ class ThemeSchedule(ABC):
 
     async def request_due(self, now: datetime) -> int:
         """Request every rebuild that is due. Return their number."""
+        quiet_since, stale_since, asked_before = now - self._delay, now - self._max_wait, now - ASKED_AGAIN_AFTER
         found = 0
         while True:
-            due = await self.due(now, limit=_PAGE)
+            due = await self.generations.due(quiet_since, asked_before, stale_since=stale_since, limit=_PAGE)
             for tenant in due:
                 # Recorded first: if this process ends before the request, the tenant is due again, but later.
-                await self.asked(tenant)
-                if self._enabled(await self._catalogue.tenants.flags(tenant)) and await self.worth_it(tenant, now):
+                await self.generations.asked(tenant)
+                flags = await self._catalogue.tenants.flags(tenant)
+                # Read again: a manual rebuild may have ended since.
+                if self._enabled(flags) and await self.worth_it(tenant, now) and (await self.generations.pointer(tenant)).stale:
                     await self._request(tenant)
                     found += 1
             if len(due) < _PAGE:
                 return found
 
+    @property
     @abstractmethod
-    async def due(self, now: datetime, *, limit: int) -> Sequence[TenantId]:
-        """Return tenants whose documents changed and then were quiet, without a request since."""
-
-    @abstractmethod
-    async def asked(self, tenant: TenantId) -> None:
-        """Record that a rebuild was requested now, automatically."""
+    def generations(self) -> GenerationCatalogue:
+        """The generations that the rebuilds make."""
 
     async def worth_it(self, tenant: TenantId, now: datetime) -> bool:
         """Return whether to request a rebuild that is due."""
@@ -109,23 +111,19 @@ class RebuildSchedule(ThemeSchedule):
         request: Callable[[TenantId], Awaitable[object]],
         *,
         delay_s: float,
+        max_wait_s: float,
         enabled: Callable[[Mapping[str, Any]], bool] = lambda flags: True,
         changes: Changes | None = None,
         threshold: float = 0.0,
     ) -> None:
-        super().__init__(catalogue, request, delay_s=delay_s, enabled=enabled)
+        super().__init__(catalogue, request, delay_s=delay_s, max_wait_s=max_wait_s, enabled=enabled)
         self._changes = changes
         self._threshold = threshold
 
-    async def due(self, now: datetime, *, limit: int) -> Sequence[TenantId]:
-        """Return the tenants that were quiet for the delay, or not quiet for `MAX_DELAYS` delays."""
-        longest = now - MAX_DELAYS * self._delay
-        quiet_since, asked_before = now - self._delay, now - ASKED_AGAIN_AFTER
-        return await self._catalogue.communities.due(quiet_since, asked_before, stale_since=longest, limit=limit)
-
-    async def asked(self, tenant: TenantId) -> None:
-        """Record the request in the tenant's row."""
-        await self._catalogue.communities.asked(tenant)
+    @property
+    def generations(self) -> GenerationCatalogue:
+        """The generations of communities."""
+        return self._catalogue.communities
 
     async def worth_it(self, tenant: TenantId, now: datetime) -> bool:
         """Return whether enough has changed, or the generation is so old that any change suffices."""

@@ -25,6 +25,7 @@ from agentic_rag_backend.ingestion.isolation.calls import CHECK, media_type_of
 from agentic_rag_backend.ingestion.isolation.fork_client import ForkedWorker, ServerGone, WorkerServer
 from agentic_rag_backend.ingestion.isolation.frames import HEADER, Reply, packed, unpacked
 from agentic_rag_backend.ingestion.isolation.limits import CallLimits, OcrTime
+from agentic_rag_backend.priority import BACKGROUND
 from agentic_rag_backend.telemetry.logs import get_logger
 
 MAX_AT_ONCE = 16
@@ -74,11 +75,17 @@ class Isolation:
     """Runs the calls of `isolation.calls`, each within its limits. It belongs to the loop that makes the first call.
 
     The server of workers is started by the first call, and again by the next one if it is gone.
+
+    Args:
+        niceness: niceness of the server of workers and of its workers.
     """
 
-    def __init__(self, limits: CallLimits | None = None, *, tokenizer_file: Path | None = None) -> None:
+    def __init__(
+        self, limits: CallLimits | None = None, *, tokenizer_file: Path | None = None, niceness: int = BACKGROUND
+    ) -> None:
         self.limits = limits or CallLimits()
         self._tokenizer_file = tokenizer_file
+        self._niceness = niceness
         self._server: WorkerServer | None = None
         self._starting = asyncio.Lock()
         self._idle: list[ForkedWorker] = []
@@ -207,7 +214,7 @@ class Isolation:
                 if self._server is not None:
                     _log.warning("reading_server_ended")
                     await self._server.close()
-                self._server = await WorkerServer.start(self._tokenizer_file)
+                self._server = await WorkerServer.start(self._tokenizer_file, self._niceness)
             return self._server
 
     def _keep(self, worker: ForkedWorker, size_bytes: int) -> None:

@@ -100,7 +100,7 @@ class WorkerServer:
         self._loop.add_reader(control, self._read)
 
     @classmethod
-    async def start(cls, tokenizer_file: Path | None) -> WorkerServer:
+    async def start(cls, tokenizer_file: Path | None, niceness: int) -> WorkerServer:
         """Start a server and wait until it can fork.
 
         Raises:
@@ -108,7 +108,7 @@ class WorkerServer:
         """
         ours, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-P", "-m", _MODULE, str(theirs.fileno())]
+            command = [sys.executable, "-P", "-m", _MODULE, str(theirs.fileno()), str(niceness)]
             command += [] if tokenizer_file is None else [str(tokenizer_file)]
             try:
                 process = subprocess.Popen(  # noqa: ASYNC220, S603 - this package's own module; it returns in a millisecond

@@ -1,9 +1,10 @@
 """The server of workers: a single-threaded process that imports what workers need, and forks a worker on request.
 
-Started as ``python -m agentic_rag_backend.ingestion.isolation.fork_server <fd> [<tokenizer file>]``. Over the socket ``fd`` it
-receives ``I number`` (import the libraries of a media type, by its number in ``parsing.registry``), ``F`` with a worker's socket
-attached (fork a worker), ``K pid`` (kill a worker's process group) and ``D pid`` (lower a worker's priority). It reports ``R``
-(ready), ``S pid`` (started) and ``X pid status`` (ended). If the other side disconnects, the server and all workers end.
+Started as ``python -m agentic_rag_backend.ingestion.isolation.fork_server <fd> <niceness> [<tokenizer file>]``. Over the socket
+``fd`` it receives ``I number`` (import the libraries of a media type, by its number in ``parsing.registry``), ``F`` with a
+worker's socket attached (fork a worker), ``K pid`` (kill a worker's process group) and ``D pid`` (lower a worker's priority). It
+reports ``R`` (ready), ``S pid`` (started) and ``X pid status`` (ended). If the other side disconnects, the server and all workers
+end.
 
 Commands run in order, so a worker that is requested after an import has the libraries, and shares their memory with the others.
 A library must not start threads when it is imported: a fork has only one of them, and waits forever for locks that others held.
@@ -28,7 +29,7 @@ from agentic_rag_backend.ingestion.isolation import worker
 from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions, WorkerResources, extract, read
 from agentic_rag_backend.ingestion.parsing import registry
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
-from agentic_rag_backend.priority import BACKGROUND, LONG_RUNNING, lower_process
+from agentic_rag_backend.priority import LONG_RUNNING, lower_process
 
 COMMAND = struct.Struct("!ci")
 EVENT = struct.Struct("!cii")
@@ -158,10 +159,10 @@ def main(arguments: list[str]) -> None:
     """Serve on the inherited socket."""
     _leave_terminal()
     control = socket.socket(fileno=int(arguments[0]))
-    resources = WorkerResources(WordPieceTokenizer(Path(arguments[1]) if len(arguments) > 1 else None))
+    resources = WorkerResources(WordPieceTokenizer(Path(arguments[2]) if len(arguments) > 2 else None))
     _warm(resources)
     _share_objects()
-    lower_process(BACKGROUND)  # from now on, because callers wait for the start
+    lower_process(int(arguments[1]))  # from now on, because callers wait for the start
     Server(control, resources).run()
 
 

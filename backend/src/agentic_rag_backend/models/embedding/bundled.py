@@ -35,7 +35,7 @@ from agentic_rag_backend.models.embedding.onnx_graph import operators
 from agentic_rag_backend.models.embedding.sessions import Arithmetic, NoIntegerWeights, open_sessions, possible_arithmetic
 from agentic_rag_backend.models.embedding.tokenizer import load_tokenizer, pieces
 from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE, locate
-from agentic_rag_backend.priority import lower_thread
+from agentic_rag_backend.priority import BACKGROUND, lower_thread
 
 WINDOW = BUNDLED_FACTS.max_word_pieces - 2
 """Word pieces of a text in one input of the bundled encoder, which adds two special tokens."""
@@ -114,6 +114,7 @@ class BundledEmbedder:
             vectors differ (a cosine of .9986 with those of "float32" in the mean), and so does the fingerprint. None selects
             it if the model has such weights and this processor multiplies exactly. A model with integer products of its own
             ignores it.
+        niceness: niceness of the threads for passages of jobs.
 
     Raises:
         ConfigurationError: the files are missing, damaged or of another kind, or the chosen arithmetic is impossible here.
@@ -126,6 +127,7 @@ class BundledEmbedder:
         facts: EncoderFacts | None = None,
         threads: int = 0,
         arithmetic: Arithmetic | None = "float32",
+        niceness: int = BACKGROUND,
     ) -> None:
         model, vocabulary = locate(MODEL_FILE, model_path), locate(TOKENIZER_FILE, model_path)
         self._facts = BUNDLED_FACTS if model_path is None else facts or read_facts(model_path)
@@ -156,7 +158,7 @@ class BundledEmbedder:
         self._one_window = self.arithmetic == "int8"
         self._inputs = frozenset(node.name for node in self._session.get_inputs())
         # Requests have priority over passages of jobs, and batches are short, so one tenant may use all cores.
-        self._passages = FairThreadPool(cores, "embed", of_tenant=cores, initializer=lower_thread)
+        self._passages = FairThreadPool(cores, "embed", of_tenant=cores, initializer=partial(lower_thread, niceness))
         self._questions = FairThreadPool(cores, "embed-question", of_tenant=cores)
         self._clock = BusyClock()
         self._dimensions = int(self._sums([TokenWindow(0, (begin, self._end))]).shape[1])

@@ -37,7 +37,10 @@ _RAISE = (
         state_version=tenants.c.state_version + 1,
         content_version=case((bindparam("content"), tenants.c.state_version + 1), else_=tenants.c.content_version),
         content_changed_at=case((bindparam("content"), _NOW), else_=tenants.c.content_changed_at),
-        stale_since=case((bindparam("content"), func.coalesce(tenants.c.stale_since, _NOW)), else_=tenants.c.stale_since),
+        **{
+            column.name: case((bindparam("content"), func.coalesce(column, _NOW)), else_=column)
+            for column in (tenants.c.stale_since, tenants.c.tree_stale_since)
+        },
     )
 )
 

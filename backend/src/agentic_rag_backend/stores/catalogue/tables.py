@@ -84,10 +84,11 @@ tenants = Table(
     Column("state_version", Integer, nullable=False),
     # The state_version of the last change of documents. It determines whether communities are stale; flags do not.
     Column("content_version", Integer, nullable=False),
-    # Times of the last document change, of the first change that made communities stale, and of the last automatic rebuild
-    # request.
+    # Times of the last document change, of the first change that made communities (and the tree) stale, and of the last
+    # automatic rebuild request.
     Column("content_changed_at", UtcDateTime),
     Column("stale_since", UtcDateTime),
+    Column("tree_stale_since", UtcDateTime),
     Column("rebuild_asked_at", UtcDateTime),
     Column("flags", Json, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),

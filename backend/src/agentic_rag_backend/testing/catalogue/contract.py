@@ -135,6 +135,7 @@ OPERATIONS: dict[str, Operation] = {
     "graph_edits.changes": lambda c, t, _: c.graph_edits.changes(t),
     "graph_edits.undo": lambda c, t, _: c.graph_edits.undo(t, 1),
     "jobs.job": lambda c, t, ids: c.jobs.job(t, ids["open"]),
+    "jobs.ended": lambda c, t, ids: c.jobs.ended(t, [ids["ended"]]),
     "jobs.jobs": lambda c, t, _: c.jobs.jobs(t, limit=50),
     "jobs.start": lambda c, t, ids: c.jobs.start(t, ids["open"]),
     "jobs.progress": lambda c, t, ids: c.jobs.progress(t, ids["open"], stage="x", done=5, total=6),

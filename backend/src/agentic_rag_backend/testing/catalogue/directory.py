@@ -74,9 +74,13 @@ async def a_job_ends_only_once(catalogue: Catalogue) -> None:
     await catalogue.jobs.progress(owner, job.id, stage="late", done=1, total=1)
     await catalogue.jobs.start(owner, job.id)
     equal(await catalogue.jobs.job(owner, job.id), ended)
+    unfinished = await catalogue.jobs.create(owner, JobKind.REBUILD, {}, Queue())
+    equal(await catalogue.jobs.ended(owner, [unfinished.id, job.id, job.id]), [ended])
+    equal(await catalogue.jobs.ended(owner, []), [])
     jobs = catalogue.jobs
     late: dict[str, Callable[[], Awaitable[Any]]] = {
         "job": lambda: jobs.job(owner, "unknown"),
+        "ended": lambda: jobs.ended(owner, ["unknown"]),
         "start": lambda: jobs.start(owner, "unknown"),
         "progress": lambda: jobs.progress(owner, "unknown", stage="", done=0, total=0),
         "remember": lambda: jobs.remember(owner, "unknown", "counted", 1),
@@ -334,7 +338,7 @@ async def summaries_are_found_by_their_sources(catalogue: Catalogue) -> None:
 
 
 async def stale_rebuilds_are_due(catalogue: Catalogue) -> None:
-    """Due after a quiet time, or when stale for long. Requested once per change, and never during a rebuild."""
+    """Due after a quiet time without queued documents, or when stale for long. Requested once, not during a rebuild."""
     owner, other, queue = await tenant(catalogue), await tenant(catalogue, "other"), Queue()
     long_ago, ahead = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 
@@ -351,6 +355,8 @@ async def stale_rebuilds_are_due(catalogue: Catalogue) -> None:
     equal(await due(ahead, ahead, ahead), [owner], "asked for long ago, and still stale")
     await ingest(catalogue, owner, "second")
     equal(await due(ahead, ahead, long_ago), [owner], "changed after it was asked for")
+    await _open_jobs_postpone_rebuilds(catalogue, owner, lambda: due(ahead, long_ago, long_ago))
+    equal(await due(long_ago, ahead, long_ago), [owner], "stale for long")
     job = await catalogue.jobs.create(owner, JobKind.REBUILD, {}, queue)
     equal(await due(ahead, ahead, ahead), [], "beside a rebuild")
     generation = await catalogue.communities.next_generation(owner)
@@ -367,6 +373,20 @@ async def stale_rebuilds_are_due(catalogue: Catalogue) -> None:
     await ingest(catalogue, owner, "fourth")
     await catalogue.tenants.mark_deleting(owner)
     equal(await due(ahead, ahead, ahead), [], "of a tenant that is being deleted")
+
+
+async def _open_jobs_postpone_rebuilds(
+    catalogue: Catalogue, owner: TenantId, due: Callable[[], Awaitable[list[TenantId]]]
+) -> None:
+    """A queued document and a deletion postpone a rebuild until their jobs have ended, or are asked to stop."""
+    upload = await catalogue.documents.submit(owner, submission("queued"), nothing)
+    equal(await due(), [], "a document is queued")
+    await catalogue.jobs.request_cancel(owner, upload.document.job_id or "")
+    equal(await due(), [owner], "it will not be processed")
+    deletion = await catalogue.documents.tombstone(owner, upload.document.id, nothing)
+    equal(await due(), [], "a document is being deleted")
+    await catalogue.jobs.finish(owner, deletion.id, JobState.SUCCEEDED)
+    equal(await due(), [owner])
 
 
 async def migrating_is_repeatable(catalogue: Catalogue) -> None:

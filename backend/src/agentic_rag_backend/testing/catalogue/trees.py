@@ -132,17 +132,21 @@ async def stale_trees_are_due(catalogue: Catalogue) -> None:
     owner, trees = await tenant(catalogue), catalogue.trees
     past, ahead = datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC) + timedelta(hours=1)
     await ingest(catalogue, owner, "report")
-    equal(await trees.due(ahead, past, limit=5), [], "a first tree is built when somebody asks")
+
+    async def due(quiet_since: datetime, asked_before: datetime, stale_since: datetime = past) -> list[TenantId]:
+        return await trees.due(quiet_since, asked_before, stale_since=stale_since, limit=5)
+
+    equal(await due(ahead, past, ahead), [], "a first tree is built when somebody asks")
     await grow(catalogue, owner)
-    equal(await trees.due(ahead, past, limit=5), [], "built from all there is")
+    equal(await due(ahead, past, ahead), [], "built from all there is")
     await ingest(catalogue, owner, "minutes")
     true((await trees.pointer(owner)).stale, "a document came")
-    equal((await trees.due(past, past, limit=5), await trees.due(ahead, past, limit=5)), ([], [owner]))
+    equal((await due(past, past), await due(ahead, past), await due(past, past, ahead)), ([], [owner], [owner]))
     job = await catalogue.jobs.create(owner, JobKind.RAPTOR, {}, nothing)
-    equal(await trees.due(ahead, past, limit=5), [], "one is under way")
+    equal(await due(ahead, past, ahead), [], "one is under way")
     await catalogue.jobs.finish(owner, job.id, JobState.FAILED)
     await trees.asked(owner)
-    equal((await trees.due(ahead, past, limit=5), await trees.due(ahead, ahead, limit=5)), ([], [owner]))
+    equal((await due(ahead, past), await due(ahead, ahead)), ([], [owner]))
 
 
 CHECKS: tuple[Check, ...] = (

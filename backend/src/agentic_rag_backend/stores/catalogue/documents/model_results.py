@@ -23,6 +23,11 @@ _HELD = (
     model_results.c.recipe.in_(_RECIPES),
 )
 _KNOWN = select(model_results.c.recipe, model_results.c.value).where(*_HELD, model_results.c.value.is_not(None))
+_PAID = select(*(func.coalesce(func.sum(model_results.c[name]), 0) for name in _COUNTS)).where(
+    model_results.c.tenant_id == bindparam("tenant"),
+    model_results.c.document_id == bindparam("document"),
+    model_results.c.paid_version == bindparam("number"),
+)
 _KEEP = update(model_results).where(*_HELD, model_results.c.version < bindparam("number")).values(version=bindparam("number"))
 
 
@@ -60,13 +65,7 @@ def save(
 
 def usage(connection: Connection, tenant: TenantId, document_id: str, version: int) -> Usage:
     """See `ModelResultCatalogue.usage`."""
-    paid = connection.execute(
-        select(*(func.coalesce(func.sum(model_results.c[name]), 0) for name in _COUNTS)).where(
-            model_results.c.tenant_id == tenant.value,
-            model_results.c.document_id == document_id,
-            model_results.c.paid_version == version,
-        )
-    ).one()
+    paid = connection.execute(_PAID, {"tenant": tenant.value, "document": document_id, "number": version}).one()
     return Usage(*map(int, paid))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, bindparam, func, select, update
+from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
@@ -16,14 +16,17 @@ from agentic_rag_backend.stores.catalogue.base import Enqueue, Page
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.documents import submissions
 from agentic_rag_backend.stores.catalogue.jobs.job_events import log_start
-from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN, end_job, new_job, read_job
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import AWAITED, OPEN, end_job, new_job, read_job
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
 from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
-from agentic_rag_backend.stores.catalogue.rows import job_from, lock_document, lock_tenant
-from agentic_rag_backend.stores.catalogue.tables import document_versions, documents, jobs
+from agentic_rag_backend.stores.catalogue.rows import batches, job_from, lock_document, lock_tenant
+from agentic_rag_backend.stores.catalogue.tables import document_versions, jobs
 
 _SCOPE = "jobs"
 _ONE = (jobs.c.tenant_id == bindparam("tenant"), jobs.c.id == bindparam("job"))
+_STATES = select(jobs.c.id, jobs.c.state).where(
+    jobs.c.tenant_id == bindparam("tenant"), jobs.c.id.in_(bindparam("ids", expanding=True))
+)
 _START = (
     update(jobs)
     .where(*_ONE, jobs.c.state.in_(OPEN))
@@ -77,6 +80,15 @@ def create(
     job = new_job(connection, tenant, kind, arguments=arguments)
     enqueue(connection, tenant, job)
     return job
+
+
+def ended(connection: Connection, tenant: TenantId, job_ids: Sequence[str]) -> list[Job]:
+    """See `JobCatalogue.ended`."""
+    states: dict[str, str] = {}
+    for batch in batches(job_ids):
+        rows = connection.execute(_STATES, {"tenant": tenant.value, "ids": list(batch)})
+        states |= {row.id: row.state for row in rows}
+    return [read_job(connection, tenant, job_id) for job_id in dict.fromkeys(job_ids) if states.get(job_id) not in OPEN]
 
 
 def list_jobs(
@@ -136,20 +148,7 @@ def hand_back_all(connection: Connection) -> int:
 
 def pending_documents(connection: Connection, tenant: TenantId, *, queued_before: datetime) -> int:
     """See `JobCatalogue.pending_documents`."""
-    awaited = and_(documents.c.tenant_id == jobs.c.tenant_id, documents.c.id == jobs.c.document_id)
-    statement = (
-        select(func.count())
-        .select_from(jobs.join(documents, awaited))
-        .where(
-            jobs.c.tenant_id == tenant.value,
-            jobs.c.kind == JobKind.INGEST.value,
-            jobs.c.state.in_(OPEN),
-            jobs.c.cancel_requested.is_(False),
-            jobs.c.created_at <= queued_before,
-            documents.c.deleted_at.is_(None),
-            documents.c.current_version < jobs.c.version,
-        )
-    )
+    statement = AWAITED.where(jobs.c.tenant_id == tenant.value, jobs.c.created_at <= queued_before)
     return int(connection.execute(statement).scalar_one())
 
 
@@ -244,6 +243,7 @@ class SqlJobs(SqlPort):
 
     create = write(create)
     job = read(read_job)
+    ended = read(ended)
     jobs = read(list_jobs)
     start = write(start)
     progress = write(progress)

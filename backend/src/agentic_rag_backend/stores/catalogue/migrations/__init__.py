@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0014"
+HEAD = "0015"
 """The last revision: the schema of this release."""
 _LOCK = 0x61726167  # any constant: PostgreSQL runs one migration at a time under this lock
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Protocol
 
 from agentic_rag_backend.domain.graph import CommunitySummary
@@ -13,14 +12,6 @@ from agentic_rag_backend.stores.catalogue.ports.generations import GenerationCat
 
 class CommunityCatalogue(GenerationCatalogue, Protocol):
     """Generations of communities. The pointer of a tenant with documents is stale before the first build."""
-
-    async def due(self, quiet_since: datetime, asked_before: datetime, *, stale_since: datetime, limit: int) -> list[TenantId]:
-        """Return active tenants whose communities are stale and due for a rebuild, the longest stale first.
-
-        Their documents last changed at ``quiet_since`` or earlier, or their communities have been stale since ``stale_since`` or
-        earlier. Tenants with a queued or running rebuild are left out, and tenants for which a rebuild was requested both after
-        the last change and after ``asked_before``.
-        """
 
     async def summaries(
         self, tenant: TenantId, fingerprints: Sequence[str], *, prompt_version: str | None = None, model: str | None = None

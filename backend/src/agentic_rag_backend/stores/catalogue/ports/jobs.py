@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -26,6 +26,9 @@ class JobCatalogue(Protocol):
 
     async def job(self, tenant: TenantId, job_id: str) -> Job:
         """Return the job or raise `NotFound`."""
+
+    async def ended(self, tenant: TenantId, job_ids: Sequence[str]) -> list[Job]:
+        """Return the jobs among ``job_ids`` that have ended. `NotFound` if one of ``job_ids`` does not exist."""
 
     async def jobs(
         self,
@@ -78,7 +81,10 @@ class JobCatalogue(Protocol):
         """Return the newest job of a kind."""
 
     async def pending_documents(self, tenant: TenantId, *, queued_before: datetime) -> int:
-        """Count jobs recorded by then that may still make a document's version visible and are not asked to stop."""
+        """Count jobs recorded by then that may still make a document's version visible, or remove a deleted document.
+
+        Jobs that are asked to stop do not count.
+        """
 
     async def hand_back_all(self) -> int:
         """Mark running jobs of all tenants as queued. For a sole process at its start, when no job can be running."""

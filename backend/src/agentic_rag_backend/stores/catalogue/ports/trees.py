@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Protocol
 
 from agentic_rag_backend.domain.graph import CommunitySummary
@@ -68,11 +67,3 @@ class TreeCatalogue(GenerationCatalogue, Protocol):
 
     async def summaries(self, tenant: TenantId, keys: Sequence[SummaryKey]) -> dict[SummaryKey, CommunitySummary]:
         """Return the summaries that exist."""
-
-    async def due(self, quiet_since: datetime, asked_before: datetime, *, limit: int) -> list[TenantId]:
-        """Return active tenants with a stale tree, whose documents last changed at ``quiet_since`` or earlier.
-
-        Tenants with a queued or running build are left out, and tenants for which a build was requested both after the last
-        change
-        and after ``asked_before``.
-        """

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Table, case, delete, exists, func, or_, select, update
+from sqlalchemy import Column, Table, and_, case, delete, exists, func, or_, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support
@@ -19,7 +19,7 @@ from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import Conflict
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
-from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import AWAITED, OPEN
 from agentic_rag_backend.stores.catalogue.jobs.leases import require_fence
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.catalogue.ports.leases import Fence
@@ -40,7 +40,7 @@ class GenerationStore:
         asked_at: column with the time of the schedule's last request for a build; its table has one row per tenant.
         build: the kind of the job that builds a generation.
         on_request: the first generation is built on request only; the schedule builds later ones.
-        stale_since: column of `tenants` with the time since when the current generation has been stale; None: not recorded.
+        stale_since: column of `tenants` with the time since when the current generation has been stale.
     """
 
     pointers: Table
@@ -48,7 +48,7 @@ class GenerationStore:
     asked_at: Column[datetime]
     build: JobKind
     on_request: bool
-    stale_since: Column[datetime] | None = None
+    stale_since: Column[datetime]
 
     def pointer(self, connection: Connection, tenant: TenantId) -> GenerationPointer:
         """See `GenerationCatalogue.pointer`."""
@@ -116,10 +116,7 @@ class GenerationStore:
             .values(generation=generation, built_from=built_from, built_at=utc_now(), details=plain(details))
         )
         if changed.rowcount:
-            if self.stale_since is not None:
-                since = case((tenants.c.content_version > built_from, tenants.c.content_changed_at), else_=None)
-                own = update(tenants).where(tenants.c.tenant_id == tenant.value)
-                connection.execute(own.values({self.stale_since: since}))
+            self._record_staleness(connection, tenant, built_from)
             raise_state_version(connection, tenant)
             return
         current = self.pointer(connection, tenant).generation
@@ -130,7 +127,13 @@ class GenerationStore:
         """Record a change of the current generation. The caller has changed its rows in this transaction."""
         values = {"built_from": built_from, "built_at": utc_now(), "details": plain(details)}
         connection.execute(update(self.pointers).where(self.pointers.c.tenant_id == tenant.value).values(**values))
+        self._record_staleness(connection, tenant, built_from)
         raise_state_version(connection, tenant)
+
+    def _record_staleness(self, connection: Connection, tenant: TenantId, built_from: int) -> None:
+        """Record since when the generation that became current is stale: the last change of documents during its build."""
+        since = case((tenants.c.content_version > built_from, tenants.c.content_changed_at), else_=None)
+        connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values({self.stale_since: since}))
 
     def asked(self, connection: Connection, tenant: TenantId) -> None:
         """See `GenerationCatalogue.asked`."""
@@ -143,16 +146,14 @@ class GenerationStore:
         quiet_since: datetime,
         asked_before: datetime,
         *,
-        stale_since: datetime | None = None,
+        stale_since: datetime,
         limit: int,
     ) -> list[TenantId]:
-        """See `CommunityCatalogue.due` and, without ``stale_since``, `TreeCatalogue.due`."""
+        """See `GenerationCatalogue.due`."""
         changed = func.coalesce(tenants.c.content_changed_at, tenants.c.created_at)
-        waiting_since: ColumnElement[datetime] = changed
-        waited = changed <= quiet_since
-        if self.stale_since is not None and stale_since is not None:
-            waiting_since = self.stale_since
-            waited = or_(waited, self.stale_since <= stale_since)
+        processing = (
+            AWAITED.with_only_columns(jobs.c.id).where(jobs.c.tenant_id == tenants.c.tenant_id).correlate(tenants).exists()
+        )
         building = exists().where(
             jobs.c.tenant_id == tenants.c.tenant_id, jobs.c.kind == self.build.value, jobs.c.state.in_(OPEN)
         )
@@ -162,11 +163,11 @@ class GenerationStore:
             .where(
                 tenants.c.content_version > func.coalesce(self.pointers.c.built_from, 0),
                 tenants.c.state == TenantState.ACTIVE.value,
-                waited,
+                or_(self.stale_since <= stale_since, and_(changed <= quiet_since, ~processing)),
                 or_(self.asked_at.is_(None), self.asked_at < changed, self.asked_at <= asked_before),
                 ~building,
             )
-            .order_by(waiting_since, tenants.c.tenant_id)
+            .order_by(self.stale_since, tenants.c.tenant_id)
             .limit(limit)
         )
         if self.on_request:

@@ -20,7 +20,7 @@ from agentic_rag_backend.stores.catalogue.ports.trees import SummaryKey
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant
 from agentic_rag_backend.stores.catalogue.summaries.generations import GenerationStore
 from agentic_rag_backend.stores.catalogue.tables import raptor_links as links
-from agentic_rag_backend.stores.catalogue.tables import raptor_nodes, raptor_pointers, raptor_summaries
+from agentic_rag_backend.stores.catalogue.tables import raptor_nodes, raptor_pointers, raptor_summaries, tenants
 
 TREES = GenerationStore(
     pointers=raptor_pointers,
@@ -28,6 +28,7 @@ TREES = GenerationStore(
     asked_at=raptor_pointers.c.asked_at,
     build=JobKind.RAPTOR,
     on_request=True,
+    stale_since=tenants.c.tree_stale_since,
 )
 
 

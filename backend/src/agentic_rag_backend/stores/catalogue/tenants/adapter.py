@@ -25,8 +25,9 @@ from agentic_rag_backend.stores.catalogue.tables import api_keys, metadata, remo
 
 _SCOPE, _NEWEST_FIRST = "tenants", "newest tenants"
 """Scopes of cursors. A cursor of one order leads nowhere in the other."""
-_OF_JOBS = {"content_version", "content_changed_at", "stale_since", "rebuild_asked_at", "ontology"}
+_OF_JOBS = {"content_version", "content_changed_at", "stale_since", "tree_stale_since", "rebuild_asked_at", "ontology"}
 """Columns that requests do not need."""
+_ONTOLOGY = select(tenants.c.ontology).where(tenants.c.tenant_id == bindparam("tenant"))
 _AUTHENTICATE = (
     select(
         api_keys.c.id.label("key_id"),
@@ -216,7 +217,7 @@ def set_flags(connection: Connection, tenant: TenantId, flags: Mapping[str, Any]
 
 def read_ontology(connection: Connection, tenant: TenantId) -> Ontology | None:
     """See `TenantDirectory.ontology`."""
-    held = connection.execute(select(tenants.c.ontology).where(tenants.c.tenant_id == tenant.value)).scalar_one_or_none()
+    held = connection.execute(_ONTOLOGY, {"tenant": tenant.value}).scalar_one_or_none()
     return None if held is None else ontology_of(held)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import bindparam, func, insert, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.graph_edits import MAX_GRAPH_EDITS, EditDraft, EditKind, GraphEdit
@@ -22,6 +22,7 @@ from agentic_rag_backend.stores.catalogue.rows import lock_tenant, raise_state_v
 from agentic_rag_backend.stores.catalogue.tables import graph_edits
 
 _SCOPE = "edits"
+_COUNT_CHANGES = select(func.count() + func.count(graph_edits.c.undone_at)).where(graph_edits.c.tenant_id == bindparam("tenant"))
 
 
 def add(connection: Connection, tenant: TenantId, draft: EditDraft) -> GraphEdit:
@@ -98,8 +99,7 @@ def page(connection: Connection, tenant: TenantId, *, limit: int, cursor: str | 
 
 def changes(connection: Connection, tenant: TenantId) -> int:
     """See `GraphEditCatalogue.changes`."""
-    counted = select(func.count() + func.count(graph_edits.c.undone_at)).where(graph_edits.c.tenant_id == tenant.value)
-    return int(connection.execute(counted).scalar_one())
+    return int(connection.execute(_COUNT_CHANGES, {"tenant": tenant.value}).scalar_one())
 
 
 def in_effect(connection: Connection, tenant: TenantId) -> Sequence[GraphEdit]:

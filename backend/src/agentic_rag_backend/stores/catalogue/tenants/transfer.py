@@ -300,7 +300,8 @@ def open_tenant(connection: Connection, tenant: TenantId, opening: Opening) -> N
     # Beyond the range of the change log: readers with older data then reload everything.
     state_version = max(row["state_version"], opening.state_version) + CHANGES_KEPT + 1
     now = utc_now()
-    changed = {"content_version": state_version, "content_changed_at": now, "stale_since": now if opening.stale else None}
+    changed = {"content_version": state_version, "content_changed_at": now}
+    changed |= {"stale_since": now if opening.stale else None, "tree_stale_since": now if opening.tree_stale else None}
     ontology = None if opening.ontology is None else asdict(opening.ontology)
     connection.execute(
         update(tenants)
