@@ -218,8 +218,8 @@ class Settings(BaseSettings):
     embedder: Literal["bundled", "openai"] = Field("bundled", description="model that embeds text")
     embedding_model: str | None = Field(
         None,
-        description="EMBEDDER=bundled: an installed model of `agentic-rag models list`; unset: the bundled weights. "
-        f"EMBEDDER=openai: its name; unset: {DEFAULT_EMBEDDING_MODEL}",
+        description="installed model of `agentic-rag models list`; unset: the bundled weights. With EMBEDDER=openai the name "
+        f"of its model; unset: {DEFAULT_EMBEDDING_MODEL}",
     )
     embedding_model_path: Path | None = Field(
         None, description="folder with model.onnx, tokenizer.json and encoder.json that replace the bundled weights"

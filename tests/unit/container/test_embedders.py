@@ -69,7 +69,9 @@ async def test_the_name_of_the_bundled_encoder_selects_it(tmp_path: Path) -> Non
 
 
 def test_names_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="no known encoder is called 'text-embedding-3-small'; known are all-MiniLM"):
+    with pytest.raises(
+        ConfigurationError, match="EMBEDDING_MODEL: no known encoder is called 'text-embedding-3-small'; known are all-MiniLM"
+    ):
         open_embedder(settings(tmp_path, embedding_model="text-embedding-3-small"))
     with pytest.raises(ConfigurationError, match="EMBEDDING_MODEL and EMBEDDING_MODEL_PATH name two encoders"):
         open_embedder(settings(tmp_path, embedding_model="bge-small-en-v1.5", embedding_model_path=tmp_path))

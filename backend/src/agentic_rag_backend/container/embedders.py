@@ -95,7 +95,10 @@ def _named_encoder(settings: Settings) -> KnownModel | None:
         raise ConfigurationError(
             "EMBEDDING_MODEL and EMBEDDING_MODEL_PATH name two encoders for EMBEDDER=bundled; set one of them"
         )
-    return known_model(settings.embedding_model, "encoder")
+    try:
+        return known_model(settings.embedding_model, "encoder")
+    except ConfigurationError as error:
+        raise ConfigurationError(f"EMBEDDING_MODEL: {error.message}; models of an endpoint need EMBEDDER=openai") from None
 
 
 def _folder(settings: Settings, model: KnownModel | None) -> Path | None:

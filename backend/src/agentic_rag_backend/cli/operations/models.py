@@ -91,7 +91,7 @@ def check(
     if json:
         output.result(rows)
     else:
-        columns = ["name", "state", "dimensions", "norm", "arithmetic", "ms a passage"]
+        columns = ["name", "state", "dimensions", "norm", "arithmetic", "CPU ms a passage"]
         output.show(table(columns, [[row.get(column, "") for column in columns] for row in rows]))
     if any(row["state"] != "ok" for row in rows):
         raise typer.Exit(1)
@@ -159,7 +159,7 @@ async def _tried(settings: Settings, model: KnownModel | None) -> dict[str, Any]
         "dimensions": result.dimensions or "",
         "norm": "" if result.norm is None else round(result.norm, 4),
         "arithmetic": result.arithmetic,
-        "ms a passage": round(result.ms, 1),
+        "CPU ms a passage": round(result.ms, 1),
     }
 
 
