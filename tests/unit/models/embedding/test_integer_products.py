@@ -81,6 +81,14 @@ def test_weights_that_are_used_elsewhere_stay_floats_there() -> None:
     np.testing.assert_array_equal(answers(with_integer_products(before), x)[1], WEIGHTS * SCALES)
 
 
+@pytest.mark.parametrize(("operator", "in_integers"), [("Softmax", False), ("Relu", True)])
+def test_values_of_attention_stay_floats(operator: str, in_integers: bool) -> None:
+    values, attention = node("MatMul", "x floats", "values"), node("Identity", "values", "these")
+    shares, sums = node(operator, "scores", "shares"), node("MatMul", "shares these", "y")
+    before = model(CAST, SCALE, values, attention, shares, sums, more=value(11, "scores", FLOAT, 2, 2))
+    assert (with_integer_products(before) is not before) == in_integers
+
+
 @pytest.mark.parametrize(
     "unlike",
     [

@@ -111,7 +111,7 @@ class BundledEmbedder:
         facts: how the encoder of ``model_path`` reads texts; None: its ``encoder.json``.
         threads: number of cores for passages; 0: all cores.
         arithmetic: "int8" multiplies the int8 weights of a model as integers, in little more than half the CPU time. Its
-            vectors differ (a cosine of .9986 with those of "float32" in the mean), and so does the fingerprint. None selects
+            vectors differ (a cosine of .9993 with those of "float32" in the mean), and so does the fingerprint. None selects
             it if the model has such weights and this processor multiplies exactly. A model with integer products of its own
             ignores it.
         niceness: niceness of the threads for passages of jobs.

@@ -94,6 +94,24 @@ class OnnxGraph:
         position = self._made.get(value)
         return position if position is not None and self.nodes[position].operator == operator else None
 
+    def products_behind(self, value: str) -> tuple[set[int], set[str]]:
+        """Return the positions of the matrix products that ``value`` is computed from, and the operators in between."""
+        products: set[int] = set()
+        between: set[str] = set()
+        values, seen = [value], {value}
+        while values:
+            position = self._made.get(values.pop())
+            if position is None:
+                continue
+            node = self.nodes[position]
+            if node.operator == "MatMul":
+                products.add(position)
+                continue
+            between.add(node.operator)
+            values += (name for name in node.inputs if name not in seen)
+            seen.update(node.inputs)
+        return products, between
+
     @cached_property
     def _made(self) -> Mapping[str, int]:
         """The position of the node that computes each value."""
