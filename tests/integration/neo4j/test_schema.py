@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from graph_database import ask
 
-from agentic_rag_backend.errors import ConfigurationError
+from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
 from agentic_rag_backend.stores.graph import neo4j_schema
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
@@ -53,6 +53,33 @@ async def test_graphitis_indexes_may_come_before_or_after_and_an_interrupted_mig
     assert await _constraints(empty_neo4j) == expected
     (version,) = await ask(empty_neo4j, "MATCH (n:SchemaVersion) RETURN n.version AS version")
     assert version["version"] == len(neo4j_schema.STEPS)
+
+
+async def test_a_wait_that_another_process_cuts_off_is_repeated(
+    empty_neo4j: Neo4jAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It drops an index that the wait is for: Neo.ClientError.Procedure.ProcedureCallFailed."""
+    cut_off, define = 3, Neo4jConnections.define
+
+    async def defined(self: Neo4jConnections, statement: str) -> None:
+        nonlocal cut_off
+        if "awaitIndexes" in statement and cut_off:
+            cut_off -= 1
+            raise StoreUnavailable("Neo4j does not answer (Neo.ClientError.Procedure.ProcedureCallFailed)")
+        await define(self, statement)
+
+    await _define(empty_neo4j, _FORGET)
+    monkeypatch.setattr(neo4j_schema, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(Neo4jConnections, "define", defined)
+    await (await Neo4jGraphStore.open(empty_neo4j)).close()
+    assert cut_off == 0
+    monkeypatch.setattr(neo4j_schema, "_MAX_WAITS", 2)
+    cut_off = 3
+    await _define(empty_neo4j, _FORGET)
+    with pytest.raises(StoreUnavailable, match="ProcedureCallFailed"):
+        await Neo4jGraphStore.open(empty_neo4j)
+    cut_off = 0
+    await (await Neo4jGraphStore.open(empty_neo4j)).close()
 
 
 async def test_a_newer_schema_is_refused(empty_neo4j: Neo4jAddress) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.resources import files
 
-from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.stores.graph.bolt import Neo4jConnections, Transaction
+from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
+from agentic_rag_backend.stores.graph.bolt import Neo4jConnections, Transaction, Unreachable
 
 STEPS = (
     "0001_graph.cypher",
@@ -25,7 +26,8 @@ MERGE (n:SchemaVersion {name: $name})
 WITH n WHERE coalesce(n.version, 0) < $version
 SET n.version = $version, n.migrated_at = datetime()
 """
-_AWAIT = "CALL db.awaitIndexes(300)"
+_MAX_WAITS = 10
+_PAUSE_S = 0.3
 
 
 async def migrate(connections: Neo4jConnections) -> None:
@@ -44,7 +46,7 @@ async def migrate(connections: Neo4jConnections) -> None:
         for statement in statements(files(__package__).joinpath("migrations", name).read_text(encoding="utf-8")):
             await connections.define(statement)
         # Wait until all indexes are online before anything is read.
-        await connections.define(_AWAIT)
+        await _await_indexes(connections)
         await _record(connections, version)
 
 
@@ -69,6 +71,21 @@ async def _version(connections: Neo4jConnections) -> int:
         return int(found[0]["version"]) if found else 0
 
     return await connections.read(work)
+
+
+async def _await_indexes(connections: Neo4jConnections) -> None:
+    """Wait until all indexes are online. The wait fails if another process drops one of them, so it is repeated."""
+    for attempt in range(1, _MAX_WAITS + 1):
+        try:
+            await connections.define("CALL db.awaitIndexes(300)")
+        except Unreachable:
+            raise
+        except StoreUnavailable:
+            if attempt == _MAX_WAITS:
+                raise
+            await asyncio.sleep(_PAUSE_S)
+        else:
+            return
 
 
 async def _record(connections: Neo4jConnections, version: int) -> None:
