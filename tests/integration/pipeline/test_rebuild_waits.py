@@ -71,7 +71,7 @@ async def test_a_rebuild_waits_for_documents_that_are_queued(container: Containe
     job = await container.communities.request_rebuild(tenant)
     waits = await seen(container, tenant, job, lambda held: held.stage == "wait")
     assert (waits.state, waits.done, waits.total) == (JobState.RUNNING, 0, 3)
-    assert waits.message == "waiting for 3 documents that were handed in or deleted before"
+    assert waits.message == "waiting for 3 documents that were handed in before"
     gate.open.set()
     ended = await seen(container, tenant, job, lambda held: held.state.ended)
     assert (ended.state, ended.result and ended.result["documents_left_out"]) == (JobState.SUCCEEDED, 0)

@@ -98,7 +98,7 @@ class Rebuilds:
 
         async def say(ended: int, total: int) -> None:
             run.stage, run.done, run.total = WAIT, ended, total
-            await run.announce(f"waiting for {total - ended} documents that were handed in or deleted before")
+            await run.announce(f"waiting for {total - ended} documents that were handed in before")
 
         # A person waits for an estimate, so it does not wait for documents. It reports the number of documents left out.
         if arguments.get("dry_run"):

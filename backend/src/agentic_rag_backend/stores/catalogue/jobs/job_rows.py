@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import Select, and_, bindparam, func, insert, select, update
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
@@ -22,19 +22,14 @@ AWAITED: Select[int] = (
     select(func.count())
     .select_from(jobs.join(documents, and_(documents.c.tenant_id == jobs.c.tenant_id, documents.c.id == jobs.c.document_id)))
     .where(
+        jobs.c.kind == JobKind.INGEST.value,
         jobs.c.state.in_(OPEN),
         jobs.c.cancel_requested.is_(False),
-        or_(
-            and_(
-                jobs.c.kind == JobKind.INGEST.value,
-                documents.c.deleted_at.is_(None),
-                documents.c.current_version < jobs.c.version,
-            ),
-            jobs.c.kind == JobKind.DELETE.value,
-        ),
+        documents.c.deleted_at.is_(None),
+        documents.c.current_version < jobs.c.version,
     )
 )
-"""Counts the open jobs that will change documents: see `JobCatalogue.pending_documents`."""
+"""Counts the jobs that may still make a version visible: see `JobCatalogue.pending_documents`."""
 _INSERT = insert(jobs)
 _ONE = (jobs.c.tenant_id == bindparam("tenant"), jobs.c.id == bindparam("job"))
 _READ = select(jobs).where(*_ONE)

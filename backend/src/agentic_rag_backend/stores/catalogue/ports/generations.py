@@ -61,9 +61,9 @@ class GenerationCatalogue(Protocol):
     async def due(self, quiet_since: datetime, asked_before: datetime, *, stale_since: datetime, limit: int) -> list[TenantId]:
         """Return active tenants whose generation is stale and due for a build, the longest stale first.
 
-        It is due if no document is queued or in processing and documents last changed at ``quiet_since`` or earlier, or if the
-        generation has been stale since ``stale_since`` or earlier. Tenants with a queued or running build are left out, and
-        tenants for which a build was requested both after the last change and after ``asked_before``.
+        It is due if no document is queued, in processing or being deleted and documents last changed at ``quiet_since`` or
+        earlier, or if the generation has been stale since ``stale_since`` or earlier. Tenants with a queued or running build are
+        left out, and tenants for which a build was requested both after the last change and after ``asked_before``.
         """
 
     async def save_summaries(self, tenant: TenantId, summaries: Sequence[CommunitySummary]) -> None:

@@ -81,10 +81,7 @@ class JobCatalogue(Protocol):
         """Return the newest job of a kind."""
 
     async def pending_documents(self, tenant: TenantId, *, queued_before: datetime) -> int:
-        """Count jobs recorded by then that may still make a document's version visible, or remove a deleted document.
-
-        Jobs that are asked to stop do not count.
-        """
+        """Count jobs recorded by then that may still make a document's version visible and are not asked to stop."""
 
     async def hand_back_all(self) -> int:
         """Mark running jobs of all tenants as queued. For a sole process at its start, when no job can be running."""

@@ -154,8 +154,9 @@ class GenerationStore:
         processing = (
             AWAITED.with_only_columns(jobs.c.id).where(jobs.c.tenant_id == tenants.c.tenant_id).correlate(tenants).exists()
         )
-        building = exists().where(
-            jobs.c.tenant_id == tenants.c.tenant_id, jobs.c.kind == self.build.value, jobs.c.state.in_(OPEN)
+        deleting, building = (
+            exists().where(jobs.c.tenant_id == tenants.c.tenant_id, jobs.c.kind == kind.value, jobs.c.state.in_(OPEN))
+            for kind in (JobKind.DELETE, self.build)
         )
         statement = (
             select(tenants.c.tenant_id)
@@ -163,7 +164,7 @@ class GenerationStore:
             .where(
                 tenants.c.content_version > func.coalesce(self.pointers.c.built_from, 0),
                 tenants.c.state == TenantState.ACTIVE.value,
-                or_(self.stale_since <= stale_since, and_(changed <= quiet_since, ~processing)),
+                or_(self.stale_since <= stale_since, and_(changed <= quiet_since, ~processing, ~deleting)),
                 or_(self.asked_at.is_(None), self.asked_at < changed, self.asked_at <= asked_before),
                 ~building,
             )
