@@ -81,7 +81,10 @@ def test_known_models_are_listed_with_their_state(hub: ModelHub, report: Report,
     report("pull", "small")
     assert {row["name"]: row["state"] for row in report("list")}["small"] == "installed"
     assert run(["models", "list"]) == 0
-    assert "maker--unknown" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "maker--unknown: its checksums are recorded at the first download." in " ".join(shown.split())
+    lines = [line for line in shown.splitlines() if line.startswith("small")]
+    assert lines[0].split()[:3] == ["small", "encoder", "installed"], "a line of 80 columns holds a model"
 
 
 def test_a_pulled_model_can_be_checked(hub: ModelHub, report: Report, tmp_path: Path) -> None:

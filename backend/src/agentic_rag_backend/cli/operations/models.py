@@ -38,8 +38,11 @@ def list_models(json: AsJson = False, data_dir: DataDir = None) -> None:
     if json:
         output.result(rows)
         return
-    columns = ["name", "kind", "state", "MB", "dimensions", "languages", "licence", "checksums"]
+    columns = ["name", "kind", "state", "MB", "languages", "licence"]
     output.show(table(columns, [[row[column] for column in columns] for row in rows]))
+    for row in rows:
+        if row["checksums"] != "known":
+            output.show(f"{row['name']}: its checksums are {row['checksums']}.")
 
 
 def pull(
