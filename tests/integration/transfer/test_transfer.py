@@ -45,7 +45,7 @@ class _NoPassages(BundledEmbedder):
 
 @pytest.fixture
 def no_passages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedders, "open_encoder", lambda *_: _NoPassages(model_path=None, threads=0))
+    monkeypatch.setattr(embedders, "open_encoder", lambda *_: _NoPassages(model_path=None, threads=0, arithmetic=None))
 
 
 async def test_under_its_own_id_everything_is_the_same_and_nothing_is_computed(
