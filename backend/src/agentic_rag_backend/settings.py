@@ -247,12 +247,12 @@ class Settings(BaseSettings):
     )
     embedding_threads: int = Field(0, ge=0, le=64, description="threads of the bundled embedder; 0: one per core")
     background_niceness: int = Field(
-        5,
+        10,
         ge=0,
         le=19,
         description=(
             "niceness of the bundled embedder's threads for documents and of child processes; between busy programs, 0 gets half"
-            " of the time, 5 a fifth, 10 an eleventh"
+            " of the time, 5 a fifth, 10 an eleventh; lower it where other programs keep every core busy"
         ),
     )
     embedding_arithmetic: Literal["float32", "int8"] | None = Field(
