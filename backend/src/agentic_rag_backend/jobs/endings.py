@@ -6,7 +6,6 @@ import asyncio
 
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.catalogue.base import JobCatalogue
 
 _POLL_INTERVAL_S = 0.05
@@ -39,8 +38,8 @@ class JobEndings:
         while self._awaited:
             try:
                 ended = {job.id: job for job in await self._jobs.ended(self._tenant, list(self._awaited.values()))}
-            except AgenticRagError as error:
-                for ending in [each for each in self._awaited if not each.done()]:
+            except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
+                for ending in [ending for ending in self._awaited if not ending.done()]:
                     ending.set_exception(error)
             else:
                 for ending, job_id in self._awaited.items():

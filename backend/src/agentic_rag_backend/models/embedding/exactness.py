@@ -14,7 +14,7 @@ import onnxruntime
 from agentic_rag_backend.models.embedding.onnx_graph import INT8, OnnxNode, integer_field, message_field
 
 _SIZE = 64
-"""Rows and columns of both factors, enough for every kernel of the runtime."""
+"""Rows and columns of both factors."""
 _UINT8, _INT32 = 2, 6
 _LARGEST = 255, 127
 _IR_VERSION, _OPERATOR_SET = 8, 13
