@@ -75,6 +75,7 @@ def test_misspelt_names_of_both_places_are_found(monkeypatch: pytest.MonkeyPatch
         ("DUAL_LEVEL_LOW_WEIGHT", "3", "DUAL_LEVEL_LOW_WEIGHT must be a number from 0 to 1; got '3'"),
         ("LLM_TIMEOUT_S", "0", "LLM_TIMEOUT_S must be a number above 0 and at most 600; got '0'"),
         ("LLM", "gpt", "LLM must be extractive or openai; got 'gpt'"),
+        ("EMBEDDING_ARITHMETIC", "int4", "EMBEDDING_ARITHMETIC must be float32 or int8; got 'int4'"),
         ("LOG_LEVEL", "loud", "LOG_LEVEL must be debug, info, warning or error; got 'loud'"),
         ("MIGRATE_ON_START", "perhaps", "MIGRATE_ON_START must be true or false; got 'perhaps'"),
         ("OPERATOR_KEY", "short-secret", "OPERATOR_KEY must have at least 32 characters; it has 12 (set in the environment)"),

@@ -142,9 +142,10 @@ def is_secret(field: FieldInfo) -> bool:
 
 def allowed(field: FieldInfo) -> str:
     """Return the allowed values of a field, as the end of "must be"."""
-    kind = next((part for part in get_args(field.annotation) if part is not type(None)), field.annotation)
-    if get_origin(field.annotation) is Literal:
-        *others, last = get_args(field.annotation)
+    optional = type(None) in get_args(field.annotation)
+    kind = next(part for part in get_args(field.annotation) if part is not type(None)) if optional else field.annotation
+    if get_origin(kind) is Literal:
+        *others, last = get_args(kind)
         return f"{', '.join(others)} or {last}" if others else str(last)
     if kind in (int, float):
         return f"a {'whole ' if kind is int else ''}number {_limits(field)}".rstrip()

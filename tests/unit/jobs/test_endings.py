@@ -24,13 +24,13 @@ class Jobs:
     def __init__(self) -> None:
         self.over: set[str] = set()
         self.polls: list[int] = []
-        self.fails = False
+        self.error: Exception | None = None
 
     async def ended(self, _: TenantId, job_ids: Sequence[str]) -> list[Any]:
         self.polls.append(len(job_ids))
         await asyncio.sleep(0)
-        if self.fails:
-            raise StoreUnavailable("no catalogue")
+        if self.error is not None:
+            raise self.error
         return [_Job(id) for id in job_ids if id in self.over]
 
 
@@ -80,10 +80,11 @@ async def test_a_caller_that_gives_up_is_not_polled_for(jobs: Jobs) -> None:
     assert (await second).id == "b"
 
 
-async def test_an_error_goes_to_every_caller_and_the_next_one_polls_again(jobs: Jobs) -> None:
+@pytest.mark.parametrize("error", [StoreUnavailable("no catalogue"), ValueError("a fault of the program")])
+async def test_an_error_goes_to_every_caller_and_the_next_one_polls_again(jobs: Jobs, error: Exception) -> None:
     shared = JobEndings(cast(JobCatalogue, jobs), TENANT)
-    jobs.fails = True
+    jobs.error = error
     results = await asyncio.gather(shared.wait("a"), shared.wait("b"), return_exceptions=True)
-    assert [type(result) for result in results] == [StoreUnavailable, StoreUnavailable]
-    jobs.fails, jobs.over = False, {"a"}
+    assert results == [error, error]
+    jobs.error, jobs.over = None, {"a"}
     assert (await shared.wait("a")).id == "a"
