@@ -68,9 +68,10 @@ def row_of(name: str, field: FieldInfo) -> Row:
 
 
 def _values(name: str, field: FieldInfo) -> str:
-    kind = next((part for part in get_args(field.annotation) if part is not type(None)), field.annotation)
-    if get_origin(field.annotation) is Literal:
-        return " or ".join(get_args(field.annotation))
+    optional = type(None) in get_args(field.annotation)
+    kind = next(part for part in get_args(field.annotation) if part is not type(None)) if optional else field.annotation
+    if get_origin(kind) is Literal:
+        return " or ".join(get_args(kind))
     if kind is bool:
         return "true or false"
     if kind in (int, float):
