@@ -24,7 +24,7 @@ from agentic_rag_backend.retrieval.passage_features import PassageFeatures
 from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
 from agentic_rag_backend.retrieval.rerank.registry import RerankerRegistry
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
-from agentic_rag_backend.retrieval.strategies.agentic import RERANK, Agentic, AgenticParts
+from agentic_rag_backend.retrieval.strategies.agentic import Agentic, AgenticParts
 from agentic_rag_backend.retrieval.strategies.auto import DUAL, LOW, WITH_TREE, Auto, WithSummaries
 from agentic_rag_backend.retrieval.strategies.community import CommunityOptions, CommunityRetriever
 from agentic_rag_backend.retrieval.strategies.drift import DriftOptions
@@ -161,7 +161,6 @@ class Parts:
             rewriter=self.rewriter,
             calls=self.calls,
             options=self.agentic_options,
-            reranker=self.rerankers.get(RERANK.name) if self.rerankers is not None else None,
             sessions=self.sessions,
         )
 

@@ -26,7 +26,7 @@ from agentic_rag_backend.knowledge.paths.trails import Trail
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.hydration import passes
-from agentic_rag_backend.retrieval.scoring.hops import Hop, strength, strength_of
+from agentic_rag_backend.retrieval.scoring.hops import Hop, strength
 from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -40,6 +40,8 @@ RELATED = 10
 
 A constant of at most `facts.NEAR`: the paths of these do not depend on the request's limit.
 """
+HALF_RARE = 6.0
+"""Inverse document frequency at which the mention of an entity has half of the maximum weight."""
 _TRAILS = 2
 """Ways to one chunk that are checked with the catalogue."""
 _BREADTH = Breadth(at_start=40, further=12, beam=16)
@@ -180,11 +182,11 @@ class _Tracing:
         return (first, self._mention(bridge, id, weight))
 
     def _mention(self, entity: EntityRef, id: str, weight: float | None = None) -> GraphStep:
-        """Return the last step of a path. Without a weight, rare names weigh more, as in `strength`."""
+        """Return the last step of a path. Without a weight, rare names weigh more."""
         shown = self._found.visible[id]
         if weight is None:
-            mass = float(self._graph.idf[self._graph.entity_index[entity.id]])
-            weight = strength_of(mass)
+            rarity = float(self._graph.idf[self._graph.entity_index[entity.id]])
+            weight = rarity / (rarity + HALF_RARE)
         return GraphStep(
             source=entity.name,
             source_id=entity.id,

@@ -56,10 +56,10 @@ def answers(graph: TenantGraph) -> dict[str, Any]:
         "walk": walk(graph),
         "direct": direct,
         "links": [
-            (graph.chunk_ids[link.source], graph.chunk_ids[link.target], graph.entity(link.entity).id, link.mass)
+            (graph.chunk_ids[link.source], graph.chunk_ids[link.target], graph.entity(link.entity).id, link.weight)
             for link in links
         ],
-        "hops": {graph.chunk_ids[target]: (hop.score, hop.link.mass) for target, hop in hops.items()},
+        "hops": {graph.chunk_ids[target]: (hop.score, hop.link.weight) for target, hop in hops.items()},
         "entities": {id: entities_of(graph, id) for id in chunks},
         "idf": {
             id: (float(graph.idf[number]), int(graph.document_frequency[number])) for id, number in graph.entity_index.items()

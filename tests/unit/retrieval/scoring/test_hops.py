@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,22 +14,29 @@ from agentic_rag_backend.retrieval.scoring.coverage import cover
 from agentic_rag_backend.retrieval.scoring.hops import (
     CANDIDATES,
     COVERAGE_WEIGHT,
+    FROM_SUBJECT,
+    HALF_LINK,
     HUB_MINIMUM,
     HUB_SHARE,
+    LEAST_BEST,
+    SHARING,
+    TO_SUBJECT,
     Link,
     Links,
     expand,
     prune,
+    reached_by_hop,
     score_hops,
     strength,
     to_other_subjects,
+    with_hops,
 )
 
 Build = Callable[..., TenantGraph]
 
 
 def brute_force(graph: TenantGraph, beam: list[int], without: set[int]) -> dict[tuple[int, int], tuple[float, int]]:
-    """Return mass and strongest entity of every link, computed by definition."""
+    """Return the weight and the strongest entity of every link, computed by definition."""
     chunks_of: dict[int, dict[int, float]] = {}
     for entity in graph.entity_index.values():
         _, chunks, weights = graph.links.gather(np.array([entity]))
@@ -38,14 +46,16 @@ def brute_force(graph: TenantGraph, beam: list[int], without: set[int]) -> dict[
     for source in beam:
         for entity, holders in chunks_of.items():
             if source in holders and entity not in without and len(holders) <= hub:
-                for target, weight in holders.items():
-                    if target != source:
-                        parts[source, target].append((weight * graph.idf[entity], entity))
+                for target in holders.keys() - {source}:
+                    weight = 1 / (len(holders) - 1) ** SHARING
+                    weight *= FROM_SUBJECT if holders[source] == ABOUT_WEIGHT else 1
+                    weight *= TO_SUBJECT if holders[target] == ABOUT_WEIGHT else 1
+                    parts[source, target].append((weight, entity))
 
     def first(pair: tuple[float, int]) -> tuple[float, int]:
         return -pair[0], int(graph.entity_keys[pair[1]])
 
-    return {key: (sum(mass for mass, _ in found), min(found, key=first)[1]) for key, found in parts.items()}
+    return {key: min(links, key=first) for key, links in parts.items()}
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -67,15 +77,42 @@ def test_expand_agrees_with_its_definition(
     assert {(link.source, link.target) for link in links} == set(expected)
     assert len(links) == len(expected)
     for link in links:
-        mass, entity = expected[link.source, link.target]
-        assert link.mass == pytest.approx(mass)
+        weight, entity = expected[link.source, link.target]
+        assert link.weight == pytest.approx(weight)
         assert link.entity == entity
 
 
-def test_a_target_that_is_about_the_bridge_counts_twice(graph_of: Build) -> None:
+def weights_from(graph: TenantGraph, source: str) -> dict[str, float]:
+    """Return the weight of the link to each chunk that a chunk is linked to."""
+    return {graph.chunk_ids[link.target]: link.weight for link in expand(graph, [graph.chunk_index[source]], without=set())}
+
+
+def test_links_from_and_to_the_subject_weigh_more(graph_of: Build) -> None:
     graph = graph_of({"source": ["Institute"], "about": ["*Institute"], "mentions": ["Institute"]})
-    mass = {graph.chunk_ids[link.target]: link.mass for link in expand(graph, [graph.chunk_index["source"]], without=set())}
-    assert mass["about"] == pytest.approx(ABOUT_WEIGHT * mass["mentions"])
+    assert weights_from(graph, "source")["about"] == pytest.approx(TO_SUBJECT * weights_from(graph, "source")["mentions"])
+    assert weights_from(graph, "about")["source"] == pytest.approx(FROM_SUBJECT * weights_from(graph, "mentions")["source"])
+
+
+def test_an_entity_is_worth_less_the_more_passages_share_it(graph_of: Build) -> None:
+    graph = graph_of({"c1": ["Rare", "Shared"], "c2": ["Rare"], **{f"s{number}": ["Shared"] for number in range(8)}})
+    weights = weights_from(graph, "c1")
+    assert weights["c2"] == 1.0
+    assert weights["s0"] == pytest.approx(8**-SHARING)
+
+
+def test_the_strongest_shared_entity_decides(graph_of: Build) -> None:
+    """Many weak links do not make a strong one."""
+    shared = [f"Shared {number}" for number in range(8)]
+    graph = graph_of({"c1": ["Rare", *shared], "rare": ["Rare"], "c2": shared, "c3": shared, "c4": shared})
+    weights = weights_from(graph, "c1")
+    assert weights["rare"] > weights["c2"] == pytest.approx(3**-SHARING)
+
+
+def test_dates_are_not_followed(graph_of: Build) -> None:
+    graph = graph_of({"c1": ["1952", "Tulsa"], "c2": ["1952"], "c3": ["Tulsa"]})
+    types = ["date" if name == "1952" else "place" for name in graph.entity_texts.names]
+    texts = replace(graph.entity_texts, types=types, type_of=graph.entity_texts.name_of)
+    assert set(weights_from(replace(graph, entity_texts=texts), "c1")) == {"c3"}
 
 
 @pytest.mark.parametrize(("holders", "followed"), [(HUB_MINIMUM, True), (HUB_MINIMUM + 1, False)])
@@ -120,7 +157,7 @@ def test_nothing_to_follow(graph_of: Build, beam: list[int]) -> None:
 
 
 def test_strength_is_below_one_and_grows() -> None:
-    values = [strength(Link(0, 1, mass, 0)) for mass in (0.0, 1.0, 6.0, 1e6)]
+    values = [strength(Link(0, 1, weight, 0)) for weight in (0.0, 1.0, HALF_LINK, 1e6)]
     assert values == sorted(set(values))
     assert values[0] == 0.0
     assert values[2] == 0.5
@@ -153,13 +190,11 @@ LINKS = st.lists(st.builds(Link, st.integers(0, 2), st.integers(3, 9), st.floats
 
 
 @given(links=LINKS, cosines=st.dictionaries(st.integers(3, 9), st.floats(-1, 1)))
-def test_the_best_hop_scores_one(links: list[Link], cosines: dict[int, float]) -> None:
+def test_hops_are_scaled_and_lead_to_targets(links: list[Link], cosines: dict[int, float]) -> None:
     hops = score_hops(links, {0: 1.0, 1: 0.5, 2: 0.1}, cosines, cover(frozenset({1}), {3: frozenset({1})}))
     assert set(hops) <= {link.target for link in links}
     assert all(0.0 <= hop.score <= 1.0 for hop in hops.values())
     assert all(hop.link in links and hop.link.target == target for target, hop in hops.items())
-    if hops:
-        assert max(hop.score for hop in hops.values()) == 1.0
     reachable = any(cosines.get(link.target, 0.0) > 0 or link.target == 3 for link in links)
     if not reachable:
         assert hops == {}
@@ -167,12 +202,24 @@ def test_the_best_hop_scores_one(links: list[Link], cosines: dict[int, float]) -
 
 def test_a_hop_is_judged_by_source_link_cosine_and_new_words() -> None:
     coverage = cover(frozenset({1, 2}), {0: frozenset({1}), 2: frozenset({1}), 3: frozenset({2})})
-    links = [Link(0, 2, 6.0, 0), Link(1, 2, 6.0, 1), Link(0, 3, 6.0, 0)]
+    links = [Link(0, 2, HALF_LINK, 0), Link(1, 2, HALF_LINK, 1), Link(0, 3, HALF_LINK, 0)]
     hops = score_hops(links, {0: 1.0, 1: 0.25}, {2: 0.4, 3: -0.2}, coverage)
     plain = 0.5 * 0.4
-    worse = 0.25**0.5 * 0.5 * (0.4 + COVERAGE_WEIGHT * coverage.weights[1])
+    worse = 0.25 * 0.5 * (0.4 + COVERAGE_WEIGHT * coverage.weights[1])
     new_words = 0.5 * COVERAGE_WEIGHT * coverage.weights[2]
     best = max(plain, worse, new_words)
     assert hops[2].score == pytest.approx(max(plain, worse) / best)
     assert hops[2].link == (links[0] if plain >= worse else links[1])
     assert hops[3].score == pytest.approx(new_words / best)
+
+
+@pytest.mark.parametrize(("weight", "best"), [(HALF_LINK, 1.0), (HALF_LINK / 99, 0.01 / LEAST_BEST)])
+def test_the_best_hop_scores_one_unless_all_are_weak(weight: float, best: float) -> None:
+    hops = score_hops([Link(0, 1, weight, 0)], {0: 1.0}, {1: 1.0}, cover(frozenset(), {}))
+    assert hops[1].score == pytest.approx(best)
+
+
+def test_a_hop_adds_to_the_direct_score() -> None:
+    scores = with_hops({"both": 0.4, "direct": 0.4}, {"both": 1.0, "hop": 1.0})
+    assert scores == pytest.approx({"both": 0.6, "direct": 0.4 / 1.5, "hop": 0.5 / 1.5})
+    assert reached_by_hop({"both": 0.6, "direct": 0.4}, {"both": 1.0, "hop": 1.0}) == {"hop"}

@@ -11,6 +11,8 @@ from agentic_rag_backend.retrieval.agentic.stopping import EPSILON, FIXED_ROUNDS
 from agentic_rag_backend.retrieval.queries.options import SESSION_ID, Schema, choice
 
 MAX_ROUNDS = 4
+ROUNDS_BY_RULES = 2
+"""Maximum number of rounds without a model: a third one changes no R@5 of MuSiQue and HotpotQA, and costs as much as the second."""
 CALLS, TOKENS, SECONDS = 6, 20_000, 30.0
 SESSION_S = 1800.0
 SHARE_OF_TIMEOUT = 0.8
@@ -27,7 +29,8 @@ class AgenticOptions:
         negative_memory: keep the negative constraints of the plan and of the reflections.
         cascade_recall: search by vector, BM25 and graph. False: by vector alone.
         policy: name of the policy that ends the loop. None: by ``novelty_circuit``.
-        max_rounds: maximum number of rounds. ``fixed_rounds`` has `FIXED_ROUNDS`, unless ``asked_rounds`` is set.
+        max_rounds: maximum number of rounds. ``fixed_rounds`` has `FIXED_ROUNDS`, unless ``asked_rounds`` is set. Without a
+            model, it is at most `ROUNDS_BY_RULES`.
         asked_rounds: the number of rounds that the request names.
         epsilon: least novelty of a round that another one follows, in [0, 1].
         budget: limits of model requests, tokens and seconds.
@@ -47,8 +50,14 @@ class AgenticOptions:
     session_s: float = SESSION_S
     planner_prompt: Prompt | None = None
 
-    def of(self, options: Mapping[str, Any], timeout_s: float | None = None) -> AgenticOptions:
-        """Return the options of a request. Those that it does not name keep the deployment's values."""
+    def of(self, options: Mapping[str, Any], timeout_s: float | None = None, *, by_rules: bool = False) -> AgenticOptions:
+        """Return the options of a request. Those that it does not name keep the deployment's values.
+
+        Args:
+            options: of the request.
+            timeout_s: time limit of the request in seconds.
+            by_rules: no model plans and reflects.
+        """
         seconds = float(options.get("max_seconds", self.budget.seconds))
         if timeout_s is not None:
             seconds = min(seconds, SHARE_OF_TIMEOUT * timeout_s)
@@ -64,7 +73,8 @@ class AgenticOptions:
             "epsilon",
         )
         given = {name: options[name] for name in plain if name in options}
-        return replace(self, budget=budget, asked_rounds=options.get("max_rounds"), **given)
+        rounds = min(self.max_rounds, ROUNDS_BY_RULES) if by_rules else self.max_rounds
+        return replace(self, budget=budget, max_rounds=rounds, asked_rounds=options.get("max_rounds"), **given)
 
     @property
     def stop_policy(self) -> str:

@@ -1,4 +1,4 @@
-"""The searches of one round: the plan's passage by vector, its queries by BM25, and its entities by the graph."""
+"""The searches of one round: its question and entities by the graph, its passage by vector, its other wordings by BM25."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from agentic_rag_backend.retrieval.parallel import search_all
 
 DEPTH = 50
 """Candidates of each search."""
-LEG_WEIGHTS: Mapping[str, float] = {"dense": 0.3, "sparse": 0.15, "graph": 0.55}
-LATER_WEIGHT = 0.3
+LEG_WEIGHTS: Mapping[str, float] = {"graph": 1.0, "dense": 0.3, "sparse": 0.15}
+"""Graph search includes a search by the question's vector and BM25. ``dense`` is the search by the hypothetical passage of a
+plan, ``sparse`` the searches by all other wordings together."""
+LATER_WEIGHT = 0.5
 """Weight of each later round relative to the first one, which searches the question itself."""
-OTHER_QUERIES = 0.3
-"""Share of all other queries of BM25 together, relative to the first one."""
 MAX_ENTITIES = 20
 
 
@@ -65,13 +65,13 @@ class Recall:
             searches[name] = self._strategies.retrieve(leg, query)
             weights[name] = LEG_WEIGHTS[leg] * round_weight * share
 
-        add(f"round_{number}_dense", "dense", asked if vector is None else replace(asked, embedding=vector), 1.0)
+        if vector is not None or not cascade:
+            add(f"round_{number}_dense", "dense", asked if vector is None else replace(asked, embedding=vector), 1.0)
         if cascade:
-            others = len(plan.search_queries) - 1
-            for place, text in enumerate(plan.search_queries):
-                share = 1.0 if place == 0 else OTHER_QUERIES / others
-                add(f"round_{number}_sparse_{place + 1}", "sparse", replace(asked, text=text), share)
             add(f"round_{number}_graph", "graph", with_entities(asked, entities), 1.0)
+            others = plan.search_queries[1:]
+            for place, text in enumerate(others, start=2):
+                add(f"round_{number}_sparse_{place}", "sparse", replace(asked, text=text), 1.0 / len(others))
         outcome = await search_all(query, searches)
         lost = tuple(f"{name} failed: {code}" for name, code in outcome.failed.items())
         found = {name: replace(each, hits=each.hits[:DEPTH]) for name, each in outcome.found.items()}

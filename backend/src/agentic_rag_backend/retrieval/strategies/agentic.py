@@ -1,9 +1,9 @@
 """Agentic retrieval: plan, search, reflect, and search again for what is missing, until a round brings little news.
 
-Each round searches by vector, BM25 and graph at the same time, removes what negative constraints exclude, and reranks everything
-found so far. A reflection on the five best passages gives verified facts, negative constraints and the queries of the next round.
-A language model plans and reflects; without one, rules do. The decisions are pure functions in `retrieval.agentic`; this module
-drives them.
+Each round searches the graph for its question, and at the same time a hypothetical passage by vector and other wordings by BM25.
+It removes what negative constraints exclude, and fuses everything found so far. A reflection on the five best passages gives
+verified facts, negative constraints and the queries of the next round. A language model plans and reflects; without one, rules
+do. The decisions are pure functions in `retrieval.agentic`; this module drives them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.filters import Filter
-from agentic_rag_backend.domain.query import Query, Rerank, Retrieval, Trace
+from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.domain.search_session import SessionMemory
 from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
@@ -33,16 +33,12 @@ from agentic_rag_backend.retrieval.base import Stores, Strategies
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
 from agentic_rag_backend.retrieval.hydration import shown_graph, time_detail
 from agentic_rag_backend.retrieval.measuring import measured_relevance
-from agentic_rag_backend.retrieval.rerank.base import Reranker
-from agentic_rag_backend.retrieval.rerank.stage import rerank
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 
-RERANK = Rerank(name="graph", candidates=60, timeout_s=10.0)
-"""Reranking of each round: the best reranker that needs no model."""
 NO_NEW_QUERY = "no_new_query"
 SEARCH_FAILED = "search_failed"
 FORGOTTEN = "the negative constraints of the session were dropped: they would remove every passage that was found"
@@ -52,9 +48,7 @@ RELAXED = "the filter constraints of the plan were dropped: no passage passes th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgenticParts:
-    """What the loop is made of. ``reranker`` None: the fused order decides. ``sessions`` None: nothing is remembered.
-    ``planner`` None: the model plans, or rules do.
-    """
+    """What the loop is made of. ``sessions`` None: nothing is remembered. ``planner`` None: the model plans, or rules do."""
 
     stores: Stores
     graphs: TenantGraphs
@@ -63,7 +57,6 @@ class AgenticParts:
     rewriter: QueryRewriter
     calls: StructuredCalls
     options: AgenticOptions
-    reranker: Reranker | None = None
     sessions: SessionReader | None = None
     planner: FirstPlans | None = None
 
@@ -78,13 +71,13 @@ class Agentic:
         self._recall = Recall(parts.stores, parts.strategies)
 
     async def retrieve(self, query: Query) -> Retrieval:
-        """Return the passages of all rounds, reranked, and the facts of the graph searches.
+        """Return the passages of all rounds, fused, and the facts of the graph searches.
 
         Raises:
             AgenticRagError: all searches of the first round failed.
             StoreUnavailable: a negative constraint of the request names an entity, and the graph cannot be read.
         """
-        options = self._parts.options.of(query.options, query.timeout_s)
+        options = self._parts.options.of(query.options, query.timeout_s, by_rules=not self._parts.calls.possible)
         loop = Loop(options, Meter(options.budget), fallbacks=[] if self._parts.calls.possible else [NO_MODEL])
         await self._constrain(query, loop, requested(query.options.get("negative_constraints", ())))
         await self._carry(query, loop)
@@ -100,15 +93,15 @@ class Agentic:
                     raise
                 _log.warning("agentic_round_failed", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
                 loop.failures.append(f"round {len(loop.rounds) + 1} failed: {error.code}")
-                return await self._ended(query, loop, await self._ranked(query, loop), SEARCH_FAILED)
+                return await self._ended(query, loop, ranked(loop), SEARCH_FAILED)
             _close_round(loop, plan, recalled)
-            ranked = await self._ranked(query, loop)
+            pool = ranked(loop)
             if reason := stop_reason(options.stop_policy, loop.progress, options.limits):
-                return await self._ended(query, loop, ranked, reason)
-            reflection = await self._reflect(query, loop, ranked)
+                return await self._ended(query, loop, pool, reason)
+            reflection = await self._reflect(query, loop, pool)
             following = next_round(query.text, loop, reflection, await self._learn(query, loop, reflection))
             if following is None:
-                return await self._ended(query, loop, ranked, NO_NEW_QUERY)
+                return await self._ended(query, loop, pool, NO_NEW_QUERY)
             plan, entities = following, reflection.entities
 
     async def _carry(self, query: Query, loop: Loop) -> None:
@@ -180,21 +173,11 @@ class Agentic:
             loop.notes.append(f"the filter constraints of the plan were dropped: {error.code}")
             return query
 
-    async def _ranked(self, query: Query, loop: Loop) -> Retrieval:
-        """Return the passages of all rounds, reranked for the question."""
-        hits, found = tuple(loop.hits()), list(loop.found.values())
-        trace = Trace(strategy="agentic", methods_used=tuple(dict.fromkeys(("agentic", *methods(found)))), fusion="min_max")
-        pool = Retrieval(hits=hits, facts=tuple(loop.graph_facts()), trace=trace)
-        if self._parts.reranker is None or not hits:
-            return pool
-        asked = replace(query, rerank=RERANK)
-        return await rerank(self._parts.reranker, RERANK, asked, pool)
-
-    async def _reflect(self, query: Query, loop: Loop, ranked: Retrieval) -> Reflection:
+    async def _reflect(self, query: Query, loop: Loop, pool: Retrieval) -> Reflection:
         reading = Reading(
             question=query.text,
-            hits=ranked.hits[:READ],
-            facts=ranked.facts,
+            hits=pool.hits[:READ],
+            facts=pool.facts,
             known=loop.facts,
             searched=loop.searched,
             bearers=await self._bearers(query),
@@ -237,27 +220,34 @@ class Agentic:
             loop.facts = [fact for fact in loop.facts if fact.chunk_id in left]
         loop.notes += [*notes, *unresolved]
 
-    async def _ended(self, query: Query, loop: Loop, ranked: Retrieval, stopped: str) -> Retrieval:
+    async def _ended(self, query: Query, loop: Loop, pool: Retrieval, stopped: str) -> Retrieval:
         await self._remember(query, loop)
         if stopped.startswith("budget"):
             forbid_reuse()  # the budget has a limit of seconds: another run may have time for more rounds
-        usage = ranked.usage + loop.meter.spending.usage
+        usage = pool.usage + loop.meter.spending.usage
         for each in loop.found.values():
             usage += each.usage
         warnings = [warning for each in loop.found.values() for warning in each.trace.warnings]
-        if not ranked.hits and loop.removed:
+        if not pool.hits and loop.removed:
             warnings.append(EMPTIED)
         trace = replace(
-            ranked.trace,
-            methods_used=tuple(dict.fromkeys(ranked.trace.methods_used)),
+            pool.trace,
+            methods_used=tuple(dict.fromkeys(pool.trace.methods_used)),
             fallbacks=tuple(dict.fromkeys(loop.fallbacks)),
-            failures=tuple(dict.fromkeys((*ranked.trace.failures, *loop.failures))),
+            failures=tuple(dict.fromkeys((*pool.trace.failures, *loop.failures))),
             hidden=tuple(dict.fromkeys(loop.hidden)),
-            warnings=tuple(dict.fromkeys((*ranked.trace.warnings, *loop.notes, *warnings))),
-            details={**time_detail(query), **ranked.trace.details, "agentic": loop_details(loop, stopped)},
+            warnings=tuple(dict.fromkeys((*pool.trace.warnings, *loop.notes, *warnings))),
+            details={**time_detail(query), **pool.trace.details, "agentic": loop_details(loop, stopped)},
         )
-        relevance = await measured_relevance(self._parts.stores, query, ranked.hits)
-        return replace(ranked, usage=usage, relevance=relevance, trace=trace)
+        relevance = await measured_relevance(self._parts.stores, query, pool.hits)
+        return replace(pool, usage=usage, relevance=relevance, trace=trace)
+
+
+def ranked(loop: Loop) -> Retrieval:
+    """Return the passages of all rounds, fused, and the facts of their graph searches."""
+    used = tuple(dict.fromkeys(("agentic", *methods(list(loop.found.values())))))
+    trace = Trace(strategy="agentic", methods_used=used, fusion="min_max")
+    return Retrieval(hits=tuple(loop.hits()), facts=tuple(loop.graph_facts()), trace=trace)
 
 
 def _close_round(loop: Loop, plan: Plan, recalled: Recalled) -> None:
