@@ -55,7 +55,7 @@ class Recall:
         Raises:
             AgenticRagError: all searches failed.
         """
-        asked = replace(query.with_candidates(DEPTH), text=plan.search_queries[0])
+        asked = replace(query.with_candidates(DEPTH), text=plan.search_queries[0], diverse=False)
         vector, failure = await mean_vector(self._stores, asked, [plan.hyde_passage] if plan.hyde_passage else [])
         round_weight = 1.0 if number == 1 else LATER_WEIGHT
         searches: dict[str, Awaitable[Retrieval]] = {}
