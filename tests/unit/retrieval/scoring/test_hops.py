@@ -14,13 +14,11 @@ from agentic_rag_backend.retrieval.scoring.coverage import cover
 from agentic_rag_backend.retrieval.scoring.hops import (
     CANDIDATES,
     COVERAGE_WEIGHT,
-    FROM_SUBJECT,
     HALF_LINK,
     HUB_MINIMUM,
     HUB_SHARE,
     LEAST_BEST,
     SHARING,
-    TO_SUBJECT,
     Link,
     Links,
     expand,
@@ -47,10 +45,7 @@ def brute_force(graph: TenantGraph, beam: list[int], without: set[int]) -> dict[
         for entity, holders in chunks_of.items():
             if source in holders and entity not in without and len(holders) <= hub:
                 for target in holders.keys() - {source}:
-                    weight = 1 / (len(holders) - 1) ** SHARING
-                    weight *= FROM_SUBJECT if holders[source] == ABOUT_WEIGHT else 1
-                    weight *= TO_SUBJECT if holders[target] == ABOUT_WEIGHT else 1
-                    parts[source, target].append((weight, entity))
+                    parts[source, target].append((holders[target] / (len(holders) - 1) ** SHARING, entity))
 
     def first(pair: tuple[float, int]) -> tuple[float, int]:
         return -pair[0], int(graph.entity_keys[pair[1]])
@@ -87,10 +82,10 @@ def weights_from(graph: TenantGraph, source: str) -> dict[str, float]:
     return {graph.chunk_ids[link.target]: link.weight for link in expand(graph, [graph.chunk_index[source]], without=set())}
 
 
-def test_links_from_and_to_the_subject_weigh_more(graph_of: Build) -> None:
+def test_a_target_that_is_about_the_bridge_counts_twice(graph_of: Build) -> None:
     graph = graph_of({"source": ["Institute"], "about": ["*Institute"], "mentions": ["Institute"]})
-    assert weights_from(graph, "source")["about"] == pytest.approx(TO_SUBJECT * weights_from(graph, "source")["mentions"])
-    assert weights_from(graph, "about")["source"] == pytest.approx(FROM_SUBJECT * weights_from(graph, "mentions")["source"])
+    weights = weights_from(graph, "source")
+    assert weights["about"] == pytest.approx(ABOUT_WEIGHT * weights["mentions"])
 
 
 def test_an_entity_is_worth_less_the_more_passages_share_it(graph_of: Build) -> None:

@@ -12,7 +12,7 @@ from agentic_rag_backend.retrieval.queries.options import SESSION_ID, Schema, ch
 
 MAX_ROUNDS = 4
 ROUNDS_BY_RULES = 2
-"""Maximum number of rounds without a model: a third one changes no R@5 of MuSiQue and HotpotQA, and costs as much as the second."""
+"""Maximum number of rounds without a model. A third one changes no R@5 of MuSiQue or HotpotQA, and costs as much again."""
 CALLS, TOKENS, SECONDS = 6, 20_000, 30.0
 SESSION_S = 1800.0
 SHARE_OF_TIMEOUT = 0.8

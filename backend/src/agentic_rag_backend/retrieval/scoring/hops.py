@@ -6,8 +6,9 @@ names the candidate's subject, if it is near the question, and if it covers word
 A hop leads to another subject: passages of one article are linked by much the same entities for every question.
 
 An entity is worth less the more passages share it. Among the links of right passages of MuSiQue and HotpotQA, the odds that one
-leads to another right passage fall with the number of passages to the power 1.1 to 1.2, are 3 to 12 times as high for a passage
-about the entity, and 2 to 4 times as high from one (logistic regression on 6,476 links).
+leads to another right passage fall with the number of passages to the power 1.1 to 1.2, and are 3 to 12 times as high for a
+passage about the entity (logistic regression on 6,476 links). Long documents, whose chunks are about several entities, want a
+smaller factor: the weight of the mention, 2, serves all sets.
 
 Measured on MuSiQue and HotpotQA (`docs/reference/benchmarks/retrieval.md`). Small changes of the constants do not change the
 results.
@@ -23,7 +24,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.knowledge.tenant_graph.graph import ABOUT_WEIGHT, Floats, Ints, TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.graph import Floats, Ints, TenantGraph
 from agentic_rag_backend.retrieval.scoring.coverage import Coverage
 from agentic_rag_backend.retrieval.scoring.subjects import subject_keys
 
@@ -39,10 +40,6 @@ HUB_MAXIMUM = 500
 """Entities in more chunks than this share of all, within the two bounds, are not followed: they connect everything."""
 SHARING = 0.75
 """Power of the number of other passages that share an entity, by which the weight of a link over it is divided."""
-TO_SUBJECT = 4.0
-"""Factor of a link to a passage that is about the shared entity."""
-FROM_SUBJECT = 2.0
-"""Factor of a link from a passage that is about the shared entity."""
 UNRELATED = frozenset({"date", "number", "quantity"})
 """Types of entities that are not followed: passages that share a date or a number say nothing about each other."""
 HALF_LINK = 2.0
@@ -97,17 +94,16 @@ class Links:
 def expand(graph: TenantGraph, beam: Sequence[int], *, without: Set[int]) -> Links:
     """Return the links from the chunks of ``beam``, one per (source, target), over the strongest shared entity.
 
-    The weight of an entity is 1 ÷ (other passages that mention it) ^ `SHARING`, times `TO_SUBJECT` if the target is about it, and
-    `FROM_SUBJECT` if the source is. Entities in ``without``, of the types `UNRELATED`, and in too many passages are not followed.
+    The weight of an entity is that of its mention in the target ÷ (other passages that mention it) ^ `SHARING`. Entities in
+    ``without``, of the types `UNRELATED`, and in too many passages are not followed.
     """
     rows = np.array(beam, dtype=np.int64)
-    position, entities, mentioned = graph.mentions.gather(rows)
+    position, entities, _ = graph.mentions.gather(rows)
     followed = _followed(graph, entities) & ~np.isin(entities, list(without))
     sources, entities = rows[position[followed]], entities[followed]
+    position, targets, weights = graph.links.gather(entities)
     others = np.maximum(graph.document_frequency[entities] - 1, 1).astype(np.float64)
-    weights = np.where(mentioned[followed] == ABOUT_WEIGHT, FROM_SUBJECT, 1.0) / others**SHARING
-    position, targets, mentioned = graph.links.gather(entities)
-    weights = weights[position] * np.where(mentioned == ABOUT_WEIGHT, TO_SUBJECT, 1.0)
+    weights = weights / (others**SHARING)[position]
     return _strongest(graph, Links(sources[position], targets.astype(np.int64), weights, entities[position].astype(np.int64)))
 
 
