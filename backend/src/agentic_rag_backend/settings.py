@@ -322,7 +322,7 @@ class Settings(BaseSettings):
     dual_level_low_weight: float = Field(0.6, ge=0, le=1, description="weight of the low level (chunks and entities)")
     dual_level_high_weight: float = Field(0.4, ge=0, le=1, description="weight of the high level (communities)")
     dual_level_auto_weights: bool = Field(False, description="derive the weights from the form of the question")
-    dual_level_low_strategy: Literal["auto", "graph", "hybrid"] = Field(
+    dual_level_low_strategy: Literal["auto", "graph", "hybrid", "agentic"] = Field(
         "auto", description="strategy of the low level; auto: hybrid for questions that ask for an explanation, otherwise graph"
     )
     dual_level_low_limit: int = Field(10, ge=1, le=100, description="chunks returned by the low level")

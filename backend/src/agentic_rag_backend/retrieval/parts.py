@@ -32,7 +32,7 @@ from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualL
 from agentic_rag_backend.retrieval.strategies.global_search import GlobalOptions
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
-from agentic_rag_backend.retrieval.strategies.low_level import HybridWithFacts, LowLevel
+from agentic_rag_backend.retrieval.strategies.low_level import BY_FORM, HybridWithFacts, LowLevel
 from agentic_rag_backend.retrieval.strategies.raptor import RaptorRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
@@ -105,9 +105,10 @@ class Parts:
 
     @cached_property
     def low_level(self) -> LowLevel:
-        """The low level of dual-level retrieval: `graph`, or `hybrid` with facts."""
+        """The low level of dual-level retrieval: `graph`, `hybrid` with facts, or `agentic`."""
         with_facts = HybridWithFacts(self.stores, self.graphs, self.hybrid)
-        return LowLevel(self.graph, with_facts, default=self.dual_level_options.low_strategy)
+        retrievers: Mapping[str, Retriever] = {"graph": self.graph, "hybrid": with_facts, "agentic": self.agentic}
+        return LowLevel(retrievers, default=self.dual_level_options.low_strategy)
 
     @cached_property
     def finder(self) -> ThemeFinder:
@@ -130,7 +131,14 @@ class Parts:
             WITH_TREE: WithSummaries(self.low_level, RaptorRetriever(self.stores, self.graphs)),
         }
         strategies |= {"hybrid": self.hybrid, "dense": dense, "sparse": sparse}
-        return Auto(strategies, graphs=self.graphs, trees=self.stores.trees, encoder=self.stores.encoder, latencies=Latencies())
+        return Auto(
+            strategies,
+            graphs=self.graphs,
+            trees=self.stores.trees,
+            encoder=self.stores.encoder,
+            latencies=Latencies(),
+            rounds=self.dual_level_options.low_strategy == BY_FORM,
+        )
 
     @cached_property
     def bearers(self) -> BearerReader:

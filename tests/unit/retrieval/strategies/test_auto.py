@@ -137,6 +137,8 @@ async def test_its_own_choices_are_timed(auto: Callable[..., Auto], query: Ask) 
     latencies = Latencies()
     for _ in range(3):
         await auto(latencies).retrieve(query(FACT))
+        await auto(latencies).retrieve(query(NAMED))
+    assert latencies.expected(query(FACT).tenant_id, "low_level in rounds") is not None
     assert latencies.expected(query(FACT).tenant_id, "low_level") is not None
     assert latencies.expected(query(FACT).tenant_id, "hybrid") is None
 
@@ -170,3 +172,29 @@ async def test_passages_and_summaries_are_found_apart(query: Ask, hit: Callable[
     assert (only.hits, only.themes) == ((), (theme,))
     with pytest.raises(StoreUnavailable):
         await WithSummaries(Failing(), Failing()).retrieve(query(THEME))
+
+
+@pytest.mark.parametrize(
+    ("asked", "taken", "low"),
+    [
+        ({"text": FACT}, {}, "agentic"),
+        ({"text": FACT, "dual_level": True}, {}, "agentic"),
+        ({"text": NAMED}, {}, None),
+        ({"text": FACT, "options": {"low_strategy": "graph"}}, {}, "graph"),
+        ({"text": FACT, "options": {"max_latency_ms": 40}}, {"low_level": 30.0}, "agentic"),
+        ({"text": FACT, "options": {"max_latency_ms": 40}}, {"low_level": 30.0, "low_level in rounds": 40.0}, "agentic"),
+        ({"text": FACT, "options": {"max_latency_ms": 40}}, {"low_level": 30.0, "low_level in rounds": 41.0}, None),
+        ({"text": FACT, "options": {"max_latency_ms": 40}}, {"low_level in rounds": 41.0}, None),
+    ],
+)
+async def test_facts_are_searched_in_rounds_if_there_is_time(
+    auto: Callable[..., Auto], query: Ask, asked: dict[str, Any], taken: Mapping[str, float], low: str | None
+) -> None:
+    latencies, question = Latencies(), query(**asked)
+    for name, milliseconds in taken.items():
+        for _ in range(3):
+            latencies.record(question.tenant_id, name, milliseconds)
+    choosing = auto(latencies)
+    await choosing.retrieve(question)
+    (held,) = (each for each in choosing._strategies.values() if cast("Named", each).asked)
+    assert cast("Named", held).asked[0].options.get("low_strategy") == low

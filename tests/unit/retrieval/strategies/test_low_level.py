@@ -68,9 +68,16 @@ async def test_the_request_wins_over_the_setting_and_that_over_the_form(
 ) -> None:
     graph, hybrid = Named("graph", (hit("c1"),)), Named("hybrid", (hit("c2"),))
     asked = query(question, options=options)
-    found = await LowLevel(graph, hybrid, default=default).retrieve(asked)
+    found = await LowLevel({"graph": graph, "hybrid": hybrid}, default=default).retrieve(asked)
     chosen, other = (graph, hybrid) if strategy == "graph" else (hybrid, graph)
     assert (chosen.asked, other.asked) == ([asked], [])
     assert (found.hits, found.trace.strategy) == (chosen.hits, strategy)
     assert not found.trace.fallback_used
     assert found.trace.details == {"linked_entities": 1, "low_level": {"strategy": strategy, "chosen_by": chosen_by}}
+
+
+async def test_rounds_of_the_low_level_call_no_model(query: Ask, hit: Callable[..., Hit]) -> None:
+    agentic = Named("agentic", (hit("c1"),))
+    found = await LowLevel({"agentic": agentic}).retrieve(query(NAME, options={"low_strategy": "agentic", "entities": ["Mira"]}))
+    assert found.trace.strategy == "agentic"
+    assert agentic.asked[0].options == {"low_strategy": "agentic", "entities": ["Mira"], "max_calls": 0}

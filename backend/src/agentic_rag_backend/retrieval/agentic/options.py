@@ -15,6 +15,9 @@ ROUNDS_BY_RULES = 2
 """Maximum number of rounds without a model. A third one changes no R@5 of MuSiQue or HotpotQA, and costs as much again."""
 CALLS, TOKENS, SECONDS = 6, 20_000, 30.0
 SESSION_S = 1800.0
+COVERED = 0.8
+"""Share of the question's words in one passage at which rules search no second round: the question has one hop. It spares every
+third second round of MuSiQue and HotpotQA and every second one of SQuAD, and changes no R@5."""
 SHARE_OF_TIMEOUT = 0.8
 """Share of a request's time limit that the loop may use. An answer needs the rest."""
 
@@ -29,13 +32,14 @@ class AgenticOptions:
         negative_memory: keep the negative constraints of the plan and of the reflections.
         cascade_recall: search by vector, BM25 and graph. False: by vector alone.
         policy: name of the policy that ends the loop. None: by ``novelty_circuit``.
-        max_rounds: maximum number of rounds. ``fixed_rounds`` has `FIXED_ROUNDS`, unless ``asked_rounds`` is set. Without a
-            model, it is at most `ROUNDS_BY_RULES`.
+        max_rounds: maximum number of rounds. ``fixed_rounds`` has `FIXED_ROUNDS`, and rules at most `ROUNDS_BY_RULES`, unless
+            ``asked_rounds`` is set.
         asked_rounds: the number of rounds that the request names.
         epsilon: least novelty of a round that another one follows, in [0, 1].
         budget: limits of model requests, tokens and seconds.
         session_s: seconds for which a session is kept after its last request.
         planner_prompt: prompt of the planner. None: the built-in one.
+        by_rules: no model plans and reflects.
     """
 
     query_planning: bool = True
@@ -49,14 +53,15 @@ class AgenticOptions:
     budget: Budget = field(default_factory=lambda: Budget(CALLS, TOKENS, SECONDS))
     session_s: float = SESSION_S
     planner_prompt: Prompt | None = None
+    by_rules: bool = False
 
-    def of(self, options: Mapping[str, Any], timeout_s: float | None = None, *, by_rules: bool = False) -> AgenticOptions:
+    def of(self, options: Mapping[str, Any], timeout_s: float | None = None, *, model: bool = True) -> AgenticOptions:
         """Return the options of a request. Those that it does not name keep the deployment's values.
 
         Args:
             options: of the request.
             timeout_s: time limit of the request in seconds.
-            by_rules: no model plans and reflects.
+            model: whether there is a language model. Without a budget for calls, it is not used.
         """
         seconds = float(options.get("max_seconds", self.budget.seconds))
         if timeout_s is not None:
@@ -73,8 +78,8 @@ class AgenticOptions:
             "epsilon",
         )
         given = {name: options[name] for name in plain if name in options}
-        rounds = min(self.max_rounds, ROUNDS_BY_RULES) if by_rules else self.max_rounds
-        return replace(self, budget=budget, max_rounds=rounds, asked_rounds=options.get("max_rounds"), **given)
+        by_rules = not model or budget.calls == 0
+        return replace(self, budget=budget, asked_rounds=options.get("max_rounds"), by_rules=by_rules, **given)
 
     @property
     def stop_policy(self) -> str:
@@ -84,7 +89,8 @@ class AgenticOptions:
     @property
     def limits(self) -> Limits:
         """The limits that policies read."""
-        default = FIXED_ROUNDS if self.stop_policy == "fixed_rounds" else self.max_rounds
+        most = min(self.max_rounds, ROUNDS_BY_RULES) if self.by_rules else self.max_rounds
+        default = FIXED_ROUNDS if self.stop_policy == "fixed_rounds" else most
         return Limits(self.asked_rounds or default, self.epsilon, self.budget)
 
 

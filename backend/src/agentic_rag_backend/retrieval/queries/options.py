@@ -47,8 +47,9 @@ DIRECTION: Schema = {
 }
 LOW_STRATEGY: Schema = {
     "type": "string",
-    "enum": ["auto", "graph", "hybrid"],
-    "description": "strategy that finds the passages; auto: hybrid for questions that ask for an account, otherwise graph",
+    "enum": ["auto", "graph", "hybrid", "agentic"],
+    "description": "strategy that finds the passages; auto: hybrid for questions that ask for an account, otherwise graph, or in "
+    "`auto` agentic; agentic: rounds of graph searches without a language model",
 }
 MAX_LATENCY_MS: Schema = {
     "type": "integer",

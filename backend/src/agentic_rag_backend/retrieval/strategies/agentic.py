@@ -21,7 +21,7 @@ from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver, w
 from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint, kept, requested, united
 from agentic_rag_backend.retrieval.agentic.findings import BEFORE, READ, Reflection
 from agentic_rag_backend.retrieval.agentic.meter import Meter
-from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
+from agentic_rag_backend.retrieval.agentic.options import COVERED, AgenticOptions
 from agentic_rag_backend.retrieval.agentic.plan import Plan
 from agentic_rag_backend.retrieval.agentic.planner import NO_MODEL, FirstPlans, Planner
 from agentic_rag_backend.retrieval.agentic.recall import Recall, Recalled
@@ -40,6 +40,7 @@ from agentic_rag_backend.telemetry.logs import get_logger
 _log = get_logger(__name__)
 
 NO_NEW_QUERY = "no_new_query"
+QUESTION_COVERED = "covered"
 SEARCH_FAILED = "search_failed"
 FORGOTTEN = "the negative constraints of the session were dropped: they would remove every passage that was found"
 EMPTIED = "negative_constraints: they left no passage"
@@ -77,8 +78,8 @@ class Agentic:
             AgenticRagError: all searches of the first round failed.
             StoreUnavailable: a negative constraint of the request names an entity, and the graph cannot be read.
         """
-        options = self._parts.options.of(query.options, query.timeout_s, by_rules=not self._parts.calls.possible)
-        loop = Loop(options, Meter(options.budget), fallbacks=[] if self._parts.calls.possible else [NO_MODEL])
+        options = self._parts.options.of(query.options, query.timeout_s, model=self._parts.calls.possible)
+        loop = Loop(options, Meter(options.budget), fallbacks=[NO_MODEL] if options.by_rules else [])
         await self._constrain(query, loop, requested(query.options.get("negative_constraints", ())))
         await self._carry(query, loop)
         plan = await self._first_plan(query, loop)
@@ -96,7 +97,7 @@ class Agentic:
                 return await self._ended(query, loop, ranked(loop), SEARCH_FAILED)
             _close_round(loop, plan, recalled)
             pool = ranked(loop)
-            if reason := stop_reason(options.stop_policy, loop.progress, options.limits):
+            if reason := stop_reason(options.stop_policy, loop.progress, options.limits) or covered(loop):
                 return await self._ended(query, loop, pool, reason)
             reflection = await self._reflect(query, loop, pool)
             following = next_round(query.text, loop, reflection, await self._learn(query, loop, reflection))
@@ -248,6 +249,14 @@ def ranked(loop: Loop) -> Retrieval:
     used = tuple(dict.fromkeys(("agentic", *methods(list(loop.found.values())))))
     trace = Trace(strategy="agentic", methods_used=used, fusion="min_max")
     return Retrieval(hits=tuple(loop.hits()), facts=tuple(loop.graph_facts()), trace=trace)
+
+
+def covered(loop: Loop) -> str | None:
+    """Return the reason to stop if rules decide and one passage of the graph search has nearly all words of the question."""
+    if not loop.options.by_rules or loop.options.stop_policy != "novelty" or loop.options.asked_rounds is not None:
+        return None
+    coverage = max((each.trace.details.get("coverage", 0.0) for each in loop.found.values()), default=0.0)
+    return QUESTION_COVERED if coverage >= COVERED else None
 
 
 def _close_round(loop: Loop, plan: Plan, recalled: Recalled) -> None:

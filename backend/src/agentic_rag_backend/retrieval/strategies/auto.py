@@ -25,17 +25,27 @@ from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 DUAL, LOW, WITH_TREE = "dual_level", "low_level", "low_level_with_raptor"
 FREE = "sparse"
 """The strategy that embeds nothing. All others embed the question once, so they cost the same."""
+IN_ROUNDS = "agentic"
 CHEAPER = (DUAL, LOW, "hybrid", "dense", FREE)
 """Strategies by falling duration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A strategy, the reason for it, and the milliseconds that it is expected to take, if known."""
+    """A strategy, the reason for it, and the milliseconds that it is expected to take, if known.
+
+    ``rounds``: its low level is `agentic`, which searches a second time for what the best passages lead to.
+    """
 
     strategy: str
     because: str
     expected_ms: float | None = None
+    rounds: bool = False
+
+    @property
+    def timed(self) -> str:
+        """The name that its durations are recorded under."""
+        return f"{self.strategy} in rounds" if self.rounds else self.strategy
 
 
 class WithSummaries:
@@ -75,6 +85,7 @@ class Auto:
         trees: tells whether the tenant has a RAPTOR tree.
         encoder: estimates the cost of the vector of a question.
         latencies: recent durations. This class records those of its own choices.
+        rounds: whether the low level may search in rounds: no setting names another strategy.
     """
 
     def __init__(
@@ -85,7 +96,9 @@ class Auto:
         trees: TreeCatalogue,
         encoder: QueryEncoder,
         latencies: Latencies,
+        rounds: bool = True,
     ) -> None:
+        self._rounds = rounds
         self._strategies = strategies
         self._graphs = graphs
         self._trees = trees
@@ -95,15 +108,18 @@ class Auto:
     async def retrieve(self, query: Query) -> Retrieval:
         """Retrieve with the chosen strategy. ``trace.details.auto`` has the choice; the methods begin with the strategy."""
         choice = self._affordable(query) or self._within(query, await self._suited(query))
+        asked = replace(query, options={**query.options, "low_strategy": IN_ROUNDS}) if choice.rounds else query
         started = time.perf_counter()
-        found = await self._strategies[choice.strategy].retrieve(query)
-        self._latencies.record(query.tenant_id, choice.strategy, (time.perf_counter() - started) * 1000)
+        found = await self._strategies[choice.strategy].retrieve(asked)
+        self._latencies.record(query.tenant_id, choice.timed, (time.perf_counter() - started) * 1000)
         name = found.trace.strategy
         about: dict[str, Any] = {"strategy": name, "because": choice.because}
         if choice.expected_ms is not None:
             about["expected_ms"] = round(choice.expected_ms, 1)
         methods = tuple(dict.fromkeys((name, *found.trace.methods_used)))
         details = {**found.trace.details, "auto": about}
+        if choice.rounds and "low_level" in details:
+            details["low_level"] = {**details["low_level"], "chosen_by": "auto"}
         return replace(found, trace=replace(found.trace, strategy="auto", methods_used=methods, details=details))
 
     def _affordable(self, query: Query) -> Choice | None:
@@ -114,13 +130,18 @@ class Auto:
         return Choice(FREE, f"an embedding of the question is expected to cost {cost} tokens, more than max_cost ({allowed})")
 
     async def _suited(self, query: Query) -> Choice:
-        """Return the choice without regard to time."""
+        """Return the choice without regard to time.
+
+        A question for a fact may have several hops. `agentic` searches a second round only if no passage covers the question.
+        """
+        fact = asked_for(query.text) is not AnswerKind.THEME
+        rounds = fact and self._rounds and "low_strategy" not in query.options
         if query.dual_level:
-            return Choice(DUAL, "dual-level retrieval is switched on")
+            return Choice(DUAL, "dual-level retrieval is switched on", rounds=rounds)
         if "low_strategy" in query.options:
             return Choice(LOW, "the request names the strategy")
-        if asked_for(query.text) is not AnswerKind.THEME:
-            return Choice(LOW, "the question asks for a fact")
+        if fact:
+            return Choice(LOW, "the question asks for a fact", rounds=rounds)
         graph, _ = await shown_graph(self._graphs, query)
         if graph is not None and link_question(graph, query.text):
             return Choice(LOW, "the question asks for an account of entities that it names")
@@ -135,7 +156,11 @@ class Auto:
             return suited
         expected = self._expected(query, suited.strategy)
         if expected is None or expected <= allowed:
-            return replace(suited, expected_ms=expected)
+            in_rounds = self._expected(query, suited.timed)
+            if in_rounds is None or in_rounds <= allowed:
+                return replace(suited, expected_ms=in_rounds if suited.rounds else expected)
+            forbid_reuse()
+            return replace(suited, expected_ms=expected, rounds=False)
         forbid_reuse()  # the next search may have the time
         slow = f"{suited.strategy} is expected to take {expected:.0f} ms, longer than max_latency_ms"
         cheaper = [name for name in CHEAPER if name not in (DUAL, suited.strategy)]

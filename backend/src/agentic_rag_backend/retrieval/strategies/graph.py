@@ -201,7 +201,7 @@ class GraphRetriever:
             hits=hits,
             facts=facts,
             relevance=relevance(reading.nearest, reading.coverage) if hits else 0.0,
-            trace=_trace(query, evidence, answer, left_out, paths.failure),
+            trace=_trace(query, evidence, reading, answer, (left_out, paths.failure)),
         )
 
     async def _diverse(self, query: Query, order: Sequence[ScoredId]) -> list[ScoredId]:
@@ -287,8 +287,13 @@ def about_named(graph: TenantGraph, evidence: GraphEvidence, scores: Mapping[str
     return {id for *_, id in best.values()}
 
 
-def _trace(query: Query, evidence: GraphEvidence, answer: LegAnswer, left_out: str | None, pathless: str | None) -> Trace:
-    failures = tuple(failure for failure in (answer.failure, left_out, pathless) if failure is not None)
+def _trace(
+    query: Query, evidence: GraphEvidence, reading: GraphRanking, answer: LegAnswer, failed: tuple[str | None, str | None]
+) -> Trace:
+    """Return the trace. ``failed`` has the reasons why facts and why paths are left out."""
+    left_out, _ = failed
+    failures = tuple(failure for failure in (answer.failure, *failed) if failure is not None)
+    details = {"linked_entities": len(evidence.linked), "coverage": round(reading.coverage, 3), "graph_leg": answer.leg}
     return Trace(
         strategy="graph",
         methods_used=(*methods_with_questions(query, "dense", "sparse"), "graph"),
@@ -297,7 +302,7 @@ def _trace(query: Query, evidence: GraphEvidence, answer: LegAnswer, left_out: s
         failures=failures,
         hidden=(left_out,) if left_out is not None else (),
         warnings=tuple(f"options.entities: the graph knows no {name!r}" for name in evidence.unknown),
-        details={**time_detail(query), "linked_entities": len(evidence.linked), "graph_leg": answer.leg},
+        details={**time_detail(query), **details},
     )
 
 

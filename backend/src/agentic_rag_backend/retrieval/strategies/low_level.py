@@ -1,4 +1,4 @@
-"""The low level: `graph`, or `hybrid` with the same facts for questions about a theme.
+"""The low level: `graph`, `hybrid` with the same facts for questions about a theme, or `agentic` by rules.
 
 The graph walk stays near the names in a question, which suits questions about those names. Passages about a theme need not
 share a name, so hybrid search suits such questions better.
@@ -20,9 +20,10 @@ from agentic_rag_backend.retrieval.facts import NEAR, Facts
 from agentic_rag_backend.retrieval.hydration import shown_graph
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 
-LowStrategy = Literal["auto", "graph", "hybrid"]
+LowStrategy = Literal["auto", "graph", "hybrid", "agentic"]
 BY_FORM: LowStrategy = "auto"
 """Pseudo-strategy that selects a strategy by the form of the question."""
+_OPTIONS_OF: Mapping[str, Mapping[str, int]] = MappingProxyType({"agentic": {"max_calls": 0}})
 _OF_FORM: Mapping[AnswerKind, LowStrategy] = MappingProxyType({AnswerKind.THEME: "hybrid"})
 
 
@@ -35,11 +36,12 @@ class LowLevel:
     """Chooses a strategy for each request. ``trace.details.low_level`` has the choice and its reason.
 
     ``options.low_strategy`` wins over ``default``, which may also be a strategy's name. If ``options.entities`` is given, the
-    form of the question is not considered.
+    form of the question is not considered. `agentic` calls no language model here.
     """
 
-    def __init__(self, graph: Retriever, hybrid: Retriever, *, default: LowStrategy = BY_FORM) -> None:
-        self._retrievers = {"graph": graph, "hybrid": hybrid}
+    def __init__(self, retrievers: Mapping[str, Retriever], *, default: LowStrategy = BY_FORM) -> None:
+        """``retrievers`` has one for each `LowStrategy` but `BY_FORM`."""
+        self._retrievers = retrievers
         self._default = default
 
     async def retrieve(self, query: Query) -> Retrieval:
@@ -48,7 +50,8 @@ class LowLevel:
         A question without an entity is no fallback here: the strategy was not asked for by name.
         """
         name, chosen_by = self._chosen(query)
-        found = await self._retrievers[name].retrieve(query)
+        asked = replace(query, options={**query.options, **_OPTIONS_OF.get(name, {})})
+        found = await self._retrievers[name].retrieve(asked)
         details = {**found.trace.details, "low_level": {"strategy": name, "chosen_by": chosen_by}}
         return replace(found, trace=replace(found.trace, fallbacks=(), details=details))
 
