@@ -44,7 +44,7 @@ CASES: Mapping[str, Mapping[str, Any]] = {
     WHOLE: {},
     "without entities of the question": {"link_question": lambda _graph, _text: {}},
     "without the walk": {"direct_scores": unwalked},
-    "without shares of subjects": {"share": lambda values, _subjects: dict(values)},
+    "without shares of subjects": {"share": lambda values, _subjects: values},
     "without the second hop": {"with_hops": lambda direct, _hops: dict(direct)},
     "without passages about named entities first": {"about_named": lambda _graph, _evidence, _scores: set()},
     "without marginal relevance": {"RELEVANCE_SHARE": 1.0},

@@ -10,54 +10,34 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.retrieval.scoring.subjects import SUBJECT_SHARE, share, subject_keys, subjects_of
+from agentic_rag_backend.retrieval.scoring.subjects import SUBJECT_SHARE, share, subject_keys
 from agentic_rag_backend.retrieval.strategies.graph import SCORE_BASE, GraphEvidence, direct_scores, walked_mass
 
 Build = Callable[..., TenantGraph]
 
 
-def test_a_subject_is_the_set_of_entities_that_a_chunk_is_about(
-    graph_of: Build,
-) -> None:
-    graph = graph_of(
-        {
-            "first": ["*Rhine", "Basel"],
-            "second": ["*Rhine", "Cologne", "Basel"],
-            "section": ["*Rhine", "*Tributaries"],
-            "none": ["Rhine", "Basel"],
-        }
-    )
-    number = graph.chunk_index
-    subjects = subjects_of(graph, list(number.values()))
-    assert subjects[number["first"]] == subjects[number["second"]]
-    assert subjects[number["section"]] != subjects[number["first"]]
-    assert number["none"] not in subjects
-    assert subjects_of(graph, []) == {}
+def test_a_subject_is_the_set_of_entities_that_a_chunk_is_about(graph_of: Build) -> None:
+    chunks = {
+        "first": ["*Rhine", "Basel"],
+        "second": ["*Rhine", "Cologne", "Basel"],
+        "section": ["*Rhine", "*Tributaries"],
+        "none": ["Rhine", "Basel"],
+    }
+    graph = graph_of(chunks)
+    numbers = [graph.chunk_index[id] for id in chunks]
+    first, second, section, none = subject_keys(graph, np.array(numbers)).tolist()
+    assert first == second != section
+    assert none == 0 != first != section != 0
+    assert len(subject_keys(graph, np.array([], dtype=np.int64))) == 0
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 2**16), numbers=st.lists(st.integers(0, 29), unique=True))
-def test_keys_are_equal_where_subjects_are(random_graph: Build, seed: int, numbers: list[int]) -> None:
-    graph = random_graph(chunks=30, entities=4, per_chunk=2, seed=seed)
-    chunks = [number for number in numbers if number < graph.chunk_places]
-    subjects, keys = subjects_of(graph, chunks), subject_keys(graph, np.array(chunks, dtype=np.int64)).tolist()
-    for one, key in zip(chunks, keys, strict=True):
-        assert (key == 0) == (one not in subjects)
-        for other, another in zip(chunks, keys, strict=True):
-            assert (key == another) == (subjects.get(one) == subjects.get(other))
-
-
-@given(
-    values=st.dictionaries(st.integers(0, 9), st.floats(0, 1)),
-    subjects=st.dictionaries(st.integers(0, 9), st.tuples(st.integers(0, 2))),
-)
-def test_a_value_moves_to_the_greatest_of_its_subject(values: dict[int, float], subjects: dict[int, tuple[int, ...]]) -> None:
-    shared = share(values, subjects)
-    assert shared.keys() == values.keys()
-    for chunk, value in values.items():
-        same = [values[each] for each in values if chunk in subjects and subjects.get(each) == subjects[chunk]]
-        assert shared[chunk] == pytest.approx(SUBJECT_SHARE * max(same, default=value) + (1 - SUBJECT_SHARE) * value)
-        assert shared[chunk] == value or same
+@given(rows=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3)), max_size=12))
+def test_a_value_moves_to_the_greatest_of_its_subject(rows: list[tuple[float, int]]) -> None:
+    values = np.array([value for value, _ in rows])
+    shared = share(values, np.array([subject for _, subject in rows], dtype=np.uint64))
+    for (value, subject), moved in zip(rows, shared.tolist(), strict=True):
+        greatest = max(other for other, same in rows if same == subject)
+        assert moved == pytest.approx(SUBJECT_SHARE * greatest + (1 - SUBJECT_SHARE) * value if subject else value)
 
 
 ARTICLE = {
@@ -77,7 +57,8 @@ def test_the_text_decides_between_passages_of_one_article(graph_of: Build) -> No
     graph = graph_of(ARTICLE)
     found = evidence(graph, {"answer": 1.0, "long": 0.9, "other": 0.4}, "Cologne", "Mainz")
     walked = walked_mass(graph, found)
-    assert walked["long"] > walked["answer"], "the walk prefers the passage with more names"
+    mass = dict(zip(walked.numbers.tolist(), walked.mass.tolist(), strict=True))
+    assert mass[graph.chunk_index["long"]] > mass[graph.chunk_index["answer"]], "the walk prefers the passage with more names"
     direct = direct_scores(graph, found)
     assert direct["answer"] > direct["long"] > direct["other"]
 
@@ -101,9 +82,10 @@ def test_within_a_subject_the_walk_outweighs_small_differences_of_the_text_only(
     graph = random_graph(chunks=40, entities=12, per_chunk=3, seed=seed)
     hybrid = dict(zip(sorted(graph.chunk_index), scores, strict=False))
     direct = direct_scores(graph, GraphEvidence(np.zeros(1, np.float32), hybrid, {}, {0: 1.0}))
-    subjects = subjects_of(graph, list(graph.chunk_index.values()))
+    numbers = np.array([graph.chunk_index[id] for id in hybrid])
+    subjects = dict(zip(hybrid, subject_keys(graph, numbers).tolist(), strict=True))
     for one in hybrid:
         for other in hybrid:
-            same = subjects.get(graph.chunk_index[one], "none") == subjects.get(graph.chunk_index[other])
+            same = subjects[one] == subjects[other] != 0
             if same and (hybrid[one] + SCORE_BASE) * SUBJECT_SHARE > hybrid[other] + SCORE_BASE:
                 assert direct[one] >= direct[other]

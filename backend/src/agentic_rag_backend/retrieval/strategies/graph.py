@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import GraphStep, Hit, Query, Retrieval, Trace
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.graph import ABOUT_WEIGHT, TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.numbering import Keys
 from agentic_rag_backend.knowledge.tenant_graph.pagerank import DAMPING, personalised_pagerank
@@ -35,6 +35,7 @@ from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_ma
 from agentic_rag_backend.retrieval.scoring.hops import (
     BEAM,
     Hop,
+    Link,
     expand,
     prune,
     reached_by_hop,
@@ -43,7 +44,7 @@ from agentic_rag_backend.retrieval.scoring.hops import (
     with_hops,
 )
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
-from agentic_rag_backend.retrieval.scoring.subjects import share, subjects_of
+from agentic_rag_backend.retrieval.scoring.subjects import share, subject_keys
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.stores.vector.base import ScoredId, Vector
 
@@ -110,52 +111,71 @@ def direct_scores(graph: TenantGraph, evidence: GraphEvidence) -> dict[str, floa
     if not evidence.linked:
         best = max(evidence.hybrid.values(), default=0.0) or 1.0
         return {id: score / best for id, score in evidence.hybrid.items()}
-    walked = {id: mass**0.5 for id, mass in walked_mass(graph, evidence).items()}
-    numbers = graph.chunk_index.among(walked)
-    shared = share({number: walked[id] for id, number in numbers.items()}, subjects_of(graph, list(numbers.values())))
-    factors = {id: shared[numbers[id]] if id in numbers else own for id, own in walked.items()}
-    scores = {id: (evidence.hybrid.get(id, 0.0) + SCORE_BASE) * factor for id, factor in factors.items()}
+    walked = walked_mass(graph, evidence)
+    factors = share(walked.mass**0.5, subject_keys(graph, walked.numbers)).tolist()
+    by_id = dict(zip([graph.chunk_ids[number] for number in walked.numbers.tolist()], factors, strict=True))
+    by_id |= {id: mass**0.5 for id, mass in walked.outside.items()}
+    scores = {id: (evidence.hybrid.get(id, 0.0) + SCORE_BASE) * factor for id, factor in by_id.items()}
     best = max(scores.values(), default=0.0) or 1.0
     return {id: score / best for id, score in scores.items()}
 
 
-def walked_mass(graph: TenantGraph, evidence: GraphEvidence) -> dict[str, float]:
-    """Return the mass of the walk on the chunks of the hybrid legs and on the `WALKED` chunks with the most."""
-    seeds = ranked(evidence.hybrid)[:SEED_CHUNKS]
-    squared = {item.id: item.score**2 for item in seeds}
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """Mass of a walk: of chunks of the graph by number, shapes (n,), and of passages without entities by id."""
+
+    numbers: NDArray[np.int64]
+    mass: NDArray[np.float64]
+    outside: Mapping[str, float]
+
+
+def walked_mass(graph: TenantGraph, evidence: GraphEvidence) -> Walked:
+    """Return the mass of the walk on the chunks of the hybrid legs and on the `WALKED` chunks with the most.
+
+    Chunks of a leg that the walk does not reach have no mass.
+    """
+    numbers = graph.chunk_index.among(evidence.hybrid)
+    squared = {item.id: item.score**2 for item in ranked(evidence.hybrid)[:SEED_CHUNKS]}
     named = sum(graph.idf[entity] * weight for entity, weight in evidence.linked.items())
     share = SEED_CHUNK_SHARE if named > 0 else 1.0
     total = sum(squared.values()) or 1.0
-    numbers = graph.chunk_index.among(squared)
     chunk_seeds = np.zeros(graph.chunk_places)
     entity_seeds = np.zeros(graph.entity_places)
-    walked: dict[str, float] = {}
     for id, square in squared.items():
-        number = numbers.get(id)
-        if number is None:
-            # A passage without entities: its start mass stays on it.
-            walked[id] = (1 - DAMPING) * share * square / total
-        else:
-            chunk_seeds[number] = share * square / total
+        if id in numbers:
+            chunk_seeds[numbers[id]] = share * square / total
     for entity, weight in evidence.linked.items():
         entity_seeds[entity] = (1 - share) * graph.idf[entity] * weight / named
     mass = personalised_pagerank(graph, chunk_seeds, entity_seeds)
-    for number in _largest(mass, graph.chunk_keys, WALKED):
-        walked[graph.chunk_ids[number]] = float(mass[number])
-    known = graph.chunk_index.among(evidence.hybrid)
-    reached = mass[list(known.values())].tolist()
-    walked |= {id: held for id, held in zip(known, reached, strict=True) if held > 0}
-    # Chunks of a leg that the walk does not reach are listed last.
-    return walked | {id: 0.0 for id in evidence.hybrid if id not in walked}
+    # The start mass of a passage without entities stays on it.
+    stays = (1 - DAMPING) * share / total
+    outside = {id: stays * squared.get(id, 0.0) for id in evidence.hybrid if id not in numbers}
+    reached = np.union1d(_largest(mass, graph.chunk_keys, WALKED), np.fromiter(numbers.values(), np.int64, len(numbers)))
+    return Walked(reached, mass[reached], outside)
 
 
-def _largest(mass: NDArray[np.float64], keys: Keys, count: int) -> list[int]:
+def _largest(mass: NDArray[np.float64], keys: Keys, count: int) -> NDArray[np.int64]:
     """Return the numbers of the ``count`` largest positive values. Equal values at the limit are ordered by key."""
     positive = np.flatnonzero(mass > 0)
     if len(positive) <= count:
-        return [int(number) for number in positive]
-    order = np.lexsort((keys[positive], -mass[positive]))[:count]
-    return [int(number) for number in positive[order]]
+        return positive
+    return positive[np.lexsort((keys[positive], -mass[positive]))[:count]]
+
+
+def numbered(graph: TenantGraph, scores: Mapping[str, float]) -> dict[int, float]:
+    """Return the scores of the graph's chunks by number, in the same order."""
+    return {number: scores[id] for id, number in graph.chunk_index.among(scores).items()}
+
+
+def first_stage(
+    graph: TenantGraph, query: Query, candidates: Candidates
+) -> tuple[GraphEvidence, Mapping[str, float], Sequence[Link]]:
+    """Return what is computed before texts are read: the evidence, the direct scores, and the links of the best passages."""
+    evidence = gather_evidence(graph, query, candidates)
+    direct = direct_scores(graph, evidence)
+    by_number = numbered(graph, {item.id: item.score for item in ranked(direct)})
+    reached = to_other_subjects(graph, expand(graph, list(by_number)[:BEAM], without=set(evidence.linked)))
+    return evidence, direct, prune(reached, by_number, numbered(graph, evidence.cosine), evidence.floor)
 
 
 class GraphRetriever:
@@ -182,9 +202,8 @@ class GraphRetriever:
             found = await self._hybrid.without_graph(query, (*missing, *([answer.failure] if answer.failure else [])))
             return replace(found, trace=replace(found.trace, strategy="graph"))
         # In threads: the costs of names, walks and hops depend on the tenant's graph, and the first walk loads SciPy.
-        evidence = await asyncio.to_thread(gather_evidence, graph, query, candidates)
-        direct = await asyncio.to_thread(direct_scores, graph, evidence)
-        reading = await self._second_hop(query, graph, evidence, direct)
+        evidence, direct, links = await asyncio.to_thread(first_stage, graph, query, candidates)
+        reading = await self._second_hop(query, graph, evidence, direct, links)
         order = [item for item in ranked(reading.scores) if item.id in reading.visible]
         near = {item.id for item in order[:NEAR]}
         diverse, (facts, left_out) = await asyncio.gather(
@@ -223,14 +242,12 @@ class GraphRetriever:
         ]
 
     async def _second_hop(
-        self, query: Query, graph: TenantGraph, evidence: GraphEvidence, direct: Mapping[str, float]
+        self, query: Query, graph: TenantGraph, evidence: GraphEvidence, direct: Mapping[str, float], links: Sequence[Link]
     ) -> GraphRanking:
         order = ranked(direct)
-        by_number = {number: direct[id] for id, number in graph.chunk_index.among(item.id for item in order).items()}
+        by_number = numbered(graph, {item.id: item.score for item in order})
         beam = list(by_number)[:BEAM]
-        cosine = {number: evidence.cosine[id] for id, number in graph.chunk_index.among(evidence.cosine).items()}
-        reached = await asyncio.to_thread(lambda: to_other_subjects(graph, expand(graph, beam, without=set(evidence.linked))))
-        links = prune(reached, by_number, cosine, evidence.floor)
+        cosine = numbered(graph, evidence.cosine)
         targets = list(dict.fromkeys(link.target for link in links))
         nearest = ranked(evidence.cosine)[:1]
         # A fixed number: these passages determine term weights and scores, which must not depend on the request's limit.
@@ -276,14 +293,14 @@ def about_named(graph: TenantGraph, evidence: GraphEvidence, scores: Mapping[str
     A question names the beginning of a chain. Hops from another passage must not hide it (R@5 with this rule: MuSiQue +.003,
     HotpotQA +.010).
     """
-    numbers = graph.chunk_index.among(scores)
-    ids = {number: id for id, number in numbers.items()}
+    named = [entity for entity, weight in evidence.linked.items() if weight == 1.0]
+    position, chunks, weights = graph.links.gather(np.array(named, dtype=np.int64))
+    about = weights == ABOUT_WEIGHT
     best: dict[int, tuple[float, float, str]] = {}
-    for number, subject in subjects_of(graph, list(ids)).items():
-        id = ids[number]
-        for entity in subject:
-            if evidence.linked.get(entity) == 1.0:
-                best[entity] = max(best.get(entity, (0.0, 0.0, "")), (evidence.hybrid.get(id, 0.0), scores[id], id))
+    for entity, number in zip(position[about].tolist(), chunks[about].tolist(), strict=True):
+        id = graph.chunk_ids[number]
+        if id in scores:
+            best[entity] = max(best.get(entity, (0.0, 0.0, "")), (evidence.hybrid.get(id, 0.0), scores[id], id))
     return {id for *_, id in best.values()}
 
 
