@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.errors import ModelUnavailable
+from agentic_rag_backend.models.embedding.calibration import PASSAGE_OF_FACT
 from agentic_rag_backend.stores.graph.graphiti import episodes, sdk
 from agentic_rag_backend.stores.graph.graphiti.clients import EpisodeLanguageModel
 from agentic_rag_backend.stores.graph.graphiti.driver import TenantDriver, TenantReads
@@ -224,7 +225,7 @@ def test_the_prompts_that_are_answered_without_the_model_have_these_names() -> N
 
 
 def test_the_recipe_has_the_fields_that_we_set() -> None:
-    chosen = recipe(7)
+    chosen = recipe(7, PASSAGE_OF_FACT)
 
     assert set(type(chosen).model_fields) >= {"edge_config", "node_config", "episode_config", "community_config", "limit"}
     assert (chosen.limit, chosen.community_config, chosen.episode_config) == (7, None, None)

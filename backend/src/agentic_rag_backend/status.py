@@ -19,6 +19,8 @@ from agentic_rag_backend.stores.catalogue.ports.outbox import READ_BY_FILTERS
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL
 
 _MODELS = {"llm": "the language model", "embedder": "the embedding model"}
+_CALIBRATED_WITHIN_S = 1.0
+"""How long a status waits for the calibration of the embedder."""
 NO_WORKER = "no live worker: jobs wait until 'agentic-rag worker' runs"
 
 
@@ -42,6 +44,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
     return {
         **_deployment(services),
         "model_states": states,
+        "calibration": await _calibration(services),
         "ocr": describe_ocr(await services.ocr.status()),
         "extraction_methods": [
             {"name": method, "available": not reason, "why_not": reason or None}
@@ -100,6 +103,12 @@ def _deployment(services: Container) -> dict[str, Any]:
             "extraction_model": extraction_model(settings) or services.model.name,
         },
     }
+
+
+async def _calibration(services: Container) -> dict[str, Any]:
+    """Return whose scale of cosines thresholds use. The first call begins a measurement if the encoder needs one."""
+    calibration = await services.calibrator.current(wait_s=_CALIBRATED_WITHIN_S)
+    return {"encoder": calibration.encoder, "source": calibration.source, "reason": services.calibrator.reason}
 
 
 def _dual_level(services: Container, caller: Principal) -> dict[str, Any]:

@@ -27,6 +27,8 @@ from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswerOptions, GlobalAnswers
 from agentic_rag_backend.generation.corpus_wide.partial_answers import pack, themes_with_passages
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
+from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
@@ -140,6 +142,7 @@ async def ask(
             judge=judge(),
             documents=held,
             options=GlobalAnswerOptions(window_tokens=window_tokens),
+            calibrator=Calibrator(HashedWords(), calibration=BUNDLED_CALIBRATION),
         ),
     )
     return await service.answer(Query(tenant=TENANT, text=question, options=options), strategy="global")

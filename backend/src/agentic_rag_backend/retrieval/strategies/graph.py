@@ -200,7 +200,7 @@ class GraphRetriever:
         return Retrieval(
             hits=hits,
             facts=facts,
-            relevance=relevance(reading.nearest, reading.coverage) if hits else 0.0,
+            relevance=relevance(reading.nearest, reading.coverage, await self._stores.calibration()) if hits else 0.0,
             trace=_trace(query, evidence, answer, left_out, paths.failure),
         )
 
@@ -215,7 +215,8 @@ class GraphRetriever:
         ids = [item.id for item in first]
         vectors = await self._passages.vectors(query, ids)
         best = first[0].score or 1.0
-        similar = similarities([vectors.get(id) for id in ids])
+        scale = (await self._stores.calibration()).passages
+        similar = similarities([vectors.get(id) for id in ids], scale)
         scores = marginal_relevances(ids, [item.score / best for item in first], similar, RELEVANCE_SHARE)
         least = min(scores.values())
         return [ScoredId(id, score) for id, score in scores.items()] + [
@@ -228,9 +229,11 @@ class GraphRetriever:
         order = ranked(direct)
         by_number = {number: direct[id] for id, number in graph.chunk_index.among(item.id for item in order).items()}
         beam = list(by_number)[:BEAM]
-        cosine = {number: evidence.cosine[id] for id, number in graph.chunk_index.among(evidence.cosine).items()}
+        scale = (await self._stores.calibration()).questions
+        known_cosines = graph.chunk_index.among(evidence.cosine)
+        cosine = {number: scale.converted(evidence.cosine[id]) for id, number in known_cosines.items()}
         reached = await asyncio.to_thread(lambda: to_other_subjects(graph, expand(graph, beam, without=set(evidence.linked))))
-        links = prune(reached, by_number, cosine, evidence.floor)
+        links = prune(reached, by_number, cosine, scale.converted(evidence.floor))
         targets = list(dict.fromkeys(link.target for link in links))
         nearest = ranked(evidence.cosine)[:1]
         # A fixed number: these passages determine term weights and scores, which must not depend on the request's limit.
@@ -238,12 +241,13 @@ class GraphRetriever:
         ids = list(dict.fromkeys([*examined, *(graph.chunk_ids[n] for n in beam), *(graph.chunk_ids[n] for n in targets)]))
         known = evidence.visible
         visible = {id: known[id] for id in ids if id in known}
-        read, _, terms = await asyncio.gather(
+        read, exact, terms = await asyncio.gather(
             visible_chunks(self._stores.documents, query, [id for id in ids if id not in known]),
-            self._exact_cosines(query, graph, evidence.question, [n for n in targets if n not in cosine], cosine),
+            self._exact_cosines(query, graph, evidence.question, [n for n in targets if n not in cosine]),
             self._terms_of(query, visible),  # last: it computes while the stores read for the others
         )
         visible |= read
+        cosine |= {number: scale.converted(value) for number, value in exact.items()}
         question = self._stores.vectors.terms(query.text)
         coverage = cover(question, terms_held(question, terms | self._passages.terms(query, read)))
         closest = max((score for id, score in evidence.cosine.items() if id in visible), default=0.0)
@@ -261,13 +265,12 @@ class GraphRetriever:
         return self._passages.terms(query, visible)
 
     async def _exact_cosines(
-        self, query: Query, graph: TenantGraph, question: Vector, numbers: Sequence[int], cosine: dict[int, float]
-    ) -> None:
-        """Add the cosines of chunks that the dense leg did not return."""
+        self, query: Query, graph: TenantGraph, question: Vector, numbers: Sequence[int]
+    ) -> dict[int, float]:
+        """Return the cosines of chunks that the dense leg did not return, by number."""
         ids = {graph.chunk_ids[number]: number for number in numbers}
-        if ids:
-            vectors = await self._passages.vectors(query, list(ids))
-            cosine.update((ids[id], float(vector @ question)) for id, vector in vectors.items())
+        vectors = await self._passages.vectors(query, list(ids)) if ids else {}
+        return {ids[id]: float(vector @ question) for id, vector in vectors.items()}
 
 
 def _trace(query: Query, evidence: GraphEvidence, answer: LegAnswer, left_out: str | None, pathless: str | None) -> Trace:
