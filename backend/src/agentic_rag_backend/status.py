@@ -19,8 +19,6 @@ from agentic_rag_backend.stores.catalogue.ports.outbox import READ_BY_FILTERS
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL
 
 _MODELS = {"llm": "the language model", "embedder": "the embedding model"}
-_CALIBRATED_WITHIN_S = 1.0
-"""How long a status waits for the calibration of the embedder."""
 NO_WORKER = "no live worker: jobs wait until 'agentic-rag worker' runs"
 
 
@@ -44,7 +42,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
     return {
         **_deployment(services),
         "model_states": states,
-        "calibration": await _calibration(services),
+        "calibration": _calibration(services),
         "ocr": describe_ocr(await services.ocr.status()),
         "extraction_methods": [
             {"name": method, "available": not reason, "why_not": reason or None}
@@ -105,9 +103,9 @@ def _deployment(services: Container) -> dict[str, Any]:
     }
 
 
-async def _calibration(services: Container) -> dict[str, Any]:
-    """Return whose scale of cosines thresholds use. The first call begins a measurement if the encoder needs one."""
-    calibration = await services.calibrator.current(wait_s=_CALIBRATED_WITHIN_S)
+def _calibration(services: Container) -> dict[str, Any]:
+    """Return the scale of cosines that thresholds use. It is not measured here, because a status costs no tokens."""
+    calibration = services.calibrator.calibration
     return {"encoder": calibration.encoder, "source": calibration.source, "reason": services.calibrator.reason}
 
 

@@ -87,7 +87,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         await catalogue.jobs.hand_back_all()
     graph = await open_graph(settings, owner)
     stack.push_async_callback(graph.close)
-    calibrator = Calibrator(embedder, settings.data_dir / CALIBRATION_FILE)
+    calibrator = await asyncio.to_thread(Calibrator, embedder, settings.data_dir / CALIBRATION_FILE)
     stack.push_async_callback(calibrator.close)
     evidence_encoder = EvidenceEncoder(embedder)
     stack.push_async_callback(evidence_encoder.close)

@@ -36,7 +36,7 @@ WAIT_S = 10.0
 """How long a search waits for a measurement. Afterwards it uses the default, and the measurement goes on."""
 RETRY_S = 60.0
 """Time after a failed measurement before the next one."""
-LEAST_SEPARATION = 0.9
+LEAST_SEPARATION = 0.8
 """Least `separation_of` of an encoder that is calibrated: .999 for the bundled one, .5 for random vectors."""
 SAMPLE_FILE = "calibration_sample.json"
 SHARES = {
@@ -126,7 +126,7 @@ class Calibrator:
     ``pending``: the calibration is not known yet, so the default is used. ``reason`` says why the default is used.
 
     Args:
-        file: keeps a measured calibration. None: each process measures.
+        file: keeps a measured calibration; it is read here. None: each process measures.
         calibration: of the encoder, if it is known.
         clock: seconds of a clock that never goes back.
     """
@@ -142,7 +142,7 @@ class Calibrator:
         self.embedder = embedder
         self._file = file
         self._clock = clock
-        self._calibration = calibration or CALIBRATIONS.get(embedder.fingerprint)
+        self._calibration = calibration or CALIBRATIONS.get(embedder.fingerprint) or self._recorded()
         self._measurement: asyncio.Task[None] | None = None
         self._retry_at = -math.inf
         self.reason = None if self._calibration else "it is measured at the first search"
@@ -152,8 +152,13 @@ class Calibrator:
         """Whether the calibration is not known yet."""
         return self._calibration is None
 
+    @property
+    def calibration(self) -> Calibration:
+        """The calibration as far as it is known: the bundled encoder's values as default until it is measured."""
+        return self._calibration or self._default()
+
     async def current(self, wait_s: float = WAIT_S) -> Calibration:
-        """Return the calibration. If it is not measured after ``wait_s``, return the bundled encoder's values as default."""
+        """Return the calibration, measured if it is not known. If that takes longer than ``wait_s``, return the default."""
         if self._calibration is None and self._clock() >= self._retry_at:
             if self._measurement is None or self._measurement.done():
                 # In an empty context: the measurement belongs to no tenant and outlives the search that began it.
@@ -161,7 +166,7 @@ class Calibrator:
             await asyncio.wait({self._measurement}, timeout=wait_s)
             if self._measurement.done() and not self._measurement.cancelled():
                 self._measurement.result()  # an unexpected error reaches the search
-        return self._calibration or self._default()
+        return self.calibration
 
     async def close(self) -> None:
         """End a measurement."""
@@ -170,11 +175,9 @@ class Calibrator:
             await asyncio.wait({self._measurement})
 
     async def _measure(self) -> None:
-        calibration = await asyncio.to_thread(self._recorded)
         try:
-            if calibration is None:
-                calibration = await measure_calibration(self.embedder)
-                await asyncio.to_thread(self._record, calibration)
+            calibration = await measure_calibration(self.embedder)
+            await asyncio.to_thread(self._record, calibration)
         except ValueError as error:
             calibration, self.reason = self._default(), str(error)
             _log.warning("calibration_impossible", encoder=self.embedder.fingerprint, reason=self.reason)
