@@ -1,4 +1,4 @@
-"""Relevance does not depend on the scale of an embedder's cosines. The calibration of an embedder is measured at the first search."""
+"""Relevance does not depend on the scale of an embedder's cosines, which is measured at the first search."""
 
 from __future__ import annotations
 
@@ -63,6 +63,8 @@ async def test_the_start_does_not_need_the_endpoint(tmp_path: Path) -> None:
         probe.bind(("127.0.0.1", 0))
         away = f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
     async with open_embedded(tmp_path, **endpoint(away, FLOOR), llm_timeout_s=1) as rag:
+        await rag.search("Who designed the Tidal Array?", strategy="sparse")
+        assert rag.container.calibrator.reason == "it is measured at the first search", "words need no embedder"
         calibration = await rag.container.calibrator.current()
         assert (calibration.source, rag.container.calibrator.pending) == ("default", True)
         assert "embedder" in str(rag.container.calibrator.reason)
