@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agentic_rag_backend.models.embedding import calibrator
 from agentic_rag_backend.testing.models.server import ModelServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -76,13 +77,19 @@ async def test_a_refused_key_shows_after_the_first_call(
 
 
 async def test_a_status_names_the_calibration_of_the_embedder(
-    tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, server: ModelServer
+    tmp_path_factory: pytest.TempPathFactory,
+    open_world: Any,
+    new_tenant: Any,
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(calibrator, "LEAST_SEPARATION", 0.8)  # the scripted embedder knows words only
     model = "words+dimensions-384+floor-70"
     embedder = {"embedder": "openai", "embedding_model": model, "embedding_dimensions": 384, "llm": "extractive"}
     folder = tmp_path_factory.mktemp("calibration")
     async with open_world(folder, **_settings(server, "echo") | embedder) as (_, http):
         (client,) = await new_tenant(http, "alpha", "admin")
+        await client.upload("Mara Venn leads the Harbour Authority. The Harbour Authority built the pier in 1911.")
         server.reset()
         before = (await client.data("GET", "/status"))["calibration"]
         assert server.stats().total.calls == 0, "a status costs no tokens"
