@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from squeezed_encoder import FLOOR, Squeezed
 
-from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.embedding.calibration import (
@@ -38,32 +38,7 @@ from agentic_rag_backend.models.embedding.calibrator import (
 from agentic_rag_backend.retrieval.marginal_relevance import similarities
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 
-FLOOR = 0.7
 BGE_SMALL = "onnx-6c9c6101a956d62d-d241a60d-cls-512-384"
-
-
-class Squeezed:
-    """The bundled encoder with cosines between .65 and 1: ``.7 + .3 × cosine``. It counts the texts, and fails if ``away``."""
-
-    fingerprint = "squeezed"
-    dimensions = 385
-
-    def __init__(self, bundled: BundledEmbedder) -> None:
-        self._bundled = bundled
-        self.texts = 0
-        self.away = False
-
-    async def embed(self, texts: Sequence[str]) -> np.ndarray:
-        if self.away:
-            raise ModelUnavailable("it is away")
-        self.texts += len(texts)
-        vectors = await self._bundled.embed(texts)
-        floor = np.full((len(texts), 1), np.sqrt(FLOOR), dtype=np.float32)
-        return np.hstack([vectors * np.float32(np.sqrt(1 - FLOOR)), floor])
-
-    async def embed_query(self, text: str) -> np.ndarray:
-        (vector,) = await self.embed([text])
-        return np.asarray(vector)
 
 
 class RandomVectors:
