@@ -88,11 +88,13 @@ async def results(corpus: Corpus) -> dict[str, Any]:
         tenant, {key: (f"# {title}\n\n{text}", {"title": title, **fields}) for key, (title, text, _) in CORPUS.items()}
     )
     await corpus.rebuild(tenant)
+    await corpus.ended(tenant, await corpus.container.raptor.request_build(tenant))
     question = "Who founded the institute that designed the Tidal Array?"
     graph = await corpus.ask(tenant, question, "graph")
     novel = await corpus.ask(tenant, question, "hybrid", rerank=Rerank(name="mmr", candidates=30, options={"lambda": 0.3}))
     matched = await corpus.ask(tenant, "Where is the Glass Atlas shown?", "hybrid", synthetic_questions=True)
     themes = (await corpus.ask(tenant, question, "community")).themes
+    nodes = (await corpus.ask(tenant, question, "raptor")).themes
     return {
         "relevance": [graph.relevance, novel.relevance],
         "hops": {hit.visible.document_key: hit.scores["hop"] for hit in graph.hits if "hop" in hit.scores},
@@ -100,6 +102,7 @@ async def results(corpus: Corpus) -> dict[str, Any]:
         "mmr": {hit.visible.document_key: hit.score for hit in novel.hits},
         "matched": sorted(str(hit.visible.document_key) for hit in matched.hits if hit.matched_question),
         "themes": [themes[0].score, themes[-1].score],
+        "nodes": [nodes[0].score, nodes[-1].score],
     }
 
 
@@ -123,3 +126,4 @@ async def test_every_use_of_a_cosine_is_converted(tmp_path: Path, monkeypatch: p
     assert squeezed["mmr"] == pytest.approx(bundled["mmr"], abs=0.01)
     assert squeezed["matched"] == bundled["matched"]
     assert squeezed["themes"] == pytest.approx(bundled["themes"], abs=0.03)
+    assert squeezed["nodes"] == pytest.approx(bundled["nodes"], abs=0.03)
