@@ -2,7 +2,8 @@
 
 ``squad2`` is fitted on one half of its articles and measured on the other, in both directions; HotpotQA and MuSiQue on one half
 of their questions. ``--fit`` writes the coefficients that the product ships, fitted on everything. Writes
-``results/answerability.json`` and ``.md``.
+``results/answerability.json`` and ``.md``. ``--shipped`` measures the shipped coefficients, which have seen these sets: it shows
+what a change of the encoder's arithmetic does to them.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from agentic_rag_backend.generation.answerability.coefficients import (
     FILE,
     Coefficients,
     Linear,
+    fitted,
 )
 from agentic_rag_backend.generation.answerability.estimate import (
     SPECIFIC,
@@ -64,6 +66,7 @@ from agentic_rag_backend.generation.answerability.selection import (
 )
 from agentic_rag_backend.models.embedding.base import TextVectors, Vectors
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.models.embedding.sessions import Arithmetic
 
 CANDIDATE = (
     *("held", "window", "passage", "passage_score", "type_absent", "names_absent_passage"),
@@ -116,10 +119,15 @@ DEFAULT_THRESHOLD = 0.25
 
 
 class RememberedEncoder:
-    """Encodes each text once."""
+    """Encodes each text once with the bundled weights.
 
-    def __init__(self) -> None:
-        self._encoder = BundledEmbedder()
+    Args:
+        arithmetic: "float32" or "int8"; None: what a new installation uses on this processor.
+    """
+
+    def __init__(self, arithmetic: Arithmetic | None = None) -> None:
+        self._encoder = BundledEmbedder(arithmetic=arithmetic)
+        self.arithmetic = self._encoder.arithmetic
         self._known: dict[str, TextVectors] = {}
         self._whole: dict[str, NDArray[np.float32]] = {}
 
@@ -486,6 +494,13 @@ def cross_fitted(questions: Sequence[JudgedQuestion], encoder: RememberedEncoder
     return found
 
 
+def shipped(questions: Sequence[JudgedQuestion], encoder: RememberedEncoder) -> dict[str, dict[str, Any]]:
+    """Measure the coefficients that the product ships on all questions."""
+    weights = fitted()
+    rows = reselected(select_all(AnswerJudge(encoder, weights), questions), weights)
+    return {f"shipped coefficients, {encoder.arithmetic}": figures(rows, weights)}
+
+
 def placeholder(first: Coefficients) -> Coefficients:
     """Return coefficients that choose candidates; any sentence is the best until the rest is fitted."""
     zero = Linear({"cosine": 1.0})
@@ -523,6 +538,8 @@ def main() -> int:
         help="take every n-th question of squad2 only, to save time",
     )
     parser.add_argument("--no-measure", action="store_true", help="only fit")
+    parser.add_argument("--shipped", action="store_true", help="measure the shipped coefficients instead of fits on each half")
+    parser.add_argument("--arithmetic", choices=("float32", "int8"), help="arithmetic of the encoder that judges")
     chosen = parser.parse_args()
     quiet()
     folder = data()
@@ -530,7 +547,10 @@ def main() -> int:
         return 0
     sets = collected(folder, SETS, chosen.cache)
     questions = [each for name, found in sets.items() for each in found[:: chosen.every if name == "squad2" else 1]]
-    encoder = RememberedEncoder()
+    encoder = RememberedEncoder(chosen.arithmetic)
+    if chosen.shipped:
+        results = shipped(questions, encoder)
+        return finish(f"answerability-{encoder.arithmetic}", results, markdown(results), [])
     if chosen.fit:
         fitting = [each for each in questions if each.corpus != EXAMPLES]
         first = fit_first(fitting)

@@ -40,6 +40,8 @@ from agentic_rag_backend.knowledge.extraction.inquiries import DEFAULT_ONTOLOGY
 from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, PASSAGE_OF_FACT
+from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
@@ -313,7 +315,7 @@ class StockSearch:
         """Return the results of ``search_`` without an interface."""
         found = await self._graphiti.search_(
             question.text,
-            config=recipe(question.limit),
+            config=recipe(question.limit, PASSAGE_OF_FACT),
             group_ids=[tenant.value],
             search_filter=valid_at(datetime.now(UTC)),
             query_vector=question.vector.tolist(),
@@ -419,6 +421,7 @@ async def measure(folder: Path, address: Neo4jAddress, sizes: argparse.Namespace
             vectors=vectors,
             graph=graph,
             embedder=source,  # type: ignore[arg-type]
+            calibrator=Calibrator(source, calibration=BUNDLED_CALIBRATION),  # type: ignore[arg-type]
             encoder=QueryEncoder(source),  # type: ignore[arg-type]
             facts=FactReader(graph, catalogue.documents, Ontologies(catalogue.tenants, DEFAULT_ONTOLOGY)),
         )

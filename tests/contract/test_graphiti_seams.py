@@ -12,18 +12,24 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ModelUnavailable
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, PASSAGE_OF_FACT
+from agentic_rag_backend.models.embedding.calibrator import Calibrator
+from agentic_rag_backend.stores.graph.base import GraphQuestion
 from agentic_rag_backend.stores.graph.graphiti import episodes, sdk
 from agentic_rag_backend.stores.graph.graphiti.clients import EpisodeLanguageModel
 from agentic_rag_backend.stores.graph.graphiti.driver import TenantDriver, TenantReads
 from agentic_rag_backend.stores.graph.graphiti.interface import TenantSearch
-from agentic_rag_backend.stores.graph.graphiti.search import recipe
+from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch, recipe
 
 # After the SDK, which imports it without its warnings.
 import graphiti_core  # isort: skip
@@ -224,7 +230,7 @@ def test_the_prompts_that_are_answered_without_the_model_have_these_names() -> N
 
 
 def test_the_recipe_has_the_fields_that_we_set() -> None:
-    chosen = recipe(7)
+    chosen = recipe(7, PASSAGE_OF_FACT)
 
     assert set(type(chosen).model_fields) >= {"edge_config", "node_config", "episode_config", "community_config", "limit"}
     assert (chosen.limit, chosen.community_config, chosen.episode_config) == (7, None, None)
@@ -232,9 +238,26 @@ def test_the_recipe_has_the_fields_that_we_set() -> None:
         assert part is not None
         assert {method.value for method in part.search_methods} == {"cosine_similarity", "bm25"}
         assert part.reranker.value == "reciprocal_rank_fusion"
+        assert part.sim_min_score == PASSAGE_OF_FACT
     original = sdk.COMBINED_HYBRID_SEARCH_RRF
     assert original.community_config is not None
     assert original.limit == 10
+
+
+async def test_a_search_takes_the_least_cosine_of_the_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing: Any = None
+    calibration = replace(BUNDLED_CALIBRATION, passage_of_fact=0.77)
+    search_ = GraphitiSearch(nothing, nothing, nothing, nothing, Calibrator(nothing, calibration=calibration))
+    configs = []
+
+    async def recorded(tenant: TenantId, question: GraphQuestion, config: Any) -> Any:
+        configs.append(config)
+        return sdk.SearchResults()
+
+    monkeypatch.setattr(search_, "results", recorded)
+    await search_.find(TenantId("t_" + "a" * 32), GraphQuestion(text="who?", vector=np.ones(1, np.float32), limit=3))
+    (config,) = configs
+    assert (config.edge_config.sim_min_score, config.node_config.sim_min_score) == (0.77, 0.77)
 
 
 def test_the_filter_has_no_field_that_we_do_not_know() -> None:

@@ -42,6 +42,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
     return {
         **_deployment(services),
         "model_states": states,
+        "calibration": _calibration(services),
         "ocr": describe_ocr(await services.ocr.status()),
         "extraction_methods": [
             {"name": method, "available": not reason, "why_not": reason or None}
@@ -100,6 +101,12 @@ def _deployment(services: Container) -> dict[str, Any]:
             "extraction_model": extraction_model(settings) or services.model.name,
         },
     }
+
+
+def _calibration(services: Container) -> dict[str, Any]:
+    """Return the scale of cosines that thresholds use. It is not measured here, because a status costs no tokens."""
+    calibration = services.calibrator.calibration
+    return {"encoder": calibration.encoder, "source": calibration.source, "reason": services.calibrator.reason}
 
 
 def _dual_level(services: Container, caller: Principal) -> dict[str, Any]:

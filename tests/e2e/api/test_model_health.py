@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agentic_rag_backend.models.embedding import calibrator
 from agentic_rag_backend.testing.models.server import ModelServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -73,3 +74,32 @@ async def test_a_refused_key_shows_after_the_first_call(
         ready = await http.get("/health/ready")
 
     assert (ready.status_code, ready.json()["models"]["llm"]) == (200, "model_refused")
+
+
+async def test_a_status_names_the_calibration_of_the_embedder(
+    tmp_path_factory: pytest.TempPathFactory,
+    open_world: Any,
+    new_tenant: Any,
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calibrator, "LEAST_SEPARATION", 0.8)  # the scripted embedder knows words only
+    model = "words+dimensions-384+floor-70"
+    embedder = {"embedder": "openai", "embedding_model": model, "embedding_dimensions": 384, "llm": "extractive"}
+    folder = tmp_path_factory.mktemp("calibration")
+    async with open_world(folder, **_settings(server, "echo") | embedder) as (_, http):
+        (client,) = await new_tenant(http, "alpha", "admin")
+        await client.upload("Mara Venn leads the Harbour Authority. The Harbour Authority built the pier in 1911.")
+        server.reset()
+        before = (await client.data("GET", "/status"))["calibration"]
+        assert server.stats().total.calls == 0, "a status costs no tokens"
+        await client.data("POST", "/search", json={"query": "Who leads the Harbour Authority?", "strategy": "dense"})
+        after = (await client.data("GET", "/status"))["calibration"]
+    async with open_world(tmp_path_factory.mktemp("bundled")) as (_, http):
+        (client,) = await new_tenant(http, "alpha", "admin")
+        bundled = (await client.data("GET", "/status"))["calibration"]
+
+    fingerprint = f"openai-{model}-384"
+    assert before == {"encoder": fingerprint, "source": "default", "reason": "it is measured at the first search"}
+    assert after == {"encoder": fingerprint, "source": "measured", "reason": None}
+    assert bundled == {"encoder": "all-MiniLM-L6-v2", "source": "fitted", "reason": None}

@@ -24,6 +24,7 @@ from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, InvalidScope, StoreUnavailable
+from agentic_rag_backend.models.embedding.calibration import PASSAGE_OF_FACT
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.graph.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker
@@ -60,7 +61,7 @@ async def test_a_search_without_a_filter_leaves_out_what_has_ended(held: World) 
 
     found = await held.search._graphiti.search_(
         ADA,
-        config=recipe(20),
+        config=recipe(20, PASSAGE_OF_FACT),
         group_ids=[A.value],
         search_filter=SearchFilters(),
         driver=scoped(held, A),
@@ -118,7 +119,7 @@ async def test_a_search_names_its_tenant_in_full_and_no_other(held: World, group
     await held.add(A, samples.ONE)
     with pytest.raises(InvalidScope):
         await held.search._graphiti.search_(
-            ADA, config=recipe(5), group_ids=groups, driver=scoped(held, A), query_vector=vector(ADA).tolist()
+            ADA, config=recipe(5, PASSAGE_OF_FACT), group_ids=groups, driver=scoped(held, A), query_vector=vector(ADA).tolist()
         )
 
 
@@ -127,7 +128,7 @@ async def test_without_a_tenant_nothing_of_graphitis_reaches_the_graph(held: Wor
     graphiti: Graphiti = held.search._graphiti
     uuid = graph_uuid(A, entity_id("Ada"))
     calls = [
-        lambda: graphiti.search_(ADA, config=recipe(5), group_ids=[A.value], query_vector=vector(ADA).tolist()),
+        lambda: graphiti.search_(ADA, config=recipe(5, PASSAGE_OF_FACT), group_ids=[A.value], query_vector=vector(ADA).tolist()),
         lambda: EntityNode.get_by_uuid(graphiti.driver, uuid),
         lambda: EntityNode.get_by_group_ids(graphiti.driver, [A.value]),
         lambda: EntityNode.delete_by_group_id(graphiti.driver, A.value),
@@ -198,7 +199,7 @@ async def test_graphitis_filters_are_applied(held: World) -> None:
     async def names(**named: Any) -> tuple[set[str], set[str]]:
         found = await held.search._graphiti.search_(
             "Ada founded Acme bought Bolt says one",
-            config=recipe(20),
+            config=recipe(20, PASSAGE_OF_FACT),
             group_ids=[A.value],
             search_filter=SearchFilters(**named),
             driver=scoped(held, A),
@@ -218,7 +219,7 @@ async def test_graphitis_filters_are_applied(held: World) -> None:
 
 async def test_the_whole_recipe_with_passages_is_answered_too(held: World) -> None:
     await held.add(A, samples.ONE)
-    config = recipe(5)
+    config = recipe(5, PASSAGE_OF_FACT)
     config.episode_config = EpisodeSearchConfig(search_methods=[EpisodeSearchMethod.bm25])
 
     found = await held.search.results(A, question(ADA), config)

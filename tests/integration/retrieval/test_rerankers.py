@@ -64,6 +64,7 @@ async def registry(
                 calls=StructuredCalls(model),
                 tokens=encoder,
                 token_cache=TokenVectorCache(8 * 1024 * 1024),
+                calibrator=container.calibrator,
                 cross_encoder=cross_encoder,
                 endpoint=scorer,
             )

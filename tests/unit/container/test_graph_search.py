@@ -10,6 +10,8 @@ from graphiti_worlds import WordEmbedder
 
 from agentic_rag_backend.container.adapters import _open_graph_search
 from agentic_rag_backend.errors import ConfigurationError
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
+from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.graph.base import GraphSearch
@@ -24,7 +26,8 @@ async def chosen(**named: Any) -> GraphSearch | None:
     embedder = WordEmbedder()
     try:
         settings = Settings(_env_file=None, neo4j_uri="bolt://127.0.0.1:1", **named)
-        return _open_graph_search(settings, Neo4jGraphStore(connections), VECTORS, embedder, ExtractiveModel(embedder))
+        calibrator = Calibrator(embedder, calibration=BUNDLED_CALIBRATION)
+        return _open_graph_search(settings, Neo4jGraphStore(connections), VECTORS, ExtractiveModel(embedder), calibrator)
     finally:
         await connections.close()
 

@@ -16,6 +16,8 @@ from agentic_rag_backend.domain.query import FactHit, GraphStep, Query
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
+from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.passage_paths import (
@@ -86,6 +88,7 @@ async def traced(
         trees=nothing,
         questions=nothing,
         facts=stores.facts,
+        calibrator=Calibrator(nothing, calibration=BUNDLED_CALIBRATION),
     )
     query = Query(tenant=world.now(tenant), text="of ada", as_of=AS_OF)
     paths = await PassagePaths(kept).of(query, graph, found)

@@ -6,6 +6,8 @@ import pytest
 
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
+from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.parts import Parts
@@ -46,7 +48,16 @@ def registry() -> RetrieverRegistry:
     """Return a registry whose strategies are built but never used."""
     nothing = cast("Any", None)
     stores = Stores(
-        nothing, nothing, nothing, nothing, English(4), QueryEncoder(nothing), trees=nothing, questions=nothing, facts=nothing
+        nothing,
+        nothing,
+        nothing,
+        nothing,
+        English(4),
+        QueryEncoder(nothing),
+        trees=nothing,
+        questions=nothing,
+        facts=nothing,
+        calibrator=Calibrator(nothing, calibration=BUNDLED_CALIBRATION),
     )
     return RetrieverRegistry(
         Parts(

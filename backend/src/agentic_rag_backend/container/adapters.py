@@ -24,6 +24,7 @@ from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.extraction.temporal import TemporalEngine
 from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.models.embedding.calibrator import CALIBRATION_FILE, Calibrator
 from agentic_rag_backend.models.embedding.evidence import EvidenceEncoder
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.models.llm.base import LanguageModel
@@ -53,6 +54,8 @@ class Adapters:
     graph: GraphStore
     blobs: BlobStore
     embedder: Embedder
+    calibrator: Calibrator
+    """Knows the scale of the embedder's cosines."""
     evidence_encoder: EvidenceEncoder
     """Encodes questions and sentences when answers are judged."""
     model: LanguageModel
@@ -84,6 +87,8 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         await catalogue.jobs.hand_back_all()
     graph = await open_graph(settings, owner)
     stack.push_async_callback(graph.close)
+    calibrator = await asyncio.to_thread(Calibrator, embedder, settings.data_dir / CALIBRATION_FILE)
+    stack.push_async_callback(calibrator.close)
     evidence_encoder = EvidenceEncoder(embedder)
     stack.push_async_callback(evidence_encoder.close)
     model = _model(settings, evidence_encoder)
@@ -104,6 +109,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         graph=graph,
         blobs=blobs,
         embedder=embedder,
+        calibrator=calibrator,
         evidence_encoder=evidence_encoder,
         model=model,
         isolation=isolation,
@@ -113,7 +119,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         ),
         cross_encoder=cross_encoder,
         rerank_endpoint=rerank_endpoint,
-        graph_search=_open_graph_search(settings, graph, vectors, embedder, model),
+        graph_search=_open_graph_search(settings, graph, vectors, model, calibrator),
         reindex_due=readable.due,
     )
 
@@ -262,7 +268,7 @@ async def open_graph(settings: Settings, owner: Owner) -> GraphStore:
 
 
 def _open_graph_search(
-    settings: Settings, graph: GraphStore, vectors: VectorStore, embedder: Embedder, model: LanguageModel
+    settings: Settings, graph: GraphStore, vectors: VectorStore, model: LanguageModel, calibrator: Calibrator
 ) -> GraphSearch | None:
     """Return Graphiti's search over the graph. None if it is disabled or the graph is not in Neo4j."""
     if settings.graph_store != "neo4j" or not settings.graphiti_search_enabled:
@@ -274,7 +280,7 @@ def _open_graph_search(
         raise missing_extra("GRAPHITI_SEARCH_ENABLED=true", "server", error) from error
     if not isinstance(graph, Neo4jGraphStore):
         return None
-    return GraphitiSearch.over(graph.connections, vectors, embedder=embedder, model=model)
+    return GraphitiSearch.over(graph.connections, vectors, embedder=calibrator.embedder, model=model, calibrator=calibrator)
 
 
 def _temporal_engine(settings: Settings, graph: GraphStore, catalogue: SqlCatalogue) -> TemporalEngine | None:

@@ -18,7 +18,17 @@ from agentic_rag_backend.telemetry.logs import get_logger
 _log = get_logger(__name__)
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 _OTHERS = 0o077
-_NAMES = ("catalogue.db", "graph.db", "vectors", "blobs", "transfer", "models", "server.json", "credentials.json")
+_NAMES = (
+    "catalogue.db",
+    "graph.db",
+    "vectors",
+    "blobs",
+    "transfer",
+    "models",
+    "calibration.json",
+    "server.json",
+    "credentials.json",
+)
 """Beginnings of the names that this program creates in DATA_DIR."""
 _IGNORED = ("lost+found",)
 _ACL = "system.posix_acl_default"

@@ -138,6 +138,7 @@ class Container:
         self.graph = adapters.graph
         self.blobs = adapters.blobs
         self.embedder = adapters.embedder
+        self.calibrator = adapters.calibrator
         self.model = adapters.model
         self.reindex_due = adapters.reindex_due
         """Reason for a required reindexing. None if the configured embedder made the vectors."""
@@ -496,6 +497,7 @@ class Container:
             embedder=self.embedder,
             encoder=QueryEncoder(self.embedder, max_bytes=self.settings.embedding_cache_mb * MIB),
             facts=self.facts,
+            calibrator=self.calibrator,
             leg=GraphLeg(self._adapters.graph_search, timeout_s=self.settings.graphiti_search_timeout_s),
         )
 
@@ -510,6 +512,7 @@ class Container:
             RerankerParts(
                 vectors=self.vectors,
                 graphs=self.graphs,
+                calibrator=self.calibrator,
                 calls=self._calls,
                 tokens=self._adapters.evidence_encoder,
                 token_cache=TokenVectorCache(self.settings.late_interaction_cache_mb * MIB),
@@ -611,5 +614,6 @@ class Container:
                 judge=self._judge,
                 documents=documents,
                 options=global_answer_options(self.settings),
+                calibrator=self.calibrator,
             ),
         )

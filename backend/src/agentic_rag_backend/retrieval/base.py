@@ -8,6 +8,9 @@ from typing import Protocol
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.models.embedding.calibration import Calibration
+from agentic_rag_backend.models.embedding.calibrator import Calibrator
+from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
 from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue, QuestionCatalogue
@@ -51,3 +54,11 @@ class Stores:
     trees: TreeCatalogue = field(kw_only=True)
     questions: QuestionCatalogue = field(kw_only=True)
     facts: FactReader = field(kw_only=True)
+    calibrator: Calibrator = field(kw_only=True)
+
+    async def calibration(self) -> Calibration:
+        """Return the calibration of the embedder. While it is not known, results are used only once."""
+        calibration = await self.calibrator.current()
+        if self.calibrator.pending:
+            forbid_reuse()
+        return calibration

@@ -76,7 +76,10 @@ async def _found(stores: Stores, asked: _Asked, filter: Filter | None) -> tuple[
     search = VectorSearch(kind=NodeKind.CHUNK, dense=asked.vector, text=query.text, limit=LEG_LIMIT, filter=filter)
     searches = [search, *question_search(query, asked.vector, filter)]
     legs, *others = await stores.vectors.search(query.tenant_id, Collection.CHUNKS, searches)
-    questions = await question_leg(stores.questions, query, others[0].dense if others else ())
+    questions = QuestionLeg()
+    if others:
+        least = (await stores.calibration()).similar_question
+        questions = await question_leg(stores.questions, query, others[0].dense, least=least)
     by_leg: dict[str, Sequence[ScoredId]] = {"dense": legs.dense, "sparse": legs.sparse}
     if questions.chunks:
         by_leg[QUESTION] = questions.chunks

@@ -119,7 +119,9 @@ class Explainer:
         """Return the rank of the document's best chunk by synthetic questions."""
         of_questions = [replace(search, kind=NodeKind.QUESTION, text=None) for search in searches]
         legs = await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, of_questions)
-        all_of, own = [Legs(dense=tuple((await question_leg(self._stores.questions, query, leg.dense)).chunks)) for leg in legs]
+        least = (await self._stores.calibration()).similar_question
+        ranked = [await question_leg(self._stores.questions, query, leg.dense, least=least) for leg in legs]
+        all_of, own = [Legs(dense=tuple(leg.chunks)) for leg in ranked]
         return replace(_leg("dense", all_of, own), leg=QUESTION)
 
 

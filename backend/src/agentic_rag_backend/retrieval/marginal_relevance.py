@@ -10,14 +10,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from agentic_rag_backend.models.embedding.calibration import CosineScale
 
-def similarities(vectors: Sequence[NDArray[np.float32] | None]) -> NDArray[np.float64]:
-    """Return the cosines of all pairs, shape (vectors, vectors), in [0, 1]. Pairs with a missing vector have 0."""
+
+def similarities(vectors: Sequence[NDArray[np.float32] | None], scale: CosineScale) -> NDArray[np.float64]:
+    """Return the cosines of all pairs, shape (vectors, vectors), converted with ``scale``. Pairs with a missing vector have 0."""
     size = next((len(each) for each in vectors if each is not None), 1)
     rows = np.stack([np.zeros(size) if each is None else each.astype(np.float64) for each in vectors])
     # Not a matrix product: its rounding may depend on the position of a row.
     cosines = np.einsum("id,jd->ij", rows, rows)
-    return np.asarray(np.clip(cosines, 0.0, 1.0))
+    missing = np.array([each is None for each in vectors])
+    converted = np.asarray(np.clip(scale.converted_all(cosines), 0.0, 1.0))
+    converted[missing | missing[:, None]] = 0.0
+    return converted
 
 
 def marginal_relevances(

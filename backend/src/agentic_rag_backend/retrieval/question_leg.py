@@ -15,8 +15,6 @@ QUESTION = "question"
 """Name of the leg in scores, weights and traces."""
 QUESTION_LIMIT = 200
 """Questions that are found. A chunk has at most three."""
-LEAST_COSINE = 0.5
-"""Cosine below which a question is another one. Without this limit, R@5 of `hybrid` falls by .015 on MuSiQue and HotpotQA."""
 QUESTION_WEIGHT = 0.1
 """Weight of the leg, relative to 1.0 for the two other legs together: the best of .05 to .3, judged by the worst set."""
 
@@ -36,12 +34,10 @@ def question_search(query: Query, vector: Vector, filter: Filter | None) -> list
     return [VectorSearch(kind=NodeKind.QUESTION, dense=vector, limit=QUESTION_LIMIT, filter=filter)]
 
 
-async def question_leg(
-    questions: QuestionCatalogue, query: Query, found: Sequence[ScoredId], *, least: float = LEAST_COSINE
-) -> QuestionLeg:
+async def question_leg(questions: QuestionCatalogue, query: Query, found: Sequence[ScoredId], *, least: float) -> QuestionLeg:
     """Return the chunks of the questions ``found``, best first.
 
-    Questions with a cosine below ``least`` are left out, and questions whose text is not visible.
+    Questions whose text is not visible are left out, and those with a cosine below ``least`` (`Calibration.similar_question`).
     """
     near = [item for item in found if item.score >= least]
     if not near:

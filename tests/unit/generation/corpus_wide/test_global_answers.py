@@ -24,9 +24,13 @@ from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
+from agentic_rag_backend.generation.corpus_wide import global_answers
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswerOptions, GlobalAnswers
-from agentic_rag_backend.generation.corpus_wide.partial_answers import pack, themes_with_passages
+from agentic_rag_backend.generation.corpus_wide.overview import Collected
+from agentic_rag_backend.generation.corpus_wide.partial_answers import PartialAnswers, pack, themes_with_passages
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, Calibration, CosineScale, calibrated
+from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
@@ -125,6 +129,7 @@ async def ask(
     timeout_s: float = 5,
     question: str = QUESTION,
     window_tokens: int | None = None,
+    calibration: Calibration = BUNDLED_CALIBRATION,
     **options: Any,
 ) -> Answer:
     held = library or Library([theme("a"), theme("b"), theme("c")])
@@ -140,6 +145,7 @@ async def ask(
             judge=judge(),
             documents=held,
             options=GlobalAnswerOptions(window_tokens=window_tokens),
+            calibrator=Calibrator(HashedWords(), calibration=calibration),
         ),
     )
     return await service.answer(Query(tenant=TENANT, text=question, options=options), strategy="global")
@@ -380,3 +386,17 @@ def test_a_passage_behind_two_themes_is_selected_once() -> None:
         len(each.passages)
         for each in themes_with_passages([one, other], {"a": visible("a", SENTENCES["a"])}, budget_tokens=1000, most_tokens=1000)
     ] == [1]
+
+
+async def test_passages_are_compared_on_the_scale_of_their_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    scale = CosineScale((0.7, 0.76, 0.82, 0.88, 0.94, 1.0))
+    scales = []
+
+    async def recorded(question: str, collected: Collected, *_: Any, **__: Any) -> PartialAnswers:
+        scales.append(collected.scale)
+        return PartialAnswers(())
+
+    monkeypatch.setattr(global_answers, "overview", recorded)
+    away = Scripted(lambda _: ModelUnavailable("away"))
+    await ask(away, calibration=calibrated("other", "measured", questions=scale, passages=scale))
+    assert scales == [scale]

@@ -14,8 +14,9 @@ from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit, ThemeHit
 from agentic_rag_backend.generation.corpus_wide.aspects import aspect_of, expresses
 from agentic_rag_backend.generation.corpus_wide.introduction import introduction
-from agentic_rag_backend.generation.corpus_wide.overview import Collected, overview
+from agentic_rag_backend.generation.corpus_wide.overview import Collected, nearest_passages, overview
 from agentic_rag_backend.generation.corpus_wide.partial_answers import PartialAnswers
+from agentic_rag_backend.models.embedding.calibration import CosineScale
 
 QUESTION = "What do the volunteers of the harbour do?"
 
@@ -150,3 +151,11 @@ async def test_a_single_sentence_has_no_introduction() -> None:
 
 async def test_without_passages_there_is_no_answer() -> None:
     assert (await ask(Collected((), {}))).points == ()
+
+
+def test_cosines_of_another_encoder_are_converted() -> None:
+    hits = [Hit(visible=visible(id, id), score=1.0, scores={"dense": cosine}) for id, cosine in (("a", 0.94), ("b", 0.76))]
+    scale = CosineScale((0.7, 0.76, 0.82, 0.88, 0.94, 1.0))
+    scores = [passage.score for passage in nearest_passages(Collected((), {}, hits, scale))]
+    assert scores == pytest.approx([1.0, 0.25])
+    assert [passage.score for passage in nearest_passages(Collected((), {}, hits))] == pytest.approx([1.0, 0.76 / 0.94])

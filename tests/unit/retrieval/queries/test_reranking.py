@@ -31,7 +31,9 @@ class Away:
 def registry(**parts: Any) -> RerankerRegistry:
     unused = cast("Any", None)
     calls = StructuredCalls(cast("Any", Silent()))
-    return RerankerRegistry(RerankerParts(vectors=unused, graphs=unused, calls=calls, tokens=unused, token_cache=unused, **parts))
+    return RerankerRegistry(
+        RerankerParts(vectors=unused, graphs=unused, calls=calls, tokens=unused, token_cache=unused, calibrator=unused, **parts)
+    )
 
 
 def resolve(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_SCALE
 from agentic_rag_backend.retrieval.marginal_relevance import marginal_relevances, similarities
 
 SHARES = st.sampled_from([0.0, 0.3, 0.5, 0.7, 1.0])
@@ -16,7 +17,7 @@ POOLS = st.lists(st.tuples(st.sampled_from([0.0, 0.2, 0.9, 1.0]), st.integers(0,
 def matrix(directions: list[int]) -> np.ndarray:
     """Return the similarities of unit vectors in the plane, 18 degrees between neighbouring numbers."""
     angles = [number * np.pi / 10 for number in directions]
-    return similarities([np.array([np.cos(each), np.sin(each)], dtype=np.float32) for each in angles])
+    return similarities([np.array([np.cos(each), np.sin(each)], dtype=np.float32) for each in angles], BUNDLED_SCALE)
 
 
 def test_a_repetition_comes_after_something_new() -> None:
@@ -57,6 +58,6 @@ def test_each_choice_is_the_best_of_those_left(pool: list[tuple[float, int]], sh
 
 
 def test_chunks_without_a_vector_resemble_nothing() -> None:
-    similar = similarities([np.array([1.0, 0.0], dtype=np.float32), None, np.array([-1.0, 0.0], dtype=np.float32)])
+    similar = similarities([np.array([1.0, 0.0], dtype=np.float32), None, np.array([-1.0, 0.0], dtype=np.float32)], BUNDLED_SCALE)
     assert similar.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
-    assert similarities([None, None]).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert similarities([None, None], BUNDLED_SCALE).tolist() == [[0.0, 0.0], [0.0, 0.0]]

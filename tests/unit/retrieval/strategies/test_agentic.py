@@ -15,6 +15,8 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.search_session import RememberedConstraint, SessionMemory
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable, StoreUnavailable
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
+from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.prompts import parse
 from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver
@@ -144,7 +146,16 @@ def agentic(searches: Searches, model: Model, sessions: SessionReader | None = N
     nothing = cast("Any", None)
     encoder = QueryEncoder(cast("Any", Embedder()))
     stores = Stores(
-        nothing, nothing, cast("Any", Vectors()), nothing, nothing, encoder, trees=nothing, questions=nothing, facts=nothing
+        nothing,
+        nothing,
+        cast("Any", Vectors()),
+        nothing,
+        nothing,
+        encoder,
+        trees=nothing,
+        questions=nothing,
+        facts=nothing,
+        calibrator=Calibrator(nothing, calibration=BUNDLED_CALIBRATION),
     )
     graphs, calls = cast("Any", Graphs()), StructuredCalls(model)
     return Agentic(

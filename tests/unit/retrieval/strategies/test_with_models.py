@@ -13,6 +13,8 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable, StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
+from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.correction import Corrector
@@ -117,7 +119,16 @@ def stores() -> Stores:
     nothing = cast("Any", None)
     encoder = QueryEncoder(cast("Any", Embedder()))
     return Stores(
-        nothing, nothing, cast("Any", Vectors()), nothing, nothing, encoder, trees=nothing, questions=nothing, facts=nothing
+        nothing,
+        nothing,
+        cast("Any", Vectors()),
+        nothing,
+        nothing,
+        encoder,
+        trees=nothing,
+        questions=nothing,
+        facts=nothing,
+        calibrator=Calibrator(nothing, calibration=BUNDLED_CALIBRATION),
     )
 
 

@@ -59,6 +59,16 @@ class DualLevelStatus(View):
     synthesis_temperature: float
 
 
+class CalibrationView(View):
+    """The scale of the embedder's cosines. ``reason`` says why the default is used."""
+
+    encoder: str
+    source: Literal["fitted", "measured", "default"] = Field(
+        description="`fitted` to evaluation data, `measured` on a bundled sample, or the `default`: values of the bundled encoder"
+    )
+    reason: str | None
+
+
 class CommunitiesStatus(View):
     generation: int
     stale: bool
@@ -118,6 +128,7 @@ class StatusView(View):
     stores: dict[str, str]
     models: dict[str, str]
     model_states: dict[str, str]
+    calibration: CalibrationView
     ocr: OcrView
     extraction_methods: list[ExtractionMethodView]
     strategies: list[str]

@@ -34,6 +34,7 @@ from agentic_rag_backend.generation.corpus_wide.partial_answers import (
 )
 from agentic_rag_backend.generation.rendering import with_history
 from agentic_rag_backend.models.embedding.base import TextEncoder
+from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelRequest
 from agentic_rag_backend.models.llm.windows import context_window
 from agentic_rag_backend.prompts import built_in, fence
@@ -83,12 +84,14 @@ class GlobalAnswers:
         judge: AnswerJudge,
         documents: DocumentCatalogue,
         options: GlobalAnswerOptions,
+        calibrator: Calibrator,
     ) -> None:
         self._calls = calls
         self._judge = judge
         self._encoder = encoder
         self._documents = documents
         self._options = options
+        self._calibrator = calibrator
 
     async def brief(self, query: Query, retrieval: Retrieval, history: Sequence[Message] = ()) -> Brief:
         """Make partial answers from the themes. Return the brief for writing the final answer from them."""
@@ -104,7 +107,9 @@ class GlobalAnswers:
         answerable = max(partial.scores, default=0.0)
         if not by_model:
             hits = retrieval.backing.hits if retrieval.backing is not None else ()
-            plain, answerable = await self._without_model(query.text, Collected(retrieval.themes, visible, hits))
+            calibration = await self._calibrator.current()
+            collected = Collected(retrieval.themes, visible, hits, calibration.questions)
+            plain, answerable = await self._without_model(query.text, collected)
             partial = replace(plain, calls=partial.calls, failed=partial.failed)
         reasons = _reasons(partial, by_model=by_model and bool(themes), possible=self._calls.possible)
         points, context = _within(partial.points, self._evidence_tokens(query.text, history))

@@ -27,6 +27,7 @@ from agentic_rag_backend.generation.context import Passage, passage_of, theme_pa
 from agentic_rag_backend.generation.corpus_wide.aspects import aspect_of, expresses
 from agentic_rag_backend.generation.corpus_wide.partial_answers import BEST_SCORE, MAX_FINDINGS, PartialAnswers, Point
 from agentic_rag_backend.models.embedding.base import TextEncoder
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_SCALE, CosineScale
 from agentic_rag_backend.models.llm.selection import question_weights
 
 MAX_THEMES = 24
@@ -61,11 +62,15 @@ _BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The visible material of an answer: themes with the chunks behind them, and the passages nearest to the question."""
+    """The visible material of an answer: themes with the chunks behind them, and the passages nearest to the question.
+
+    ``scale`` converts the cosines of the passages, because the sentences are compared by the bundled encoder.
+    """
 
     themes: Sequence[ThemeHit]
     visible: Mapping[str, VisibleChunk]
     hits: Sequence[Hit] = ()
+    scale: CosineScale = BUNDLED_SCALE
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +192,16 @@ def _without_formulas(found: Sequence[tuple[_Sentence, frozenset[str]]]) -> list
     return [(each, held) for each, held in found if len(documents[content_forms(each.passage.text)]) < FORMULA]
 
 
+def _cosine(hit: Hit, scale: CosineScale) -> float:
+    return max(0.0, scale.converted(hit.scores["dense"])) if "dense" in hit.scores else 0.0
+
+
 def _chunks(collected: Collected) -> list[tuple[VisibleChunk, float]]:
     """Return the passages nearest to the question and those behind the themes' findings, each once, with their cosines.
 
     The cosine of a passage that was not searched for is estimated by the score of the first theme that rests on it.
     """
-    cosines = {hit.id: max(0.0, hit.scores.get("dense", 0.0)) for hit in collected.hits}
+    cosines = {hit.id: _cosine(hit, collected.scale) for hit in collected.hits}
     chunks = {hit.id: hit.visible for hit in collected.hits}
     farthest = min((value for value in cosines.values() if value > 0), default=1.0)
     for theme in collected.themes[:MAX_THEMES]:

@@ -9,6 +9,7 @@ from typing import Any
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.models.embedding.base import TokenEncoder
+from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.reranking.base import PassageScorer
 from agentic_rag_backend.retrieval.queries.options import ENTITIES, Schema, check_option
 from agentic_rag_backend.retrieval.rerank.base import Reranker
@@ -45,6 +46,7 @@ class RerankerParts:
     calls: StructuredCalls
     tokens: TokenEncoder
     token_cache: TokenVectorCache
+    calibrator: Calibrator
     cross_encoder: PassageScorer | None = None
     endpoint: PassageScorer | None = None
 
@@ -67,7 +69,7 @@ RERANKERS: Mapping[str, RerankerEntry] = {
     NONE: RerankerEntry(description="keeps the order of the strategy", build=lambda p: Unchanged()),
     "mmr": RerankerEntry(
         description="maximal marginal relevance: prefers passages that differ from those before them",
-        build=lambda p: Mmr(p.vectors),
+        build=lambda p: Mmr(p.vectors, p.calibrator),
         options={
             "lambda": {
                 "type": "number",

@@ -150,7 +150,7 @@ def prune(links: Links, direct: Mapping[int, float], similarity: Mapping[int, fl
 
     Args:
         direct: scores of the beam's passages, at most 1.0.
-        similarity: cosine with the question for chunks that a leg found. For other chunks it is at most ``floor``.
+        similarity: calibrated cosine with the question for chunks that a leg found. For other chunks it is at most ``floor``.
     """
     targets, first, place = np.unique(links.target, return_index=True, return_inverse=True)
     if len(targets) > CANDIDATES:

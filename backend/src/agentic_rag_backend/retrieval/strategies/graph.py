@@ -21,6 +21,7 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import ABOUT_WEIGHT, Tenan
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.numbering import Keys
 from agentic_rag_backend.knowledge.tenant_graph.pagerank import DAMPING, personalised_pagerank
+from agentic_rag_backend.models.embedding.calibration import CosineScale
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.candidates import Candidates, chunk_candidates
 from agentic_rag_backend.retrieval.facts import NEAR, Facts
@@ -167,15 +168,33 @@ def numbered(graph: TenantGraph, scores: Mapping[str, float]) -> dict[int, float
     return {number: scores[id] for id, number in graph.chunk_index.among(scores).items()}
 
 
-def first_stage(
-    graph: TenantGraph, query: Query, candidates: Candidates
-) -> tuple[GraphEvidence, Mapping[str, float], Sequence[Link]]:
-    """Return what is computed before texts are read: the evidence, the direct scores, and the links of the best passages."""
+def converted(cosines: Mapping[int, float], scale: CosineScale) -> dict[int, float]:
+    """Return calibrated cosines."""
+    values = scale.converted_all(np.fromiter(cosines.values(), np.float64, len(cosines)))
+    return dict(zip(cosines, values.tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class FirstStage:
+    """What is computed before texts are read: the evidence, direct scores by id, and the links of the best passages.
+
+    ``scale`` converts cosines of questions and passages.
+    """
+
+    evidence: GraphEvidence
+    direct: Mapping[str, float]
+    links: Sequence[Link]
+    scale: CosineScale
+
+
+def first_stage(graph: TenantGraph, query: Query, candidates: Candidates, scale: CosineScale) -> FirstStage:
+    """Return the first stage of a search."""
     evidence = gather_evidence(graph, query, candidates)
     direct = direct_scores(graph, evidence)
     by_number = numbered(graph, {item.id: item.score for item in ranked(direct)})
     reached = to_other_subjects(graph, expand(graph, list(by_number)[:BEAM], without=set(evidence.linked)))
-    return evidence, direct, prune(reached, by_number, numbered(graph, evidence.cosine), evidence.floor)
+    cosines = converted(numbered(graph, evidence.cosine), scale)
+    return FirstStage(evidence, direct, prune(reached, by_number, cosines, scale.converted(evidence.floor)), scale)
 
 
 class GraphRetriever:
@@ -202,8 +221,10 @@ class GraphRetriever:
             found = await self._hybrid.without_graph(query, (*missing, *([answer.failure] if answer.failure else [])))
             return replace(found, trace=replace(found.trace, strategy="graph"))
         # In threads: the costs of names, walks and hops depend on the tenant's graph, and the first walk loads SciPy.
-        evidence, direct, links = await asyncio.to_thread(first_stage, graph, query, candidates)
-        reading = await self._second_hop(query, graph, evidence, direct, links)
+        calibration = await self._stores.calibration()
+        first = await asyncio.to_thread(first_stage, graph, query, candidates, calibration.questions)
+        evidence, direct = first.evidence, first.direct
+        reading = await self._second_hop(query, graph, first)
         order = [item for item in ranked(reading.scores) if item.id in reading.visible]
         near = {item.id for item in order[:NEAR]}
         diverse, (facts, left_out) = await asyncio.gather(
@@ -219,7 +240,7 @@ class GraphRetriever:
         return Retrieval(
             hits=hits,
             facts=facts,
-            relevance=relevance(reading.nearest, reading.coverage) if hits else 0.0,
+            relevance=relevance(reading.nearest, reading.coverage, calibration) if hits else 0.0,
             trace=_trace(query, evidence, reading, answer, (left_out, paths.failure)),
         )
 
@@ -234,20 +255,20 @@ class GraphRetriever:
         ids = [item.id for item in first]
         vectors = await self._passages.vectors(query, ids)
         best = first[0].score or 1.0
-        similar = similarities([vectors.get(id) for id in ids])
+        scale = (await self._stores.calibration()).passages
+        similar = similarities([vectors.get(id) for id in ids], scale)
         scores = marginal_relevances(ids, [item.score / best for item in first], similar, RELEVANCE_SHARE)
         least = min(scores.values())
         return [ScoredId(id, score) for id, score in scores.items()] + [
             ScoredId(item.id, min(item.score, least)) for item in rest
         ]
 
-    async def _second_hop(
-        self, query: Query, graph: TenantGraph, evidence: GraphEvidence, direct: Mapping[str, float], links: Sequence[Link]
-    ) -> GraphRanking:
+    async def _second_hop(self, query: Query, graph: TenantGraph, first: FirstStage) -> GraphRanking:
+        evidence, direct, links, scale = first.evidence, first.direct, first.links, first.scale
         order = ranked(direct)
         by_number = numbered(graph, {item.id: item.score for item in order})
         beam = list(by_number)[:BEAM]
-        cosine = numbered(graph, evidence.cosine)
+        cosine = converted(numbered(graph, evidence.cosine), scale)
         targets = list(dict.fromkeys(link.target for link in links))
         nearest = ranked(evidence.cosine)[:1]
         # A fixed number: these passages determine term weights and scores, which must not depend on the request's limit.
@@ -255,12 +276,13 @@ class GraphRetriever:
         ids = list(dict.fromkeys([*examined, *(graph.chunk_ids[n] for n in beam), *(graph.chunk_ids[n] for n in targets)]))
         known = evidence.visible
         visible = {id: known[id] for id in ids if id in known}
-        read, _, terms = await asyncio.gather(
+        read, exact, terms = await asyncio.gather(
             visible_chunks(self._stores.documents, query, [id for id in ids if id not in known]),
-            self._exact_cosines(query, graph, evidence.question, [n for n in targets if n not in cosine], cosine),
+            self._exact_cosines(query, graph, evidence.question, [n for n in targets if n not in cosine]),
             self._terms_of(query, visible),  # last: it computes while the stores read for the others
         )
         visible |= read
+        cosine |= converted(exact, scale)
         question = self._stores.vectors.terms(query.text)
         coverage = cover(question, terms_held(question, terms | self._passages.terms(query, read)))
         closest = max((score for id, score in evidence.cosine.items() if id in visible), default=0.0)
@@ -278,13 +300,12 @@ class GraphRetriever:
         return self._passages.terms(query, visible)
 
     async def _exact_cosines(
-        self, query: Query, graph: TenantGraph, question: Vector, numbers: Sequence[int], cosine: dict[int, float]
-    ) -> None:
-        """Add the cosines of chunks that the dense leg did not return."""
+        self, query: Query, graph: TenantGraph, question: Vector, numbers: Sequence[int]
+    ) -> dict[int, float]:
+        """Return the cosines of chunks that the dense leg did not return, by number."""
         ids = {graph.chunk_ids[number]: number for number in numbers}
-        if ids:
-            vectors = await self._passages.vectors(query, list(ids))
-            cosine.update((ids[id], float(vector @ question)) for id, vector in vectors.items())
+        vectors = await self._passages.vectors(query, list(ids)) if ids else {}
+        return {ids[id]: float(vector @ question) for id, vector in vectors.items()}
 
 
 def about_named(graph: TenantGraph, evidence: GraphEvidence, scores: Mapping[str, float]) -> set[str]:

@@ -77,7 +77,7 @@ class Hybrid:
         coverage = best_coverage(self._stores.vectors.terms, query.text, [each.chunk.text for each in found.visible.values()])
         return Retrieval(
             hits=hits,
-            relevance=relevance(cosine, coverage) if hits else 0.0,
+            relevance=relevance(cosine, coverage, await self._stores.calibration()) if hits else 0.0,
             trace=Trace(
                 strategy="hybrid",
                 methods_used=methods_with_questions(query, "dense", "sparse"),

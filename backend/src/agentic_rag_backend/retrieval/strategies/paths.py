@@ -133,7 +133,7 @@ class PathsRetriever:
         return Retrieval(
             hits=hits,
             facts=_facts(walk.paths[:SHOWN_PATHS]),
-            relevance=relevance(nearest, coverage) if hits else 0.0,
+            relevance=relevance(nearest, coverage, await self._stores.calibration()) if hits else 0.0,
             trace=_trace(query, evidence, walk),
         )
 

@@ -104,7 +104,7 @@ class RaptorRetriever:
         return Retrieval(
             hits=hits,
             themes=themes,
-            relevance=relevance(cosine, coverage) if hits else 0.0,
+            relevance=relevance(cosine, coverage, await self._stores.calibration()) if hits else 0.0,
             trace=Trace(
                 strategy="raptor",
                 methods_used=("dense", "sparse") if missing else ("dense", "sparse", "raptor"),
@@ -253,8 +253,9 @@ class RaptorRetriever:
         tellable = [view for view in views if view.summary or view.findings]
         terms = {number: self._stores.vectors.terms(_text(view)) for number, view in enumerate(tellable)}
         coverage = cover(self._stores.vectors.terms(query.text), terms)
+        scale = (await self._stores.calibration()).questions
         scored = [
-            _theme(view, _theme_score(found.cosines[view.id], coverage.of(coverage.held[number])))
+            _theme(view, _theme_score(scale.converted(found.cosines[view.id]), coverage.of(coverage.held[number])))
             for number, view in enumerate(tellable)
         ]
         themes = sorted(scored, key=lambda theme: (-theme.score, theme.id))[: query.high_limit]

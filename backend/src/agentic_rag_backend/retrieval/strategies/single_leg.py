@@ -8,6 +8,7 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.candidates import only_valid
 from agentic_rag_backend.retrieval.hydration import entities_of, in_time, passes, shown_graph, time_detail
@@ -35,7 +36,7 @@ class SingleLeg:
         hits, failures = await self._fill(query.with_candidates(MEASURED))
         return Retrieval(
             hits=hits,
-            relevance=self._relevance(query, hits[:MEASURED]),
+            relevance=await self._relevance(query, hits[:MEASURED]),
             trace=Trace(
                 strategy=self.name,
                 methods_used=(self.name,),
@@ -87,6 +88,8 @@ class SingleLeg:
         legs = (await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, [search]))[0]
         return legs.dense if self._dense else legs.sparse
 
-    def _relevance(self, query: Query, hits: Sequence[Hit]) -> float:
-        cosine = hits[0].scores[self.name] if self._dense and hits else 0.0
-        return relevance(cosine, best_coverage(self._stores.vectors.terms, query.text, [hit.visible.chunk.text for hit in hits]))
+    async def _relevance(self, query: Query, hits: Sequence[Hit]) -> float:
+        coverage = best_coverage(self._stores.vectors.terms, query.text, [hit.visible.chunk.text for hit in hits])
+        if not (self._dense and hits):  # words need no embedder, which may not answer
+            return relevance(0.0, coverage, BUNDLED_CALIBRATION)
+        return relevance(hits[0].scores[self.name], coverage, await self._stores.calibration())

@@ -45,4 +45,4 @@ class PassagesBehind:
             Hit(visible=visible[item.id], score=max(0.0, min(1.0, item.score)), scores={"dense": item.score}) for item in nearest
         )
         coverage = best_coverage(self._stores.vectors.terms, query.text, [hit.visible.chunk.text for hit in hits])
-        return Backing(hits=hits, relevance=relevance(nearest[0].score, coverage))
+        return Backing(hits=hits, relevance=relevance(nearest[0].score, coverage, await self._stores.calibration()))

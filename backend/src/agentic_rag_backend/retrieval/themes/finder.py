@@ -69,7 +69,7 @@ class FoundThemes:
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
-    """Search results with their content. ``cosine`` is by community."""
+    """Search results with their content. ``cosine`` is by community, on the bundled encoder's scale."""
 
     themes: Sequence[ExaminedTheme]
     parents: Mapping[str, str | None]
@@ -142,7 +142,8 @@ class ThemeFinder:
         themes = await self._views.of(query, pointer, communities)
         far = [theme.view.id for theme in themes if theme.view.id not in cosine]
         cosine |= await self._views.cosines(query, pointer, vector, far)
-        return _Candidates(themes, parents, cosine)
+        scale = (await self._stores.calibration()).questions
+        return _Candidates(themes, parents, {id: scale.converted(value) for id, value in cosine.items()})
 
     async def _searched(
         self, query: Query, search: ThemeSearch, pointer: GenerationPointer, vector: Vector

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion
 from agentic_rag_backend.stores.graph.bolt import Neo4jConnections
@@ -17,14 +18,14 @@ from agentic_rag_backend.stores.graph.graphiti.interface import TenantSearch
 from agentic_rag_backend.stores.graph.graphiti.sdk import COMBINED_HYBRID_SEARCH_RRF, Graphiti, SearchConfig, SearchResults
 from agentic_rag_backend.stores.vector.base import ScoredId, VectorStore
 
-_LEAST_COSINE = 0.2
-"""Least cosine of passages through which facts and entities are found. Graphiti's .6 is for sentences, not for passages."""
 
-
-def recipe(limit: int) -> SearchConfig:
+def recipe(limit: int, least_cosine: float) -> SearchConfig:
     """Return a copy of Graphiti's hybrid recipe for facts and entities. The original is a module global.
 
     Passages and communities are left out: other legs and levels search them.
+
+    Args:
+        least_cosine: see `Calibration.passage_of_fact`.
     """
     config: SearchConfig = copy.deepcopy(COMBINED_HYBRID_SEARCH_RRF)
     config.limit = limit
@@ -32,7 +33,7 @@ def recipe(limit: int) -> SearchConfig:
     config.episode_config = None
     for part in (config.edge_config, config.node_config):
         if part is not None:
-            part.sim_min_score = _LEAST_COSINE
+            part.sim_min_score = least_cosine
     return config
 
 
@@ -41,15 +42,29 @@ class GraphitiSearch:
 
     name = "graphiti"
 
-    def __init__(self, graphiti: Graphiti, driver: TenantDriver, connections: Neo4jConnections, vectors: VectorStore) -> None:
+    def __init__(
+        self,
+        graphiti: Graphiti,
+        driver: TenantDriver,
+        connections: Neo4jConnections,
+        vectors: VectorStore,
+        calibrator: Calibrator,
+    ) -> None:
         self._graphiti = graphiti
         self._driver = driver
         self._connections = connections
         self._vectors = vectors
+        self._calibrator = calibrator
 
     @classmethod
     def over(
-        cls, connections: Neo4jConnections, vectors: VectorStore, *, embedder: Embedder, model: LanguageModel
+        cls,
+        connections: Neo4jConnections,
+        vectors: VectorStore,
+        *,
+        embedder: Embedder,
+        model: LanguageModel,
+        calibrator: Calibrator,
     ) -> GraphitiSearch:
         """Create the process's only Graphiti. Opens no connection."""
         driver = TenantDriver(connections)
@@ -60,11 +75,13 @@ class GraphitiSearch:
             cross_encoder=GraphitiReranker(embedder),
             store_raw_episode_content=False,
         )
-        return cls(graphiti, driver, connections, vectors)
+        return cls(graphiti, driver, connections, vectors, calibrator)
 
     async def find(self, tenant: TenantId, question: GraphQuestion) -> GraphFindings:
         """Return the entities and relationships that ``search_`` finds, with reciprocal rank scores."""
-        results = await self.results(require_tenant(tenant), question, recipe(question.limit))
+        calibration = await self._calibrator.current()
+        config = recipe(question.limit, calibration.passage_of_fact)
+        results = await self.results(require_tenant(tenant), question, config)
         return GraphFindings(
             entities=tuple(
                 ScoredId(node.attributes["id"], score)
