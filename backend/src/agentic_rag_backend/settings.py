@@ -382,6 +382,13 @@ class Settings(BaseSettings):
         description="memory for vectors and terms of passages that graph searches compared in one process, MiB; "
         "0: they are read every time",
     )
+    sentence_cache_mb: int = Field(
+        32,
+        ge=0,
+        le=65536,
+        description="memory for vectors of questions and sentences that answers compared in one process, MiB; "
+        "0: they are encoded every time",
+    )
 
     # --- rerankers
     reranker: str | None = Field(
