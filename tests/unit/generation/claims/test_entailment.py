@@ -9,6 +9,8 @@ import pytest
 
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.claims import entailment
+from agentic_rag_backend.generation.claims.base import Verdict
+from agentic_rag_backend.generation.claims.embedding import MIN_OVERLAP
 from agentic_rag_backend.generation.claims.entailment import EntailmentVerifier
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
@@ -104,6 +106,27 @@ async def test_what_words_show_to_be_false_and_copies_are_not_read() -> None:
     claims = [Claim(WRONG_YEAR, (1,)), Claim(COPIED, (1,)), Claim("Bread rises slowly.", (1,))]
     assert [verdict.reason for verdict in await verifier_of(reader).verify(claims)] == ["number", None, "unsupported"]
     assert reader.pairs == []
+
+
+async def test_a_quote_for_other_words_does_not_outweigh_a_contradiction() -> None:
+    reader = ScriptedReader("entailment")
+    passages = (passage(TEXT), passage("Mira Voss led the Halden Institute from 1995 on.", 2))
+    (verdict,) = await verifier_of(reader, *passages).verify([Claim(WRONG_YEAR, (1,))])
+    assert LexicalVerifier(passages).paraphrased(verdict.claim, least=MIN_OVERLAP)
+    assert (verdict.reason, reader.pairs) == ("number", [])
+
+
+async def test_a_translation_is_not_read() -> None:
+    class Translated(LexicalVerifier):
+        async def verify(self, claims: Sequence[Claim]) -> list[Verdict]:
+            copied = self.check(Claim(COPIED, (1,)))
+            return [Verdict(claim, copied.supports) for claim in claims]
+
+    reader = ScriptedReader("contradiction")
+    words = Translated((passage(TEXT),))
+    claim = Claim("Mira Voss gründete das Institut und nicht die Schule im Jahr 1994.", (1,))
+    (verdict,) = await EntailmentVerifier(words, words, reader).verify([claim])
+    assert (verdict.holds, reader.pairs) == (True, [])
 
 
 async def test_tables_and_other_languages_are_left_to_words() -> None:
