@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from hashed_words import HashedWords
+from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.fairness import act_for
@@ -29,6 +30,11 @@ class Recording(HashedWords):
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.passages: list[str] = []
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.passages += texts
+        return await super().embed(texts)
 
     async def encode_words(self, texts: Sequence[str], spans: Sequence[Spans]) -> list[TextVectors]:
         self.texts += texts
@@ -54,6 +60,16 @@ async def test_an_answer_encodes_only_sentences_that_no_earlier_one_compared(rec
     later = recording.texts[MAX_CANDIDATES + 1 :]
     assert later[0] == OTHER
     assert len(recording.texts) == len(set(recording.texts)), "no sentence is encoded twice"
+
+
+async def test_an_account_embeds_only_passages_that_no_earlier_one_compared(recording: Recording) -> None:
+    act_for(A)
+    judge = AnswerJudge(CachedWordEncoder(recording, max_bytes=MIB))
+    nearness = await judge.nearness(FIRST, PASSAGES[:3])
+    assert nearness == await judge.nearness(FIRST, PASSAGES[:3]) == await AnswerJudge(Recording()).nearness(FIRST, PASSAGES[:3])
+    assert len(recording.passages) == 4
+    await judge.nearness(OTHER, PASSAGES)
+    assert len(recording.passages) == len(set(recording.passages)) == 7
 
 
 async def test_texts_keep_their_order_and_are_known_by_their_words(recording: Recording) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ Spans = Sequence[tuple[int, int]]
 
 
 class CachedWordEncoder:
-    """Cache of `WordEncoder.encode_words`. Texts are kept as digests, not in words.
+    """Cache of `WordEncoder.encode_words` and `TextEncoder.embed`. Texts are kept as digests, not in words.
 
     The acting tenant (see `fairness.actor`) is a part of the key: the time of an answer must not show whether another tenant has
     the same sentence. Without a tenant, nothing is kept.
@@ -34,25 +34,41 @@ class CachedWordEncoder:
 
     async def encode_words(self, texts: Sequence[str], spans: Sequence[Spans]) -> list[TextVectors]:
         """See `WordEncoder`. The vectors are read-only if they are kept."""
-        tenant = actor().tenant
-        if tenant is None or not self.entries.enabled:
-            return await self._encoder.encode_words(texts, spans)
-        keys = [_key(text, words) for text, words in zip(texts, spans, strict=True)]
-        known = {key: self.entries.get(tenant, key) for key in keys}
-        missing = [number for number, key in enumerate(keys) if known[key] is None]
-        count_cache_use(SENTENCES_CACHE, "miss" if missing else "hit")
-        if missing:
-            encoded = await self._encoder.encode_words([texts[at] for at in missing], [spans[at] for at in missing])
-            known |= self._keep(tenant, [keys[at] for at in missing], encoded)
-        return [vectors for key in keys if (vectors := known[key]) is not None]
+
+        async def encode(numbers: Sequence[int]) -> list[TextVectors]:
+            return await self._encoder.encode_words([texts[at] for at in numbers], [spans[at] for at in numbers])
+
+        return await self._cached([_key(text, words) for text, words in zip(texts, spans, strict=True)], encode)
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """See `TextEncoder`."""
-        return await self._encoder.embed(texts)
+        if not texts:
+            return await self._encoder.embed(texts)
+
+        async def embed(numbers: Sequence[int]) -> list[TextVectors]:
+            rows = await self._encoder.embed([texts[at] for at in numbers])
+            # Copies, because a row would keep all rows in memory.
+            return [TextVectors(row.copy(), np.empty((0, len(row)), np.float32)) for row in rows]
+
+        return np.stack([vectors.whole for vectors in await self._cached([_key(text, None) for text in texts], embed)])
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """See `TextEncoder`."""
         return await self._encoder.embed_query(text)
+
+    async def _cached(
+        self, keys: Sequence[bytes], encode: Callable[[Sequence[int]], Awaitable[list[TextVectors]]]
+    ) -> list[TextVectors]:
+        """Return the vectors of each key. ``encode`` makes those of the given places."""
+        tenant = actor().tenant
+        if tenant is None or not self.entries.enabled:
+            return await encode(range(len(keys)))
+        known = {key: self.entries.get(tenant, key) for key in keys}
+        missing = [place for place, key in enumerate(keys) if known[key] is None]
+        count_cache_use(SENTENCES_CACHE, "miss" if missing else "hit")
+        if missing:
+            known |= self._keep(tenant, [keys[place] for place in missing], await encode(missing))
+        return [vectors for key in keys if (vectors := known[key]) is not None]
 
     def _keep(self, tenant: TenantId, keys: Sequence[bytes], encoded: Sequence[TextVectors]) -> dict[bytes, TextVectors]:
         kept = dict(zip(keys, encoded, strict=True))
@@ -64,5 +80,7 @@ class CachedWordEncoder:
         return kept
 
 
-def _key(text: str, spans: Spans) -> bytes:
-    return hashlib.sha256(f"{[*map(tuple, spans)]}\n{text}".encode("utf-8", "surrogatepass")).digest()
+def _key(text: str, spans: Spans | None) -> bytes:
+    """Return the key of a text and its words; None: of the text as a passage."""
+    words = None if spans is None else [*map(tuple, spans)]
+    return hashlib.sha256(f"{words}\n{text}".encode("utf-8", "surrogatepass")).digest()
