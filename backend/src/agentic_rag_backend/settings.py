@@ -382,6 +382,13 @@ class Settings(BaseSettings):
         description="memory for vectors and terms of passages that graph searches compared in one process, MiB; "
         "0: they are read every time",
     )
+    sentence_cache_mb: int = Field(
+        32,
+        ge=0,
+        le=65536,
+        description="memory for vectors of questions and sentences that answers compared in one process, MiB; "
+        "0: they are encoded every time",
+    )
 
     # --- rerankers
     reranker: str | None = Field(
@@ -416,9 +423,15 @@ class Settings(BaseSettings):
         None,
         description="unsupported sentences: strict leaves them out, mark marks them; unset: `standard` marks, others leave out",
     )
-    claim_verifier: Literal["lexical", "embedding", "model"] = Field(
+    claim_verifier: Literal["lexical", "embedding", "model", "nli"] = Field(
         "embedding",
-        description="check of sentences: words only, words and embeddings of paraphrases, or these and a judgement of the model",
+        description="check of sentences: words only, words and embeddings of paraphrases, these and a judgement of the model, or "
+        "these and a reader in this process",
+    )
+    claim_verifier_model_path: Path | None = Field(
+        None,
+        description="folder with model.onnx, tokenizer.json and reader.json of the reader; unset: nli-MiniLM2-L6-H768, which "
+        "`agentic-rag models pull` installs",
     )
     verification_max_questions: int = Field(5, ge=1, le=10, description="maximum number of questions of a `verified` answer")
     verification_timeout_s: float = Field(

@@ -101,10 +101,12 @@ def test_the_demo_ends_with_cited_answers_and_timings(cli: Any, notes: Path) -> 
     assert done.json["answers"][0]["citations"]
     assert {"ingest", "communities", "answer 1", "all"} <= set(done.json["timings_s"])
     assert done.json["counts"]["documents_ready"] == 2
+    assert "hint:" not in done.out + done.err
 
     refused = cli("demo", "--corpus", "notes", "--question", "What is the boiling point of tungsten?")
     assert refused.code == 1
     assert "1 of 1 answers have no citation" in refused.err
+    assert refused.out.rstrip().rpartition("\n")[2].startswith("hint: a better encoder")
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from agentic_rag_backend.cli.commands.demo import find_examples
 from agentic_rag_backend.cli.operations.listening import listen, url_of
 from agentic_rag_backend.cli.operations.serve import is_loopback
 from agentic_rag_backend.errors import ConfigurationError, Conflict, InvalidRequest
+from agentic_rag_backend.models.registry import MODELS
 from agentic_rag_backend.settings import Settings
 
 GROUPS = {
@@ -220,6 +222,40 @@ def test_config_shows_the_file_and_no_password_of_an_address(
 )
 def test_models_are_named_in_one_line(given: dict[str, str], line: str) -> None:
     assert configuration.models_line(Settings(_env_file=None, **given)) == line  # type: ignore[arg-type, call-arg]
+
+
+def test_a_better_encoder_is_suggested_while_the_bundled_one_is_in_use(tmp_path: Path) -> None:
+    def hint(**given: object) -> str | None:
+        return configuration.encoder_hint(Settings(_env_file=None, data_dir=tmp_path, **given))  # type: ignore[arg-type, call-arg]
+
+    shown = hint()
+    assert shown is not None
+    assert shown.startswith("hint: ")
+    assert "\n" not in shown
+    assert hint(embedding_model="all-MiniLM-L6-v2") == shown
+    assert hint(embedder="openai") is None
+    assert hint(embedding_model="multilingual-e5-small") is None
+    assert hint(embedding_model_path=tmp_path) is None
+    folder = tmp_path / "models" / "bge-small-en-v1.5"
+    folder.mkdir(parents=True)
+    for file in MODELS["bge-small-en-v1.5"].files:
+        with (folder / file.name).open("wb") as sparse:
+            sparse.truncate(file.size_bytes)
+    assert hint() is None, "it is installed"
+
+
+def test_the_figures_of_the_suggestion_are_those_of_the_guide(tmp_path: Path) -> None:
+    rows = (Path(__file__).parents[3] / "docs/guide/encoders.md").read_text(encoding="utf-8").splitlines()
+    columns = {row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:6]] for row in rows if row.startswith("|")}
+    bundled, _, better, _ = columns["MuSiQue R@5: `dense`, `hybrid`, `graph`"]
+    cost = columns["CPU time of a passage, share of float32"]
+    ms = [re.search(r"\(([\d.]+) of", cell) for cell in (cost[2], cost[0])]
+    assert configuration.encoder_hint(Settings(_env_file=None, data_dir=tmp_path)) == (  # type: ignore[call-arg]
+        "hint: a better encoder of English is installed by 'agentic-rag models pull bge-small-en-v1.5'"
+        f" ({columns['download'][2]});"
+        f" recall of hybrid search on MuSiQue: {better.split(', ')[1]} instead of {bundled.split(', ')[1]};"
+        f" CPU time of a passage: {' ms instead of '.join(match[1] for match in ms if match)}"
+    )
 
 
 def test_help_and_config_load_neither_model_runtime_nor_job_engine() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE
-from agentic_rag_backend.models.registry import BUNDLED, MODELS, known_model, reranker_of
+from agentic_rag_backend.models.registry import BUNDLED, MODELS, READER, known_model, reranker_of
 
 
 def test_every_file_is_pinned_by_revision_and_hash() -> None:
@@ -19,8 +19,13 @@ def test_every_file_is_pinned_by_revision_and_hash() -> None:
         assert re.fullmatch("[0-9a-f]{40}", model.revision), model.name
         assert all(re.fullmatch("[0-9a-f]{64}", file.sha256 or "") and file.size_bytes for file in model.files), model.name
         assert model.licence
-        assert model.kind == "reranker" or model.facts.dimensions
+        assert (model.kind == "encoder") == (model.facts.dimensions is not None)
+        assert (model.kind == "reader") == (model.labels is not None)
         assert re.fullmatch(r"[\w.-]+", model.name), "it is the name of a folder"
+
+
+def test_the_reader_is_known_with_the_order_of_its_outputs() -> None:
+    assert known_model(READER, "reader").labels == ("contradiction", "entailment", "neutral")
 
 
 def test_an_unknown_name_lists_the_names_of_its_kind() -> None:

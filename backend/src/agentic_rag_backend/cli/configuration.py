@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from agentic_rag_backend.settings import Settings
 
 _MASK = "********"
+_SUGGESTED = "bge-small-en-v1.5"
 _warned: set[str] = set()
 
 
@@ -86,3 +87,24 @@ def models_of(settings: Settings) -> dict[str, str]:
 def models_line(settings: Settings) -> str:
     """Return the descriptions of `models_of` in one line."""
     return " · ".join(f"{name.upper()} {text}" for name, text in models_of(settings).items())
+
+
+def encoder_hint(settings: Settings) -> str | None:
+    """Return a line about a better encoder. None if it is installed, or if another encoder than the bundled one is in use.
+
+    Only the data folder is read: no request is sent.
+    """
+    from agentic_rag_backend.container.embedders import models_folder
+    from agentic_rag_backend.models.installation import is_installed
+    from agentic_rag_backend.models.registry import BUNDLED, MODELS
+
+    bundled = settings.embedder == "bundled" and settings.embedding_model in (None, BUNDLED)
+    suggested = MODELS[_SUGGESTED]
+    if not bundled or settings.embedding_model_path is not None or is_installed(suggested, models_folder(settings)):
+        return None
+    # The figures are those of docs/guide/encoders.md; a test compares them.
+    return (
+        f"hint: a better encoder of English is installed by 'agentic-rag models pull {_SUGGESTED}'"
+        f" ({(suggested.size_bytes or 0) / 1e6:.1f} MB); recall of hybrid search on MuSiQue: .744 instead of .693;"
+        " CPU time of a passage: 11.5 ms instead of 9"
+    )

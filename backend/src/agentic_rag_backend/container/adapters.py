@@ -12,6 +12,7 @@ from agentic_rag_backend.container.embedders import model_key, tokenizer_file
 from agentic_rag_backend.container.extras import missing_extra
 from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.private_folder import FOLDER_MODE, make_private
+from agentic_rag_backend.container.readers import open_reader
 from agentic_rag_backend.container.reindexing import open_readable
 from agentic_rag_backend.container.rerankers import open_cross_encoder, open_rerank_endpoint
 from agentic_rag_backend.container.store_folders import require_store_folders
@@ -27,6 +28,7 @@ from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.calibrator import CALIBRATION_FILE, Calibrator
 from agentic_rag_backend.models.embedding.evidence import EvidenceEncoder
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
+from agentic_rag_backend.models.entailment.base import EntailmentReader
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.models.reranking.base import PassageScorer
@@ -62,6 +64,8 @@ class Adapters:
     isolation: Isolation
     ocr: Ocr
     extraction: ExtractionMethods
+    reader: EntailmentReader | None = None
+    """Checks claims, with CLAIM_VERIFIER=nli."""
     cross_encoder: PassageScorer | None = None
     rerank_endpoint: PassageScorer | None = None
     graph_search: GraphSearch | None = None
@@ -97,6 +101,9 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     for scorer in (cross_encoder, rerank_endpoint):
         if scorer is not None:
             stack.push_async_callback(scorer.close)
+    reader = await asyncio.to_thread(open_reader, settings)
+    if reader is not None:
+        stack.push_async_callback(reader.close)
     blobs = await open_blobs(settings, owner)
     await require_store_folders(settings, catalogue)
     isolation = open_isolation(settings)
@@ -117,6 +124,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         extraction=extraction_methods(
             settings, IsolatedExtractor(RuleExtractor(), isolation), model, _temporal_engine(settings, graph, catalogue)
         ),
+        reader=reader,
         cross_encoder=cross_encoder,
         rerank_endpoint=rerank_endpoint,
         graph_search=_open_graph_search(settings, graph, vectors, model, calibrator),

@@ -40,6 +40,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.answerability.grading import AnswerabilityGrader
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.answerability.languages import LanguageJudge
+from agentic_rag_backend.generation.answerability.word_vectors import CachedWordEncoder
 from agentic_rag_backend.generation.claims.registry import VerifierParts, verifier_factory
 from agentic_rag_backend.generation.claims.statements import is_stated
 from agentic_rag_backend.generation.contradicting import AnswerContradictions
@@ -258,6 +259,7 @@ class Container:
         self.graphs.forget(tenant)
         self._readable.encoder.entries.forget(tenant)
         self._caches.forget(tenant)
+        self._word_encoder.entries.forget(tenant)
         return deleted
 
     @cached_property
@@ -575,7 +577,12 @@ class Container:
 
     @cached_property
     def _judge(self) -> AnswerJudge:
-        return AnswerJudge(self._adapters.evidence_encoder, languages=LanguageJudge(self._similarity))
+        return AnswerJudge(self._word_encoder, languages=LanguageJudge(self._similarity))
+
+    @cached_property
+    def _word_encoder(self) -> CachedWordEncoder:
+        """Encodes the questions and sentences that the judge compares."""
+        return CachedWordEncoder(self._adapters.evidence_encoder, max_bytes=self.settings.sentence_cache_mb * MIB)
 
     @cached_property
     def _similarity(self) -> RelativeSimilarity | None:
@@ -590,7 +597,7 @@ class Container:
             judge=self._judge,
             verifier=verifier_factory(
                 self.settings.claim_verifier,
-                VerifierParts(self._adapters.evidence_encoder, calls, similarity=self._similarity),
+                VerifierParts(self._adapters.evidence_encoder, calls, similarity=self._similarity, reader=self._adapters.reader),
             ),
             calls=calls,
             contradictions=AnswerContradictions(self.contradictions_of_results),

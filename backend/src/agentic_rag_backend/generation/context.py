@@ -109,9 +109,10 @@ def build_context(retrieval: Retrieval, visible: Mapping[str, VisibleChunk], *, 
     high, outlines = _high_passages(retrieval.themes, visible, weights.high)
     low = _distinct(low)
     share = weights.low / (weights.low + weights.high) if low and high else float(bool(low))
-    kept_low = _within(low, int(budget_tokens * share))
-    kept_high = _within(high, budget_tokens - size_tokens(kept_low))
-    kept_low = _within(low, budget_tokens - size_tokens(kept_high))
+    kept_low, kept_high = _within(low, int(budget_tokens * share)), []
+    if high:
+        kept_high = _within(high, budget_tokens - size_tokens(kept_low))
+        kept_low = _within(low, budget_tokens - size_tokens(kept_high))
     merged = _merged([*kept_low, *kept_high])
     merged.sort(key=lambda passage: -passage.score)
     return Context(tuple(replace(passage, marker=index) for index, passage in enumerate(merged, 1)), outlines)

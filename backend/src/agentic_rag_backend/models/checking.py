@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.models.entailment.facts import read_reader_facts
+from agentic_rag_backend.models.entailment.reader import OnnxReader
 from agentic_rag_backend.models.reranking.cross_encoder import PairModel
 
 _QUESTION = "Who has to pay for gear that a storm carried out of the harbour?"
@@ -27,7 +30,7 @@ _RUN_FAILURES = (failures.Fail, failures.InvalidArgument, failures.RuntimeExcept
 class ModelCheck:
     """Results of a model that works. ``ms`` is the median CPU time of a passage of about 100 word pieces, milliseconds.
 
-    Rerankers have no ``dimensions`` and no ``norm``.
+    Rerankers and readers have no ``dimensions`` and no ``norm``.
     """
 
     ms: float
@@ -81,9 +84,33 @@ def check_reranker(folder: Path) -> ModelCheck:
     near, far = model.scores(_QUESTION, [_RELATED * _REPEATS, _UNRELATED * _REPEATS])
     if near <= far:
         raise ConfigurationError(f"a related passage scores {near:.3f}, an unrelated one {far:.3f}")
+    return ModelCheck(ms=_cpu_ms(lambda: model.scores(_QUESTION, [_RELATED * _REPEATS])))
+
+
+async def check_reader(name: str, folder: Path) -> ModelCheck:
+    """Try out a reader.
+
+    Raises:
+        ConfigurationError: it cannot be loaded, or finds that a copy of a text follows less than another text.
+    """
+    reader = OnnxReader(name, folder, read_reader_facts(folder))
+    try:
+        copied, other = await reader.read([(_RELATED, _RELATED), (_UNRELATED, _RELATED)])
+        if copied.likeliest != "entailment" or copied.entailment <= other.entailment:
+            raise ConfigurationError(
+                f"a copied sentence has the probability {copied.entailment:.3f} of entailment, an unrelated one"
+                f" {other.entailment:.3f}: check the order of the labels"
+            )
+        return ModelCheck(ms=_cpu_ms(lambda: reader.infer((_RELATED * _REPEATS, _RELATED))))
+    finally:
+        await reader.close()
+
+
+def _cpu_ms(work: Callable[[], object]) -> float:
+    """Return the median CPU time of ``work``, milliseconds."""
     times = []
     for _ in range(_RUNS):
         begun = time.process_time()
-        model.scores(_QUESTION, [_RELATED * _REPEATS])
+        work()
         times.append(time.process_time() - begun)
-    return ModelCheck(ms=1000 * statistics.median(times))
+    return 1000 * statistics.median(times)

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
 from agentic_rag_backend.models.embedding.facts import FACTS_FILE, written_facts
+from agentic_rag_backend.models.entailment.facts import READER_FACTS_FILE, ReaderFacts, written_reader_facts
 from agentic_rag_backend.models.registry import HubFile, KnownModel
 
 CHECKSUMS_FILE = "checksums.json"
@@ -111,6 +112,9 @@ def install(model: KnownModel, models: Path, source: Source, on_progress: OnProg
                 _install(model, file, folder, source, on_progress)
             if model.kind == "encoder":
                 (folder / FACTS_FILE).write_bytes(written_facts(model.facts))
+            elif model.labels is not None:
+                facts = ReaderFacts(model.labels, model.facts.max_word_pieces)
+                (folder / READER_FACTS_FILE).write_bytes(written_reader_facts(facts))
     except OSError as error:
         raise ModelUnavailable(f"{model.name} cannot be installed in {folder}: {error.strerror or error}") from error
     return folder

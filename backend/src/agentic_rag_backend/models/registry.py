@@ -12,6 +12,9 @@ from typing import Literal
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.embedding.facts import BUNDLED_FACTS, EncoderFacts
 from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE
+from agentic_rag_backend.models.entailment.facts import Labels
+
+Kind = Literal["encoder", "reranker", "reader"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +32,15 @@ class HubFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownModel:
-    """A model by name. ``files`` is empty for the weights that the installed packages contain."""
+    """A model by name. ``files`` is empty for the weights that the installed packages contain.
+
+    ``labels`` are the outputs of a reader, in order.
+    """
 
     name: str
-    kind: Literal["encoder", "reranker"]
+    kind: Kind
     facts: EncoderFacts
+    labels: Labels | None = None
     licence: str | None = None
     repository: str = ""
     revision: str = "main"
@@ -48,6 +55,8 @@ class KnownModel:
 
 BUNDLED = "all-MiniLM-L6-v2"
 """The encoder that the installed packages contain."""
+READER = "nli-MiniLM2-L6-H768"
+"""The reader of `CLAIM_VERIFIER=nli`."""
 _BERT_TOKENIZER = HubFile(
     TOKENIZER_FILE, "tokenizer.json", "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66", 711_396
 )
@@ -112,11 +121,34 @@ _MODELS = (
             _BERT_TOKENIZER,
         ),
     ),
+    KnownModel(
+        name=READER,
+        kind="reader",
+        facts=EncoderFacts(languages=("en",), max_word_pieces=512),
+        labels=("contradiction", "entailment", "neutral"),
+        licence="Apache-2.0",
+        repository="cross-encoder/nli-MiniLM2-L6-H768",
+        revision="b95119ce93d3e065de6214e38cd4a97b0f2f2c6d",
+        files=(
+            HubFile(
+                MODEL_FILE,
+                "onnx/model_quint8_avx2.onnx",
+                "44391a5241a62e0083c1a8899a71e69a092b95aea5ba89e14062925468eceac7",
+                82_823_063,
+            ),
+            HubFile(
+                TOKENIZER_FILE,
+                "tokenizer.json",
+                "82139106e603ee4e1d5bc99d056ccbed5a92bc24848b1b5a7137c26e00d0dbf6",
+                1_356_048,
+            ),
+        ),
+    ),
 )
 MODELS: Mapping[str, KnownModel] = {model.name: model for model in _MODELS}
 
 
-def known_model(name: str, kind: Literal["encoder", "reranker"] | None = None) -> KnownModel:
+def known_model(name: str, kind: Kind | None = None) -> KnownModel:
     """Return the model with a name.
 
     Raises:

@@ -68,7 +68,7 @@ _first_sentence = Histogram(
 
 _cache_uses = Counter(
     "agentic_rag_cache_uses",
-    "Uses of the caches of questions' vectors, of search results and of themes.",
+    "Uses of the caches of questions' vectors, of search results, of themes and of sentences' vectors.",
     ["cache", "outcome"],
     registry=REGISTRY,
 )
@@ -88,6 +88,7 @@ RESULTS_CACHE = "results"
 EMBEDDINGS_CACHE = "embeddings"
 THEMES_CACHE = "themes"
 PASSAGES_CACHE = "passages"
+SENTENCES_CACHE = "sentences"
 
 CacheUse = Literal["hit", "shared", "miss"]
 Outcome = Literal["ok", "rate_limited", "refused", "invalid", "unavailable", "cancelled"]

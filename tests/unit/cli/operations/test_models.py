@@ -17,11 +17,16 @@ from agentic_rag_backend.cli.app import run
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models import checking, registry
 from agentic_rag_backend.models.embedding.facts import EncoderFacts, written_facts
+from agentic_rag_backend.models.entailment.base import Label
+from agentic_rag_backend.models.entailment.facts import ReaderFacts, written_reader_facts
 from agentic_rag_backend.models.registry import HubFile, KnownModel
-from agentic_rag_backend.testing.models.cross_encoder import write_cross_encoder
+from agentic_rag_backend.testing.models.cross_encoder import write_cross_encoder, write_reader
 
 WORDS = ("harbour", "storm", "gear", "pays", "pay", "for", "dough", "warm", "kitchen")
 Report = Callable[..., Any]
+LABELS: tuple[Label, Label, Label] = ("contradiction", "entailment", "neutral")
+CONTRADICTING = {"dough": (3.0, 0.0, 0.0)}
+"""Weights of a word of the unrelated passage."""
 
 
 def known_files(source: Path, repository: str) -> tuple[dict[str, bytes], tuple[HubFile, ...]]:
@@ -44,6 +49,9 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
     reranker = write_cross_encoder(tmp_path / "reranker", {"harbour": 1.0})
     answers, files = known_files(encoder, "maker/small")
     others, other_files = known_files(reranker, "maker/pairs")
+    read, reader_files = known_files(
+        write_reader(tmp_path / "reader", CONTRADICTING, bias=(0.0, 1.0, 0.0), facts=ReaderFacts(LABELS)), "maker/reader"
+    )
     facts = EncoderFacts(dimensions=8, languages=("en",), question_prefix="harbour ")
     known = (
         KnownModel(
@@ -52,11 +60,20 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
         KnownModel(
             name="pairs", kind="reranker", facts=EncoderFacts(), repository="maker/pairs", revision="r1", files=other_files
         ),
+        KnownModel(
+            name="nli",
+            kind="reader",
+            facts=EncoderFacts(max_word_pieces=512),
+            labels=LABELS,
+            repository="maker/reader",
+            revision="r1",
+            files=reader_files,
+        ),
     )
     monkeypatch.setattr(registry, "MODELS", {model.name: model for model in known})
     monkeypatch.setenv("DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("CROSS_ENCODER_MODEL", "maker/unknown")
-    with model_hub(answers | others) as running:
+    with model_hub(answers | others | read) as running:
         monkeypatch.setenv("MODEL_HUB_URL", running.url)
         yield running
 
@@ -72,7 +89,7 @@ def report(capsys: pytest.CaptureFixture[str]) -> Report:
 
 def test_known_models_are_listed_with_their_state(hub: ModelHub, report: Report, capsys: pytest.CaptureFixture[str]) -> None:
     rows = {row["name"]: row for row in report("list")}
-    assert set(rows) == {"small", "pairs", "maker--unknown"}
+    assert set(rows) == {"small", "pairs", "nli", "maker--unknown"}
     assert rows["small"]["state"] == "not installed"
     assert rows["small"]["files"][0]["address"] == f"{hub.url}/maker/small/resolve/r1/model.onnx"
     assert (rows["small"]["question_prefix"], rows["small"]["pooling"]) == ("harbour ", "mean")
@@ -99,6 +116,20 @@ def test_a_pulled_model_can_be_checked(hub: ModelHub, report: Report, tmp_path: 
     model.write_bytes(model.read_bytes()[::-1])
     (row,) = report("check", "small", code=1)
     assert "has SHA-256" in row["state"]
+
+
+def test_a_reader_is_pulled_and_checked(
+    hub: ModelHub, report: Report, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert {row["name"]: row.get("labels") for row in report("list")}["nli"] == list(LABELS)
+    assert run(["models", "pull", "nli"]) == 0
+    assert "CLAIM_VERIFIER=nli" in capsys.readouterr().out
+    (row,) = report("check", "nli")
+    assert (row["state"], row["dimensions"]) == ("ok", "")
+    facts = tmp_path / "data" / "models" / "nli" / "reader.json"
+    facts.write_bytes(written_reader_facts(ReaderFacts(("entailment", "contradiction", "neutral"))))
+    (row,) = report("check", "nli", code=1)
+    assert "check the order of the labels" in row["state"]
 
 
 def test_progress_is_on_stderr_and_the_next_step_on_stdout(
@@ -131,7 +162,7 @@ def test_failures_end_with_one_line(hub: ModelHub, capsys: pytest.CaptureFixture
     assert run(["models", "pull", "small"]) == 1
     assert "model.onnx of small has SHA-256" in " ".join(capsys.readouterr().err.split())
     assert run(["models", "pull", "large"]) == 2
-    assert "no known model is called 'large'; known are small, pairs" in " ".join(capsys.readouterr().err.split())
+    assert "no known model is called 'large'; known are small, pairs, nli" in " ".join(capsys.readouterr().err.split())
 
 
 def test_what_is_bundled_is_not_pulled(

@@ -16,7 +16,7 @@ import typer
 import agentic_rag_backend
 from agentic_rag_backend.cli.command import AsJson, quiet_logging
 from agentic_rag_backend.cli.commands.ingest import show_progress
-from agentic_rag_backend.cli.configuration import load_settings
+from agentic_rag_backend.cli.configuration import encoder_hint, load_settings
 from agentic_rag_backend.cli.following import failure_reason, follow, succeeded
 from agentic_rag_backend.cli.intake import FINE, Processing
 from agentic_rag_backend.cli.interruption import run_async
@@ -95,6 +95,9 @@ def demo(
             settings = settings.model_copy(update={"vector_store": "edge", "graph_store": "sqlite", "blob_url": None})
         quiet_logging(settings)
         uncited = run_async(_demonstrate(settings, examples, output, temporary=data_dir is None))
+    # Encoders are installed in the data folder of later commands, not in the temporary one.
+    if not json and (hint := encoder_hint(load_settings(data_dir=data_dir))) is not None:
+        typer.echo(f"\n{hint}")
     if uncited:
         raise DemoFailed(f"{uncited} of {len(examples.questions)} answers have no citation")
 

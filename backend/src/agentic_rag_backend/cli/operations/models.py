@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(name="models", help="Encoders and rerankers that run in this process.", no_args_is_help=True)
+    group = typer.Typer(name="models", help="Encoders, rerankers and readers that run in this process.", no_args_is_help=True)
     group.command("list")(list_models)
     group.command("pull")(pull)
     group.command("check")(check)
@@ -76,9 +76,12 @@ def pull(
     if json:
         output.result({"name": model.name, "folder": str(folder)})
         return
-    encoder_use = f"set EMBEDDING_MODEL={model.name}, and run 'agentic-rag reindex' if there are documents"
-    use = encoder_use if model.kind == "encoder" else "name the reranker cross_encoder in a search"
-    output.show(f"{model.name} is installed in {folder}. To use it, {use}.")
+    uses = {
+        "encoder": f"set EMBEDDING_MODEL={model.name}, and run 'agentic-rag reindex' if there are documents",
+        "reranker": "name the reranker cross_encoder in a search",
+        "reader": "set CLAIM_VERIFIER=nli",
+    }
+    output.show(f"{model.name} is installed in {folder}. To use it, {uses[model.kind]}.")
 
 
 def check(
@@ -129,6 +132,7 @@ def _described(model: KnownModel, settings: Settings) -> dict[str, Any]:
         "licence": model.licence or "unknown",
         "checksums": "known" if known else "recorded at the first download",
         **asdict(model.facts),
+        **({"labels": list(model.labels)} if model.labels else {}),
         "dimensions": model.facts.dimensions or "",
         "languages": ", ".join(model.facts.languages or ("many",)),
         "files": [
@@ -168,11 +172,13 @@ async def _tried(settings: Settings, model: KnownModel | None) -> dict[str, Any]
 
 async def _try_out(settings: Settings, model: KnownModel | None) -> ModelCheck:
     from agentic_rag_backend.container.embedders import models_folder, open_encoder
-    from agentic_rag_backend.models.checking import check_encoder, check_reranker
+    from agentic_rag_backend.models.checking import check_encoder, check_reader, check_reranker
     from agentic_rag_backend.models.installation import require_installed
 
     if model is not None and model.kind == "reranker":
         return check_reranker(require_installed(model, models_folder(settings)))
+    if model is not None and model.kind == "reader":
+        return await check_reader(model.name, require_installed(model, models_folder(settings)))
     encoder = open_encoder(settings.model_copy(update={"embedding_threads": 1}), model)
     try:
         return await check_encoder(encoder)

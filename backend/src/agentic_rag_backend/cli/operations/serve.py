@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentic_rag_backend.cli.command import AsJson, DataDir
-from agentic_rag_backend.cli.configuration import load_settings, models_line, models_of
+from agentic_rag_backend.cli.configuration import encoder_hint, load_settings, models_line, models_of
 from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.operations.listening import listen, serve_until_stopped, server_of, share_threads, url_of
 from agentic_rag_backend.cli.output import Output
@@ -103,8 +103,10 @@ async def _answer(container: Container, listening: socket.socket, made: Credenti
         else:
             output.show(f"serving {data_dir} on {url} · API docs at {url}/api/v1/docs")
             output.show(models_line(container.settings))
-            if (line := _keys_line(made, credentials_file(data_dir))) is not None:
-                typer.echo(line)  # not through the console, which would wrap the path
+            # Not through the console, which would wrap the path of the keys.
+            for line in (encoder_hint(container.settings), _keys_line(made, credentials_file(data_dir))):
+                if line is not None:
+                    typer.echo(line)
         try:
             await serve_until_stopped(server, listening, goes_on="unfinished jobs continue at the next start on these stores")
         finally:

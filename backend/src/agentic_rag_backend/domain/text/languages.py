@@ -320,7 +320,10 @@ def foreign_script_of(text: str, *, least: int = MIN_WORDS) -> str | None:
 
     None: Latin, mixed, or fewer than ``least`` letters.
     """
-    scripts = Counter(_script(letter) for letter in text[:READ_CHARACTERS] if letter.isalpha())
+    read = text[:READ_CHARACTERS]
+    if read.isascii():  # most texts: their letters need not be counted
+        return None
+    scripts = Counter(_script(letter) for letter in read if letter.isalpha())
     total = sum(scripts.values())
     if total < least:
         return None

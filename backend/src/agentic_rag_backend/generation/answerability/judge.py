@@ -177,18 +177,16 @@ class AnswerJudge:
         return replace(named, confidence=mean_of_odds(alone.confidence, named.confidence))
 
     async def _judge(self, question: str, passages: Sequence[PassageText], least: float) -> Judgement:
-        reading, separation = await asyncio.to_thread(_read, question, passages)
-        if separation is None:
-            return await self._judge_reading(reading)
-        pairs = zip(separation.readings, separation.absent, strict=True)
-        judged = await asyncio.gather(*(self._judge_reading(each, absent) for each, absent in pairs))
-        return _told_apart(separation, judged, least)
+        separation, prepared = await asyncio.to_thread(self._prepared, question, passages)
+        absent = separation.absent if separation is not None else (None,)
+        judged = await asyncio.gather(*map(self._judge_prepared, prepared, absent))
+        return judged[0] if separation is None else _told_apart(separation, judged, least)
 
-    async def _judge_reading(self, reading: EvidenceReading, absent: NDArray[np.bool_] | None = None) -> Judgement:
-        selection = await self._select(reading)
-        if selection is None:
-            return Judgement(0.0, (), reading.question.asked)
-        judged = await asyncio.to_thread(self._judged, selection)
+    async def _judge_prepared(self, prepared: _Prepared, absent: NDArray[np.bool_] | None) -> Judgement:
+        if not prepared.candidates:
+            return Judgement(0.0, (), prepared.reading.question.asked)
+        vectors = await self._encoder.encode_words(*_encoded(prepared))
+        selection, judged = await asyncio.to_thread(self._judged, prepared, vectors)
         if judged.asked is AnswerKind.THEME and judged.confidence < SPECIFIC:
             judged = Judgement(await self._account(selection), (), judged.asked)
         if absent is None:
@@ -216,14 +214,17 @@ class AnswerJudge:
 
     async def select(self, question: str, passages: Sequence[PassageText]) -> Selection | None:
         """Return the candidates and the chosen sentences; None if no passage says anything that the question does not."""
-        return await self._select(await asyncio.to_thread(read_evidence, read_question(question), passages))
-
-    async def _select(self, reading: EvidenceReading) -> Selection | None:
-        prepared = await asyncio.to_thread(self._prepare, reading)
+        prepared = await asyncio.to_thread(lambda: self._prepare(read_evidence(read_question(question), passages)))
         if not prepared.candidates:
             return None
         vectors = await self._encoder.encode_words(*_encoded(prepared))
         return await asyncio.to_thread(self._selected, prepared, vectors)
+
+    def _prepared(self, question: str, passages: Sequence[PassageText]) -> tuple[Separation | None, list[_Prepared]]:
+        """Return the division of the evidence by the bearers of a name, and the candidates of each part."""
+        reading, separation = _read(question, passages)
+        readings = [reading] if separation is None else separation.readings
+        return separation, [self._prepare(part) for part in readings]
 
     def _prepare(self, reading: EvidenceReading) -> _Prepared:
         lexical = lexical_features(reading)
@@ -236,14 +237,15 @@ class AnswerJudge:
         features = {**chosen_rows(prepared.lexical, prepared.candidates), **interaction.features()}
         return select(prepared.reading, prepared.bridges, interaction, features, self._weights)
 
-    def _judged(self, selection: Selection) -> Judgement:
+    def _judged(self, prepared: _Prepared, vectors: Sequence[TextVectors]) -> tuple[Selection, Judgement]:
+        selection = self._selected(prepared, vectors)
         conflict = find_conflict(selection)
         places = list(selection.chosen)
         if conflict is not None:
             further = [place for place in places if place not in conflict.places]
             places = [*(each.place for each in conflict.values), *further]
         sentences = [selection.reading.sentences[selection.interaction.chosen[place]] for place in places]
-        return Judgement(
+        return selection, Judgement(
             confidence=confidence(selection, self._weights),
             sentences=tuple(one for each in sentences for one in _answering(selection.reading, each, alike=conflict is None)),
             asked=selection.reading.question.asked,

@@ -132,6 +132,11 @@ class LexicalVerifier:
         found = [support for supports, reason in held if reason is None for support in supports]
         return sorted(found, key=lambda support: (support.passage.marker not in claim.markers, -support.score))
 
+    def is_prose(self, quote: SupportingSpan) -> bool:
+        """Return whether a quote is in English, or shows no language, and has no row of a table."""
+        marker = quote.passage.marker
+        return marker not in self._languages.others and not self._by_marker[marker].rows(quote.start, quote.end)
+
     def _checked(
         self, claim: Claim, tokens: Sequence[Token], cited: Sequence[IndexedPassage], least: float
     ) -> tuple[tuple[SupportingSpan, ...], Reason | None]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter
 
-from agentic_rag_backend.errors import ConfigurationError
+from agentic_rag_backend.models.facts_files import read_facts_file
 
 FACTS_FILE = "encoder.json"
 Pooling = Literal["mean", "cls"]
@@ -44,17 +44,7 @@ def read_facts(folder: Path) -> EncoderFacts:
     Raises:
         ConfigurationError: the file cannot be read, or a fact is outside its limits.
     """
-    path = folder / FACTS_FILE
-    try:
-        return _READER.validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return EncoderFacts()
-    except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror or error}") from error
-    except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        name = ".".join(str(part) for part in problem["loc"]) or "the file"
-        raise ConfigurationError(f"{path}: {name}: {problem['msg']}") from error
+    return read_facts_file(folder / FACTS_FILE, _READER) or EncoderFacts()
 
 
 def written_facts(facts: EncoderFacts) -> bytes:

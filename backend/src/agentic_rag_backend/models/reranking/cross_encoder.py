@@ -10,36 +10,19 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
-import onnxruntime
-import tokenizers
 from numpy.typing import NDArray
-from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
 from agentic_rag_backend.fairness import FairThreadPool
-from agentic_rag_backend.models.embedding.tokenizer import load_tokenizer
-from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE
+from agentic_rag_backend.models.pairs import PairSession, run_in
 
-MAX_WORD_PIECES = 512
-"""Word pieces of question and passage together, including special tokens. The longer text of the two is cut."""
 BATCH_PAIRS = 16
 RETRY_S = 60.0
 """Seconds after which a model that could not be loaded is loaded again."""
 
-T = TypeVar("T")
-_LOAD_FAILURES = (
-    failures.Fail,
-    failures.InvalidArgument,
-    failures.InvalidGraph,
-    failures.InvalidProtobuf,
-    failures.NoModel,
-    failures.NoSuchFile,
-)
-_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 Locate = Callable[[], Path]
 """Returns the folder with the model's files. It may download them.
 
@@ -60,47 +43,19 @@ class PairModel:
     """
 
     def __init__(self, folder: Path, *, threads: int) -> None:
-        path = folder / MODEL_FILE
-        if not path.is_file():
-            raise ConfigurationError(f"a cross-encoder is a folder with {MODEL_FILE} and {TOKENIZER_FILE}; {path} is missing")
-        self._tokenizer = load_tokenizer(folder / TOKENIZER_FILE)
-        self._tokenizer.enable_truncation(MAX_WORD_PIECES, strategy="longest_first")
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.log_severity_level = 3
-        try:
-            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-            self._inputs = [each.name for each in self._session.get_inputs()]
-            if "input_ids" not in self._inputs or not _INPUTS.issuperset(self._inputs):
-                raise ConfigurationError(f"{path} has the inputs {', '.join(self._inputs)}, not those of a cross-encoder")
-            self.scores("a question", ["a passage"])
-        except _LOAD_FAILURES as error:
-            raise ConfigurationError(
-                f"{path} is not a model that onnxruntime {onnxruntime.__version__} reads: {error}"
-            ) from error
+        self._session = PairSession(folder, threads=threads)
+        self.scores("a question", ["a passage"])
 
     def scores(self, question: str, passages: Sequence[str]) -> list[float]:
         """Return the probability that each passage is relevant: the logistic function of the model's output."""
-        pairs = self._tokenizer.encode_batch([(question, passage) for passage in passages])
+        pairs = self._session.encode([(question, passage) for passage in passages])
         found = np.zeros(len(pairs))
         # Pairs of similar length together: padding costs time.
         order = sorted(range(len(pairs)), key=lambda number: len(pairs[number].ids))
         for start in range(0, len(order), BATCH_PAIRS):
             batch = order[start : start + BATCH_PAIRS]
-            found[batch] = _probabilities(self._run([pairs[number] for number in batch]))
+            found[batch] = _probabilities(self._session.run([pairs[number] for number in batch]))
         return [float(value) for value in found]
-
-    def _run(self, pairs: Sequence[tokenizers.Encoding]) -> NDArray[np.float32]:
-        width = max(len(pair.ids) for pair in pairs)
-        feeds = {name: np.zeros((len(pairs), width), dtype=np.int64) for name in _INPUTS}
-        for row, pair in enumerate(pairs):
-            feeds["input_ids"][row, : len(pair.ids)] = pair.ids
-            feeds["token_type_ids"][row, : len(pair.ids)] = pair.type_ids
-            feeds["attention_mask"][row, : len(pair.ids)] = 1
-        output: NDArray[np.float32] = self._session.run(None, {name: feeds[name] for name in self._inputs})[0]
-        return output
 
 
 def _probabilities(output: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -156,7 +111,8 @@ class CrossEncoder:
         # Batch by batch, so that tenants take turns, and a cancelled request stops.
         found: list[float] = []
         for start in range(0, len(held), BATCH_PAIRS):
-            found += await self._on_thread(partial(self._scores, question, held[start : start + BATCH_PAIRS]))
+            batch = partial(self._scores, question, held[start : start + BATCH_PAIRS])
+            found += await run_in(self._pool, batch, "the cross-encoder")
         return found
 
     async def close(self) -> None:
@@ -176,10 +132,3 @@ class CrossEncoder:
                 self._failure, self._failed_at = f"the cross-encoder cannot be loaded: {error.message}", self._clock()
                 raise ModelUnavailable(self._failure) from error
         return self._model
-
-    async def _on_thread(self, work: Callable[[], T]) -> T:
-        try:
-            future = self._pool.submit(work)
-        except RuntimeError as error:  # the pool was shut down
-            raise ModelUnavailable("the cross-encoder is closed") from error
-        return await asyncio.wrap_future(future)

@@ -1,0 +1,1 @@
+"""Models that read whether one text follows from another."""
