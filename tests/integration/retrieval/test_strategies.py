@@ -182,7 +182,7 @@ async def test_dual_level_asks_both_levels(corpus: Corpus, acme: TenantId) -> No
     assert not found.trace.fallback_used
     with pytest.raises(FeatureDisabled):
         await corpus.ask(acme, "Tell me", "dual_level", dual_level=False)
-    assert (await corpus.ask(acme, "Tell me", "auto", dual_level=False)).trace.methods_used[0] == "graph"
+    assert (await corpus.ask(acme, "Tell me", "auto", dual_level=False)).trace.methods_used[0] == "agentic"
 
 
 THEME = "How do the Halden Institute and the Tidal Array depend on one another?"

@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.filters import matches
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.retrieval.hydration import FIRST_READ, entities_of, visible_chunks, visible_in_order
+from agentic_rag_backend.retrieval.hydration import FIRST_READ, SHOWN_ENTITIES, entities_of, visible_chunks, visible_in_order
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
 
 Make = Callable[..., Any]
@@ -158,7 +158,9 @@ async def test_as_of_in_another_zone_is_the_same_moment(query: Make, visible: Ma
 def test_a_chunks_entities_come_rarest_first(graph_of: Callable[..., TenantGraph]) -> None:
     graph = graph_of({"c1": ["Everywhere", "Twice", "Once", "Again"], "c2": ["Everywhere", "Twice"], "c3": ["Everywhere"]})
     assert [ref.name for ref in entities_of(graph, "c1")] == ["Again", "Once", "Twice", "Everywhere"]
-    assert [ref.name for ref in entities_of(graph, "c1", limit=2)] == ["Again", "Once"]
+    many = graph_of({"c1": [f"E{number:02}" for number in range(SHOWN_ENTITIES + 2)]})
+    assert entities_of(many, "c1") == entities_of(many, "c1")
+    assert [ref.name for ref in entities_of(many, "c1")] == [f"E{number:02}" for number in range(SHOWN_ENTITIES)]
     assert entities_of(graph, "unknown") == ()
     (first, *_) = entities_of(graph, "c1")
     assert (first.id, first.type) == ("e:Again", "thing")

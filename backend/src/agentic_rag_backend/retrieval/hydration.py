@@ -15,6 +15,9 @@ from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 
+SHOWN_ENTITIES = 12
+MAX_SHOWN = 4_096
+"""Chunks of one graph whose shown entities are kept: a few megabytes."""
 FIRST_READ = 64
 """Candidates that are read from the catalogue at once. The others are read only if too few of these may be shown."""
 
@@ -81,15 +84,22 @@ async def shown_graph(graphs: TenantGraphs, query: Query) -> tuple[TenantGraph |
         return None, (f"the graph is left out: {error.code}",)
 
 
-def entities_of(graph: TenantGraph | None, chunk_id: str, *, limit: int = 12) -> tuple[EntityRef, ...]:
-    """Return a chunk's entities, rarest first, at most ``limit``. Without a graph, return an empty tuple."""
-    if graph is None:
+def entities_of(graph: TenantGraph | None, chunk_id: str) -> tuple[EntityRef, ...]:
+    """Return a chunk's entities, rarest first, at most `SHOWN_ENTITIES`. Without a graph, return an empty tuple."""
+    number = graph.chunk_index.get(chunk_id) if graph is not None else None
+    if graph is None or number is None:
         return ()
-    number = graph.chunk_index.get(chunk_id)
-    if number is None:
-        return ()
-    entities, ids = graph.entities_of(number), graph.entity_texts.ids
+    shown = graph.shown.get(number)
+    if shown is None:
+        if len(graph.shown) >= MAX_SHOWN:
+            graph.shown.clear()
+        shown = graph.shown[number] = _rarest(graph, number)
+    return shown
+
+
+def _rarest(graph: TenantGraph, chunk: int) -> tuple[EntityRef, ...]:
+    entities, ids = graph.entities_of(chunk), graph.entity_texts.ids
     rarest = sorted(
         zip((-graph.idf[entities]).tolist(), [ids[each] for each in entities.tolist()], entities.tolist(), strict=True)
     )
-    return tuple(graph.entity(entity) for _, _, entity in rarest[:limit])
+    return tuple(graph.entity(entity) for _, _, entity in rarest[:SHOWN_ENTITIES])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar, overload
 
 import numpy as np
@@ -125,6 +125,8 @@ class TenantGraph:
     transitions: Transitions
     size_bytes: int
     """Estimated memory in bytes, including the data for incremental updates."""
+    shown: dict[int, tuple[EntityRef, ...]] = field(default_factory=dict, compare=False, repr=False)
+    """Entities of chunks in the form used in answers, by chunk: a cache that readers fill."""
 
     @property
     def chunk_count(self) -> int:

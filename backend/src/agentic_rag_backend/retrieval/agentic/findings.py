@@ -125,7 +125,7 @@ def by_rules(
         known: facts of earlier rounds. The passages of earlier requests of the session count as read.
     """
     read = {hit.id for hit in hits} | {fact.chunk_id for fact in known if fact.round == BEFORE}
-    stated = [fact for fact in facts if fact.chunk_id in read][:MAX_FACTS]
+    stated = sorted((fact for fact in facts if fact.chunk_id in read), key=_by_text)[:MAX_FACTS]
     queries: dict[str, str] = {}
     for fact in stated:
         for named, other in ((fact.source, fact.target), (fact.target, fact.source)):
@@ -138,6 +138,11 @@ def by_rules(
         plan=Plan(search_queries=chosen) if chosen else None,
         entities=tuple(dict.fromkeys(queries[text] for text in chosen)),
     )
+
+
+def _by_text(fact: FactHit) -> tuple[float, str, str, str]:
+    """Return the key of an order by score, and by text for equal scores: ids of the same fact differ between tenants."""
+    return -round(fact.score, 6), fact.fact, fact.source.name, fact.target.name
 
 
 def with_name(question: str, known: str, other: str) -> str | None:

@@ -11,8 +11,8 @@ from agentic_rag_backend.retrieval.base import Stores, Strategies
 from agentic_rag_backend.retrieval.hypothetical_vectors import mean_vector
 from agentic_rag_backend.retrieval.parallel import search_all
 
-DEPTH = 50
-"""Candidates of each search."""
+DEPTH = 100
+"""Candidates of each search: as many as the largest limit of a request, so that no score depends on the limit."""
 LEG_WEIGHTS: Mapping[str, float] = {"graph": 1.0, "dense": 0.3, "sparse": 0.15}
 """Graph search includes a search by the question's vector and BM25. ``dense`` is the search by the hypothetical passage of a
 plan, ``sparse`` the searches by all other wordings together."""
@@ -55,7 +55,7 @@ class Recall:
         Raises:
             AgenticRagError: all searches failed.
         """
-        asked = replace(query.with_candidates(DEPTH), text=plan.search_queries[0], diverse=False)
+        asked = replace(query.with_candidates(DEPTH), text=plan.search_queries[0])
         vector, failure = await mean_vector(self._stores, asked, [plan.hyde_passage] if plan.hyde_passage else [])
         round_weight = 1.0 if number == 1 else LATER_WEIGHT
         searches: dict[str, Awaitable[Retrieval]] = {}

@@ -111,8 +111,16 @@ class Loop:
         self.hidden += recalled.hidden
 
     def hits(self) -> list[Hit]:
-        """Return the passages of all rounds after the hard filter, fused, best first."""
-        return kept(fused_hits(self.found, self.weights, "min_max", named=False), self.avoided)[0]
+        """Return the passages of all rounds after the hard filter, fused, best first. A single search keeps its scores."""
+        searches = list(self.found.values())
+        fused = searches[0].hits if len(searches) == 1 else fused_hits(self.found, self.weights, "min_max", named=False)
+        return kept(fused, self.avoided)[0]
+
+    @property
+    def of_question(self) -> Mapping[str, Any]:
+        """Details of the graph search for the question itself."""
+        first = self.found.get("round_1_graph")
+        return first.trace.details if first is not None else {}
 
     def graph_facts(self) -> list[FactHit]:
         """Return the facts of all graph searches that no constraint removes, best first."""

@@ -40,7 +40,7 @@ from agentic_rag_backend.telemetry.logs import get_logger
 _log = get_logger(__name__)
 
 NO_NEW_QUERY = "no_new_query"
-QUESTION_COVERED = "covered"
+COVERED_QUESTION = "covered"
 SEARCH_FAILED = "search_failed"
 FORGOTTEN = "the negative constraints of the session were dropped: they would remove every passage that was found"
 EMPTIED = "negative_constraints: they left no passage"
@@ -97,12 +97,12 @@ class Agentic:
                 return await self._ended(query, loop, ranked(loop), SEARCH_FAILED)
             _close_round(loop, plan, recalled)
             pool = ranked(loop)
-            if reason := stop_reason(options.stop_policy, loop.progress, options.limits) or covered(loop):
+            if reason := stop_reason(options.stop_policy, loop.progress, options.limits):
                 return await self._ended(query, loop, pool, reason)
             reflection = await self._reflect(query, loop, pool)
             following = next_round(query.text, loop, reflection, await self._learn(query, loop, reflection))
-            if following is None:
-                return await self._ended(query, loop, pool, NO_NEW_QUERY)
+            if following is None or covered(loop):
+                return await self._ended(query, loop, pool, NO_NEW_QUERY if following is None else COVERED_QUESTION)
             plan, entities = following, reflection.entities
 
     async def _carry(self, query: Query, loop: Loop) -> None:
@@ -238,10 +238,15 @@ class Agentic:
             failures=tuple(dict.fromkeys((*pool.trace.failures, *loop.failures))),
             hidden=tuple(dict.fromkeys(loop.hidden)),
             warnings=tuple(dict.fromkeys((*pool.trace.warnings, *loop.notes, *warnings))),
-            details={**time_detail(query), **pool.trace.details, "agentic": loop_details(loop, stopped)},
+            details={**time_detail(query), **loop.of_question, "agentic": loop_details(loop, stopped)},
         )
-        relevance = await measured_relevance(self._parts.stores, query, pool.hits)
-        return replace(pool, usage=usage, relevance=relevance, trace=trace)
+        return replace(pool, usage=usage, relevance=await self._relevance(query, loop, pool), trace=trace)
+
+    async def _relevance(self, query: Query, loop: Loop, pool: Retrieval) -> float:
+        """Return the relevance of the passages. A single search for the question has measured its own."""
+        if loop.of_question and len(loop.found) == 1 and not loop.removed:
+            return loop.found["round_1_graph"].relevance
+        return await measured_relevance(self._parts.stores, query, pool.hits)
 
 
 def ranked(loop: Loop) -> Retrieval:
@@ -251,12 +256,10 @@ def ranked(loop: Loop) -> Retrieval:
     return Retrieval(hits=tuple(loop.hits()), facts=tuple(loop.graph_facts()), trace=trace)
 
 
-def covered(loop: Loop) -> str | None:
-    """Return the reason to stop if rules decide and one passage of the graph search has nearly all words of the question."""
-    if not loop.options.by_rules or loop.options.stop_policy != "novelty" or loop.options.asked_rounds is not None:
-        return None
-    coverage = max((each.trace.details.get("coverage", 0.0) for each in loop.found.values()), default=0.0)
-    return QUESTION_COVERED if coverage >= COVERED else None
+def covered(loop: Loop) -> bool:
+    """Return whether rules decide, and one passage of the graph search has nearly all words of the question."""
+    by_rules = loop.options.by_rules and loop.options.stop_policy == "novelty" and loop.options.asked_rounds is None
+    return by_rules and loop.of_question.get("coverage", 0.0) >= COVERED
 
 
 def _close_round(loop: Loop, plan: Plan, recalled: Recalled) -> None:
