@@ -75,6 +75,6 @@ async def test_store_calls_of_a_search(
         await container.retrievers.get(strategy).retrieve(query(question))
         assert calls.total() <= AT_MOST[strategy], (question, calls)
         # The levels share an embedding that overlaps or is kept. Nothing is kept here, and under load they may not overlap.
-        # A second round embeds its own question.
-        most = 2 if strategy in ("dual_level", "auto") else 1
+        # A second round embeds its own question, and its passages are measured with the first one.
+        most = {"dual_level": 2, "auto": 3}.get(strategy, 1)
         assert (strategy != "sparse") <= embedded["embedder.embed_query"] <= most * (strategy != "sparse"), (question, embedded)

@@ -290,7 +290,8 @@ async def test_it_is_built_by_itself_after_opening_and_again_after_writes_and_sh
         return (await store.indexes())[0].last != first
 
     await until(again)
-    assert (await store.indexes())[0].indexed_share == 1.0
+    # Points are written a few at a time. On a busy machine, the build may begin before the last ones, too few for another build.
+    assert (await store.indexes())[0].indexed_share >= 1 - UpkeepOptions().unindexed_share
     assert homes(tmp_path) == ["chunks", "nodes"]
     await store.close()
 
