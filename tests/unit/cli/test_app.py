@@ -247,7 +247,7 @@ def test_a_better_encoder_is_suggested_while_the_bundled_one_is_in_use(tmp_path:
 def test_the_figures_of_the_suggestion_are_those_of_the_guide(tmp_path: Path) -> None:
     rows = (Path(__file__).parents[3] / "docs/guide/encoders.md").read_text(encoding="utf-8").splitlines()
     columns = {row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:6]] for row in rows if row.startswith("|")}
-    bundled, _, better, _ = columns["MuSiQue R@5: `dense`, `hybrid`, `graph`"]
+    bundled, _, better, _ = columns["MuSiQue R@5: `dense`, `hybrid`, `graph`, `auto`"]
     cost = columns["CPU time of a passage, share of float32"]
     ms = [re.search(r"\(([\d.]+) of", cell) for cell in (cost[2], cost[0])]
     assert configuration.encoder_hint(Settings(_env_file=None, data_dir=tmp_path)) == (  # type: ignore[call-arg]
