@@ -7,17 +7,20 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
-from sqlalchemy import Connection, Engine, create_engine, inspect
+from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
 from agentic_rag_backend.jobs.queue import dbos_queue as module
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.stores.catalogue.database import parse_url
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_open_jobs
+from agentic_rag_backend.stores.catalogue.rows import lock_document
 from agentic_rag_backend.stores.catalogue.tables import metadata
 from agentic_rag_backend.testing.catalogue import contract as catalogue_contract
 from agentic_rag_backend.testing.catalogue import idempotency as idempotency_contract
 from agentic_rag_backend.testing.catalogue import search_sessions as search_sessions_contract
 from agentic_rag_backend.testing.catalogue import store_folders as store_folders_contract
+from agentic_rag_backend.testing.catalogue.samples import TEXT, nothing, submission, tenant
 from agentic_rag_backend.testing.jobs import job_queue as queue_contract
 from agentic_rag_backend.testing.jobs import leases as leases_contract
 from agentic_rag_backend.testing.jobs import workers as workers_contract
@@ -102,3 +105,22 @@ async def test_migrations_go_up_and_down(empty_postgres: str) -> None:
     finally:
         engine.dispose()
         await catalogue.close()
+
+
+async def test_a_job_begins_after_a_deletion_of_its_document_that_is_under_way(catalogue: SqlCatalogue, engine: Engine) -> None:
+    """Both lock the document first. Otherwise each would wait for the other's second lock."""
+    owner = await tenant(catalogue)
+    job = (await catalogue.documents.submit(owner, submission("report", TEXT), nothing)).job
+    assert job is not None
+    with engine.connect() as connection:
+        assert lock_document(connection, owner, job.document_id or "") is not None
+        beginning = asyncio.create_task(catalogue.documents.begin_job(owner, job.id, 1))
+        waiting = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+        with engine.connect() as observer:
+            while not observer.execute(waiting).scalar_one():
+                observer.rollback()
+                await asyncio.sleep(0.01)
+        connection.execute(text("SET LOCAL lock_timeout = '2s'"))
+        cancel_open_jobs(connection, owner, job.document_id or "")
+        connection.commit()
+    assert (await beginning).job.cancel_requested

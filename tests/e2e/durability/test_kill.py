@@ -34,7 +34,7 @@ MORE_WHILE_INGESTING = [
     ("documents.save_prepared", 3, "after"),
     ("blobs.put", 3, "before"),
     ("documents.submit", 6, "after"),
-    ("documents.save_parsed", 2, "after"),
+    ("documents.begin_job", 2, "after"),
     ("documents.save_prepared", 3, "before"),
     ("documents.save_prepared", 2, "before"),
     ("graph.write_document", 1, "before"),
@@ -136,8 +136,8 @@ def test_ingesting(folder: Folder, ingested: tuple[Folder, dict[str, Any]], inge
 
 
 AGAIN_AND_AGAIN = (
-    (("documents.submit", 5, "after"), ("documents.save_parsed", 1, "after")),
-    (("documents.save_parsed", 1, "after"), ("graph.write_document", 1, "after")),
+    (("documents.submit", 5, "after"), ("documents.begin_job", 1, "after")),
+    (("documents.begin_job", 1, "after"), ("graph.write_document", 1, "after")),
     (("vectors.upsert", 1, "after"), ("documents.publish", 1, "after")),
 )
 """Fewer kills than `GIVEN_UP_AFTER`. The commit of the first document may be running at each of them; see the next test."""
@@ -177,7 +177,7 @@ def test_a_document_that_kills_its_process_fails_alone(
     everything = [{**ingest[0], "put": {**put, killer: ingest[0]["put"][killer]}}]
     folder.killed(everything, "documents.submit", len(put) + 1, "after")
     kills = 0
-    while folder.comes_to(wait, "documents.save_parsed", 1, "before", containing="# Report 6 of"):
+    while folder.comes_to(wait, "documents.save_prepared", 1, "before", containing="# Report 6 of"):
         kills += 1
         assert kills <= GIVEN_UP_AFTER
     assert kills == GIVEN_UP_AFTER
@@ -193,6 +193,20 @@ def test_a_document_that_kills_its_process_fails_alone(
     ((error,),) = rows(folder, "SELECT error FROM jobs WHERE state = 'failed'")
     assert '"code":"resource_limit"' in str(error)
     assert f"its process was killed {GIVEN_UP_AFTER} times" in str(error)
+
+
+def test_a_document_whose_commit_kills_its_process_fails_alone(folder: Folder) -> None:
+    """The first kill may happen in a commit that another document began. Only one other document is blamed for it."""
+    texts = {f"report-{number}": f"# Report {number}\n\nMara Voss measured tide {number} in Scarrow." for number in range(60)}
+    killer, wait = "report-45", [{"put": {}}]  # type: ignore[var-annotated]
+    put = {key: text for key, text in texts.items() if key != killer}
+    folder.killed([{"put": {**put, killer: texts[killer]}}], "documents.submit", len(texts), "after")
+    kills = 0
+    while folder.comes_to(wait, "vectors.upsert", 1, "before", containing="Report 45"):
+        kills += 1
+        assert kills <= 1 + GIVEN_UP_AFTER
+    states = {key: state for key, state, *_ in folder.finished(wait)["state"]["documents"]}
+    assert states == {**dict.fromkeys(put, "ready"), killer: "unreadable"}
 
 
 def test_a_document_that_grows_between_kills_is_not_given_up(folder: Folder) -> None:

@@ -310,6 +310,7 @@ async def test_a_model_that_stays_away_fails_the_job_which_can_be_tried_again(bu
     assert job.error == {"code": "model_unavailable", "message": "the model is away", "stage": "chunk"}
     document = await world.catalogue.documents.document(world.tenant, submitted.document.id)
     assert document.state is DocumentState.FAILED
+    assert (await world.catalogue.documents.version(world.tenant, document.id, 1)).text == JOLIOT, "its text can be read"
     again = await world.catalogue.jobs.retry(world.tenant, job.id, world.queue.enqueuer(INGEST))
     assert (await world.ended(again)).state is JobState.SUCCEEDED
     await unwell.close()

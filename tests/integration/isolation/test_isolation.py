@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.domain.document import Chunk, ProcessingOptions
+from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.media_types import EML, FORMATS, PDF, TEXT
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
@@ -79,18 +80,39 @@ async def test_a_child_reads_what_this_process_would(opened: Opened) -> None:
         "read", SMALL, "text/markdown", OWNER, ReadingOptions(ProcessingOptions()), size_bytes=len(SMALL)
     )
     assert (parsed, chunks) == calls.read(resources, SMALL, "text/markdown", OWNER, ReadingOptions(ProcessingOptions()))
-    code = b"import a\ndef load(): a.read()\n"
+    parsed_small, code = parsed, b"import a\ndef load(): a.read()\n"
     parsed, _ = await isolation.call("read", code, "text/x-python", OWNER, ReadingOptions(ProcessingOptions()), size_bytes=1)
     assert parsed == calls.read(resources, code, "text/x-python", OWNER, ReadingOptions(ProcessingOptions()))[0]
     assert len(parsed.code) == 3
     assert await title(isolation) == "Ada"
     extractor = IsolatedExtractor(RuleExtractor(), isolation)
-    assert await extractor.extract("Ada", chunks) == RuleExtractor().extract_document("Ada", chunks)
+    extractions = RuleExtractor().extract_document("Ada", chunks)
+    assert await extractor.extract("Ada", chunks) == extractions
+    together = await isolation.call(
+        "read_with_rules", SMALL, "text/markdown", OWNER, "Ada", ReadingOptions(ProcessingOptions()), size_bytes=len(SMALL)
+    )
+    assert together == (parsed_small, chunks, extractions)
     with pytest.raises(UnreadableDocument, match="no text"):
         await title(isolation, b" ")
     with pytest.raises(WorkerFault, match="KeyError"):
         await isolation.call("no such call", size_bytes=1)
     assert await title(isolation) == "Ada"
+
+
+def test_rules_that_fail_do_not_end_the_reading() -> None:
+    class Broken(RuleExtractor):
+        error: Exception = ValueError("a fault in a rule")
+
+        def extract_document(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
+            raise self.error
+
+    resources = calls.WorkerResources(WordPieceTokenizer(), Broken())
+    arguments = (SMALL, "text/markdown", OWNER)
+    options = ReadingOptions(ProcessingOptions())
+    assert calls.read_with_rules(resources, *arguments, "Ada", options) == (*calls.read(resources, *arguments, options), None)
+    Broken.error = MemoryError()
+    with pytest.raises(MemoryError):
+        calls.read_with_rules(resources, *arguments, "Ada", options)
 
 
 @pytest.mark.parametrize(

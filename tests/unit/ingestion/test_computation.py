@@ -11,14 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.document import Chunk, content_hash
+from agentic_rag_backend.domain.document import Chunk, ProcessingOptions, content_hash
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.errors import AgenticRagError, ModelInputRefused, ModelRefused, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions, WorkerResources, read
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Vectors
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 RULES = RuleExtractor()
 
@@ -141,6 +143,19 @@ def test_the_extraction_of_a_chunk_does_not_depend_on_the_results_on_record(held
     both = {each.chunk_id: each for each in (*(item.extraction for item in found.prepared), *found.renewed)}
     assert [both[each.chunk_id] for each in whole] == whole
     assert sorted(both) == sorted(recipes)
+
+
+async def test_known_extractions_are_completed_like_new_ones() -> None:
+    """The relations of the code in a file are added to both."""
+    code, options = b"import harbour\n\n\ndef load() -> None:\n    harbour.read()\n", ReadingOptions(ProcessingOptions())
+    parsed, group = read(WorkerResources(WordPieceTokenizer()), code, "text/x-python", ("t_" + "1" * 32, "d", 1), options)
+    recipes = {chunk.id: "r" for chunk in group}
+    computed = replace(computation(FussyEmbedder()), extraction=ExtractionMethods(RULES), code=parsed.code)
+    known = replace(computation(FussyEmbedder(), QuietExtractor("harbour")), code=parsed.code)
+    new = await computed.complete("load.py", group, recipes, frozenset())
+    given_before = await known.complete("load.py", group, recipes, frozenset(), RULES.extract_document("load.py", group))
+    assert [item.extraction for item in given_before.prepared] == [item.extraction for item in new.prepared]
+    assert any(item.extraction.relationships for item in new.prepared)
 
 
 def test_a_recipe_is_of_all_that_goes_into_a_result() -> None:

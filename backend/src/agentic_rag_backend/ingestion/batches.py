@@ -16,6 +16,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.commitment import Commitment, Order, WrittenVersion
 from agentic_rag_backend.ingestion.settlement import Settlement
+from agentic_rag_backend.jobs.base import Continuation, QueueName
 from agentic_rag_backend.jobs.coordination.recovery import Caution
 from agentic_rag_backend.jobs.coordination.slots import caution_here
 from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
@@ -29,11 +30,29 @@ WRITTEN_AT_ONCE = 3
 
 
 @dataclass(slots=True)
+class PreparedJob:
+    """A job that waits for its commit.
+
+    Args:
+        run: the run that prepared it, if its workflow continues with the commit. None: another workflow commits it.
+        joins: whether another job's commit may include it. A job that may have killed its process is committed alone, and so is
+            a job whose results were all on record, because an earlier run prepared it.
+        ended: whether another job's commit included it, and has ended.
+    """
+
+    run: Run | None
+    attempt: int
+    joins: bool = True
+    ended: bool = False
+
+
+@dataclass(slots=True)
 class Batches:
     """Commits the prepared jobs of a tenant together when the durable queue starts the first of them.
 
-    Each job is also on the durable queue. If its process ends, it starts again from there. A job that another commit included
-    has ended by then. A job that may have killed its process includes no others: it would be blamed for their faults.
+    Each job is also on the durable queue: as the commit of a large document, or as the workflow that prepared a small one. If
+    its process ends, it starts again from there. A job that another commit included has ended by then. A job that may have killed
+    its process includes no others: it would be blamed for their faults.
     """
 
     runner: Runner
@@ -41,19 +60,37 @@ class Batches:
     settlement: Settlement
     together: bool = True
     """False if a flush costs nothing. Then jobs are not committed together."""
-    _prepared: dict[TenantId, dict[str, int]] = field(default_factory=dict)
+    _prepared: dict[TenantId, dict[str, PreparedJob]] = field(default_factory=dict)
     _in_preparation: int = 0
     _flushed_at: float = float("-inf")
     _flush_s: float = 0.0
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a job was prepared, or its preparation ended otherwise."""
 
-    def add(self, tenant: TenantId, job_id: str, attempt: int) -> None:
-        """Record that a job is prepared and may be committed with others."""
-        if not self.together:
-            return
-        self._prepared.setdefault(tenant, {})[job_id] = attempt
-        self._changed.set()
+    def add(self, run: Run, *, enqueued: bool) -> PreparedJob:
+        """Record that a job is prepared and may be committed with others.
+
+        Args:
+            enqueued: whether a workflow commits the job that is on the durable queue. False: the calling workflow continues with
+                the commit; see `continuation`.
+        """
+        # An earlier run may have been killed during a commit that included the job, of which only the other job was blamed.
+        fresh = caution_here() is Caution.NONE and run.results_saved > 0
+        prepared = PreparedJob(None if enqueued else run, run.job.attempt, joins=fresh)
+        if not enqueued and (workflow := asyncio.current_task()) is not None:
+            # A workflow that is cut off while it waits may run in another process. Its run must not be used any more.
+            workflow.add_done_callback(lambda _: self._drop(run, prepared))
+        if self.together or not enqueued:
+            self._prepared.setdefault(run.tenant, {})[run.job.id] = prepared
+            self._changed.set()
+        return prepared
+
+    def continuation(self, prepared: PreparedJob) -> Continuation | None:
+        """Return the commit of a job, unless it is on the durable queue.
+
+        The workflow of a job must not end before its commit, even if another job's commit has already included it.
+        """
+        return Continuation(QueueName.COMMIT, self.commit, lambda: prepared.ended) if prepared.run is not None else None
 
     @contextmanager
     def preparing(self) -> Iterator[None]:
@@ -67,12 +104,17 @@ class Batches:
 
     async def commit(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Commit the job together with the prepared jobs of its tenant."""
-        self._forget(tenant, job_id)
+        own = self._forget(tenant, job_id)
         together = _Together(self.runner, self.commitment)
-        writing = [asyncio.create_task(together.write(tenant, job_id, attempt))]
+        writing = [asyncio.create_task(together.write(tenant, job_id, attempt, own.run if own else None))]
+        joined: list[PreparedJob] = []
         try:
             while len(writing) < MAX_TOGETHER and (others := await self._more(tenant, MAX_TOGETHER - len(writing))):
-                writing += [asyncio.create_task(together.write(tenant, *other)) for other in others]
+                joined += others.values()
+                writing += [
+                    asyncio.create_task(together.write(tenant, other, prepared.attempt, prepared.run))
+                    for other, prepared in others.items()
+                ]
             await _all(writing)
         except BaseException:
             for task in writing:
@@ -80,6 +122,8 @@ class Batches:
             await asyncio.gather(*writing, return_exceptions=True)
             raise
         await self._publish_all(tenant, together)
+        for prepared in joined:
+            prepared.ended = True
 
     async def _publish_all(self, tenant: TenantId, together: _Together) -> None:
         """Publish first versions concurrently, the others one by one, because these also remove superseded versions.
@@ -107,32 +151,43 @@ class Batches:
             if item.run.version != 1:
                 await published(item)
 
-    async def _more(self, tenant: TenantId, most: int) -> list[tuple[str, int]]:
+    async def _more(self, tenant: TenantId, most: int) -> dict[str, PreparedJob]:
         """Return other prepared jobs of the tenant. Wait for one until a flush is due. Empty: flush now.
 
         Documents are written while others are still in preparation.
         """
         if not self.together or caution_here() is not Caution.NONE:
-            return []
+            return {}
         while True:
-            if prepared := list(self._prepared.get(tenant, ()))[:most]:
-                return [(job_id, self._forget(tenant, job_id)) for job_id in prepared]
+            if prepared := self._take(tenant, most):
+                return prepared
             # A single document never waits: a flush is delayed only while other documents are in preparation.
             left_s = self._due_in_s() if self._in_preparation or self._prepared else 0.0
             if left_s <= 0:
-                return []
+                return {}
             self._changed.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(left_s):
                     await self._changed.wait()
 
-    def _forget(self, tenant: TenantId, job_id: str) -> int:
-        """Remove a job from the prepared jobs. Return its attempt, or 0 if it was not prepared."""
+    def _take(self, tenant: TenantId, most: int) -> dict[str, PreparedJob]:
+        """Remove and return up to ``most`` prepared jobs of the tenant that may be committed with others."""
+        taken = [job_id for job_id, prepared in self._prepared.get(tenant, {}).items() if prepared.joins][:most]
+        jobs = {job_id: self._forget(tenant, job_id) for job_id in taken}
+        return {job_id: job for job_id, job in jobs.items() if job is not None}
+
+    def _forget(self, tenant: TenantId, job_id: str) -> PreparedJob | None:
+        """Remove a job from the prepared jobs and return it. None if it was not prepared here."""
         prepared = self._prepared.get(tenant, {})
-        attempt = prepared.pop(job_id, 0)
+        job = prepared.pop(job_id, None)
         if not prepared:
             self._prepared.pop(tenant, None)
-        return attempt
+        return job
+
+    def _drop(self, run: Run, prepared: PreparedJob) -> None:
+        """Remove a job whose workflow has ended, unless it was prepared again meanwhile."""
+        if self._prepared.get(run.tenant, {}).get(run.job.id) is prepared:
+            self._forget(run.tenant, run.job.id)
 
     def _due_in_s(self) -> float:
         """Return the seconds until a flush stays within its share of the time."""
@@ -157,9 +212,10 @@ class _Together:
     _order: Order = field(default_factory=Order)
     _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WRITTEN_AT_ONCE))
 
-    async def write(self, tenant: TenantId, job_id: str, attempt: int) -> None:
+    async def write(self, tenant: TenantId, job_id: str, attempt: int, prepared: Run | None) -> None:
+        """Write a document. ``prepared``: the run that prepared it in this process."""
         async with self._places:
-            run = await self.runner.begin(tenant, job_id, attempt, started=True)
+            run = prepared.next_part() if prepared else await self.runner.begin(tenant, job_id, attempt, started=True)
             if run is None:
                 return
             async with self._order.document(run.document_id):

@@ -7,10 +7,12 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
 from agentic_rag_backend.domain.document import Chunk, DocumentVersion, Failure
+from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelInputRefused
@@ -24,7 +26,8 @@ from agentic_rag_backend.ingestion.chunking.registry import AGENTIC, PROPOSITION
 from agentic_rag_backend.ingestion.chunking.semantic import breakpoints
 from agentic_rag_backend.ingestion.chunking.units import MAX_UNITS
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.reading import Reader
+from agentic_rag_backend.ingestion.reading import SMALL_BYTES, Reader
+from agentic_rag_backend.knowledge.extraction.methods import RULES
 from agentic_rag_backend.knowledge.model_calls import NO_MODEL, Advice, DocumentModel, Inquiry, ResultRecord, Unrecorded
 from agentic_rag_backend.models.embedding.base import Embedder, Vectors
 
@@ -47,6 +50,8 @@ class ChunkedDocument:
     chunks: Sequence[Chunk]
     failures: tuple[Failure, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    extractions: Sequence[Extraction] | None = None
+    """What the rules extract from the chunks, read together. None: they have not read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,15 @@ class _Asked:
         return chunks_from(self.tenant, self.version.document_id, self.version.version, parsed, pieces)
 
 
+class RuleReader(Protocol):
+    """Reads small documents and extracts by rules; see `IsolatedReader.read_with_rules`."""
+
+    async def read_with_rules(
+        self, tenant: TenantId, version: DocumentVersion, content: bytes | str
+    ) -> tuple[ParsedDocument, list[Chunk], list[Extraction] | None]:
+        """Return the text of a version, its chunks, and their extractions."""
+
+
 class ChunkReader:
     """Reads documents with a `Reader`, and cuts them by the strategy of their options.
 
@@ -71,12 +85,19 @@ class ChunkReader:
         encoder: encodes sentences for `semantic`.
         model: chooses boundaries for `agentic`, and writes statements for `proposition`. None: no model.
         is_stated: checks statements.
+        rules: reads a small document and extracts by rules in one call. None: nothing does.
     """
 
     def __init__(
-        self, reader: Reader, encoder: Embedder, model: DocumentModel | None = None, is_stated: IsStated | None = None
+        self,
+        reader: Reader,
+        encoder: Embedder,
+        model: DocumentModel | None = None,
+        is_stated: IsStated | None = None,
+        rules: RuleReader | None = None,
     ) -> None:
         self._reader = reader
+        self._rules = rules
         self._encoder = encoder
         self._model = model
         self._is_stated = is_stated or _same
@@ -94,7 +115,8 @@ class ChunkReader:
 
         Args:
             record: results of models for the version, which are reused. None: nothing is recorded.
-            waiting: a request waits for it. A language model then has a smaller budget and less time.
+            waiting: a request waits for it. A language model then has a smaller budget and less time. Otherwise, a small
+                document that is extracted by rules is extracted as well.
 
         Raises:
             UnsupportedMediaType, UnreadableDocument: see `Reader`.
@@ -107,6 +129,10 @@ class ChunkReader:
     async def _chunked(self, asked: _Asked) -> ChunkedDocument:
         strategy = asked.version.options.chunking.strategy
         if strategy not in (SEMANTIC, AGENTIC, PROPOSITION):
+            by_rules = asked.version.options.extraction == RULES and not asked.waiting
+            if self._rules is not None and by_rules and len(asked.content) <= SMALL_BYTES:
+                parsed, chunks, extractions = await self._rules.read_with_rules(asked.tenant, asked.version, asked.content)
+                return ChunkedDocument(parsed, chunks, extractions=extractions)
             parsed, chunks = await self._reader.read(asked.tenant, asked.version, asked.content, waiting=asked.waiting)
             return ChunkedDocument(parsed, chunks)
         model = self._model

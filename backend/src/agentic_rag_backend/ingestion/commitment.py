@@ -26,7 +26,7 @@ from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
     DocumentCatalogue,
     Ending,
-    ModelResultCatalogue,
+    ParsedVersion,
     QuestionCatalogue,
     ReadyVersion,
     TenantDirectory,
@@ -87,7 +87,6 @@ class Commitment:
     """
 
     documents: DocumentCatalogue
-    results: ModelResultCatalogue
     questions: QuestionCatalogue
     outbox: Outbox
     tenants: TenantDirectory
@@ -247,7 +246,6 @@ class Commitment:
             nodes = await self.facts.write(run.tenant, knowledge)
         failures = tuple(failure for item in prepared for failure in item.failures)
         rejected = sum(item.extraction.rejected for item in prepared)
-        paid = await self.results.usage(run.tenant, run.document_id, run.version)
         result = {
             "chunks": len(prepared),
             "reused": sum(item.reused for item in prepared),
@@ -258,7 +256,7 @@ class Commitment:
             "questions": sum(len(item.questions.items) for item in prepared if item.questions is not None),
             **_reported(version, knowledge.warnings, failures),
             **({"rejected": rejected} if rejected else {}),
-            **(calls_and_tokens(paid) if paid.calls else {}),
+            **(calls_and_tokens(ready.usage) if ready.usage.calls else {}),
         }
         return WrittenVersion(run, failures, result)
 
@@ -272,7 +270,7 @@ class Commitment:
         if size_of(metadata) > MAX_METADATA_BYTES or len(metadata) > MAX_KEYS:
             return version
         owner = (run.tenant, run.document_id, run.version)
-        await self.documents.save_parsed(*owner, text=version.text, title=version.title, metadata=metadata)
+        await self.documents.save_parsed(*owner, ParsedVersion(version.text, version.title, metadata))
         return replace(version, metadata=metadata)
 
     async def _forget_older(self, tenant: TenantId, document_id: str, current: int) -> None:

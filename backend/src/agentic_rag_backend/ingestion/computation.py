@@ -95,11 +95,21 @@ class Computation:
         wanted = {chunk.id: recipe for chunk, recipe in zip(chunks, recipes, strict=True)}
         return (await self.complete(title, chunks, wanted, held=frozenset())).prepared
 
-    async def complete(self, title: str, group: Sequence[Chunk], recipes: Mapping[str, str], held: frozenset[str]) -> Completed:
+    async def complete(
+        self,
+        title: str,
+        group: Sequence[Chunk],
+        recipes: Mapping[str, str],
+        held: frozenset[str],
+        by_rules: Sequence[Extraction] | None = None,
+    ) -> Completed:
         """Compute the results of a group of chunks, of which those of the chunks ``held`` are on record.
 
         The rules read the whole group, because the type of a name depends on the text around it. So the extraction does not
         depend on which results are on record. A model reads only chunks without results, because its replies cost money.
+
+        Args:
+            by_rules: what the rules, as the method, extract from the group, if they have read it already.
 
         Raises:
             ModelUnavailable: the embedder or the extractor's model does not answer, or refuses everything.
@@ -109,7 +119,8 @@ class Computation:
         embedding = asyncio.ensure_future(self._embed([passage_text(title, chunk) for chunk in missing]))
         try:
             await asyncio.sleep(0)  # the embedder's threads start before the extractor occupies the loop
-            extractions = {each.chunk_id: each for each in await self.extract(title, read)}
+            found = with_code(by_rules, group, title, self.code) if by_rules is not None else await self.extract(title, read)
+            extractions = {each.chunk_id: each for each in found}
             vectors = await embedding
         finally:
             embedding.cancel()

@@ -9,27 +9,31 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
+from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.limits import storable
 from agentic_rag_backend.domain.metadata import beside
+from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.languages import ENGLISH, foreign_script_of, language_of
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
-from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.computation import Completed, Computation
 from agentic_rag_backend.ingestion.metadata import kept
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.questions.asking import Asking, Questioner
-from agentic_rag_backend.jobs.runner import CANCELLED, Run, Stopped
+from agentic_rag_backend.jobs.runner import CANCELLED, Run, Step, Stopped
 from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.extraction.methods import RULES
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
+    BegunJob,
     DocumentCatalogue,
     Enqueue,
     HandOn,
     ModelResultCatalogue,
+    ParsedVersion,
     PreparedChunk,
     QuestionCatalogue,
     TenantDirectory,
@@ -71,13 +75,43 @@ async def fail_version(documents: DocumentCatalogue, run: Run, error: AgenticRag
     )
 
 
+@dataclass(slots=True, kw_only=True)
+class _Work:
+    """A version in preparation.
+
+    Args:
+        known: whether results for it may be on record.
+        parsed: its text, until it is recorded.
+        enqueues: whether its last write enqueues the commit.
+        by_rules: what the rules extract from all chunks, if they have read them.
+    """
+
+    run: Run
+    version: DocumentVersion
+    chunks: Sequence[Chunk]
+    computation: Computation
+    asking: Asking | None
+    failures: Sequence[Failure]
+    known: bool
+    parsed: ParsedVersion | None
+    enqueues: bool
+    by_rules: Sequence[Extraction] | None
+
+    @property
+    def costs_money(self) -> bool:
+        """Whether results of language models are recorded while it is prepared. A later attempt must look for them."""
+        return self.asking is not None or self.version.options.extraction != RULES
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """The work of ``ingest_v1``. Its last write also enqueues the commit of the job.
+    """The first part of ``ingest_v1``. The last write of a large document also enqueues the commit of the job.
+
+    A large document has several groups of chunks. After a crash during its commit, it is not prepared again. A small document
+    is, from the results on record. In exchange, it needs no second workflow.
 
     Args:
         enqueue_commit: returns the function that enqueues a job's commit.
-        handed_on: called with each job whose commit was enqueued.
     """
 
     documents: DocumentCatalogue
@@ -89,29 +123,41 @@ class Preparation:
     questioner: Questioner
     reader: ChunkReader
     enqueue_commit: Callable[[], Enqueue]
-    handed_on: Callable[[Run], None]
     group_size: int = 64
     _turns: WeakValueDictionary[tuple[TenantId, str], asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
-    async def run(self, run: Run) -> None:
-        """Prepare the job's version. Results recorded for any version of the document are reused."""
-        await run.until_cancelled(self._run(run))
+    def step(self, begun: BegunJob | None, hand_on: Callable[[Run, bool], None]) -> Step:
+        """Return the step that prepares a job's version. Results recorded for any version of the document are reused.
+
+        Args:
+            begun: what the first try of the step need not read.
+            hand_on: called with the prepared job, and whether a workflow of its own commits it.
+        """
+        first = [begun]
+
+        async def run(run: Run) -> None:
+            enqueued = await run.until_cancelled(self._run(run, first.pop() if first else None))
+            hand_on(run, enqueued)
+
+        return run
 
     async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
         """Record the error with the document. Computed results stay recorded."""
         await fail_version(self.documents, run, error)
 
-    async def _run(self, run: Run) -> None:
+    async def _run(self, run: Run, begun: BegunJob | None) -> bool:
+        """Prepare the job's version. Return whether the commit of the job was enqueued."""
         try:
-            version = await self.documents.begin_processing(run.tenant, run.document_id, run.version)
-            if version is None:
+            if begun is None:
+                version = await self.documents.begin_processing(run.tenant, run.document_id, run.version)
+                begun = BegunJob(run.job, version, await self.tenants.ontology(run.tenant))
+            if begun.version is None:
                 raise superseded(run)
-            await self._prepare(run, version)
+            return await self._prepare(run, begun.version, begun.ontology)
         except NotFound:
             raise superseded(run) from None
-        self.handed_on(run)
 
-    async def _prepare(self, run: Run, version: DocumentVersion) -> None:
+    async def _prepare(self, run: Run, version: DocumentVersion, ontology: Ontology | None) -> bool:
         await run.progress("parse", 0, 0)
         # Without an original, use the text that an earlier version was parsed to.
         content = await self._original(run, version) if version.blob_key else version.text
@@ -119,61 +165,77 @@ class Preparation:
         document = await self.reader.read(run.tenant, version, content, record=record)
         parsed, chunks = document.parsed, document.chunks
         del content
-        # Only then can results be recorded: a text is present if an interrupted attempt parsed it.
-        known = bool(version.text) or run.version > 1
         metadata = _metadata(parsed, version)
-        await self.documents.save_parsed(
-            run.tenant, run.document_id, run.version, text=parsed.text, title=version.title, metadata=metadata
-        )
         if parsed.attachments:
             await run.jobs.remember(run.tenant, run.job.id, ATTACHMENTS, parsed.attachments)
-        await run.progress("chunk", 0, 0)
         origin = Origin(run.tenant, run.document_id, document_date("", metadata))
-        ontology = await self.tenants.ontology(run.tenant)
-        computation = self.computation.of(version.options.extraction, ontology, record, origin=origin, code=parsed.code)
+        work = _Work(
+            run=run,
+            version=version,
+            chunks=chunks,
+            computation=self.computation.of(version.options.extraction, ontology, record, origin=origin, code=parsed.code),
+            asking=self.questioner.asking(version.options.questions),
+            by_rules=document.extractions if len(chunks) <= self.group_size else None,
+            failures=document.failures,
+            # Only then can results be recorded: a text is present if an interrupted attempt parsed it.
+            known=bool(version.text) or run.version > 1,
+            parsed=ParsedVersion(parsed.text, version.title, metadata),
+            enqueues=len(chunks) > self.group_size or bool(parsed.attachments),
+        )
+        await self._prepare_chunks(work)
+        return work.enqueues
+
+    async def _prepare_chunks(self, work: _Work) -> None:
+        run, chunks = work.run, work.chunks
+        if work.known or work.costs_money or len(chunks) > self.group_size:
+            await self._save_parsed(work)
+        await run.progress("chunk", 0, 0)
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
             # Waiting for the lock lets this version reuse the results that another version of the document is computing.
             async with self._turn(run):
-                await self._prepare_page(run, version, computation, chunks, start, known=known, failures=document.failures)
+                await self._prepare_page(work, start)
         if not chunks:
-            await self._save(run, (), last=True)
+            await self._save(work, (), last=True)
+
+    async def _save_parsed(self, work: _Work) -> None:
+        """Record the text, unless it is recorded already. The text of a small document is recorded with its chunks."""
+        if work.parsed is not None:
+            parsed, work.parsed = work.parsed, None
+            await self.documents.save_parsed(work.run.tenant, work.run.document_id, work.run.version, parsed)
 
     def _turn(self, run: Run) -> asyncio.Lock:
         return self._turns.setdefault((run.tenant, run.document_id), asyncio.Lock())
 
-    async def _prepare_page(
-        self,
-        run: Run,
-        version: DocumentVersion,
-        computation: Computation,
-        chunks: Sequence[Chunk],
-        start: int,
-        *,
-        known: bool,
-        failures: Sequence[Failure] = (),
-    ) -> None:
-        title, asking = version.title, self.questioner.asking(version.options.questions)
-        page = chunks[start : start + self.group_size * _PAGE_GROUPS]
-        recipes = {chunk.id: computation.recipe(title, chunk) for chunk in page}
-        held = await self._on_record(run, page, recipes) if known else frozenset()
-        if failures:  # the first chunk carries the document's failure, so a result of another version cannot stand for it
-            held -= {chunks[0].id}
+    async def _prepare_page(self, work: _Work, start: int) -> None:
+        run, title, asking = work.run, work.version.title, work.asking
+        page = work.chunks[start : start + self.group_size * _PAGE_GROUPS]
+        recipes = {chunk.id: work.computation.recipe(title, chunk) for chunk in page}
+        held = await self._on_record(run, page, recipes) if work.known else frozenset()
+        if work.failures:  # the first chunk carries the document's failure, so a result of another version cannot stand for it
+            held -= {work.chunks[0].id}
         # Groups are equal at every attempt, because the result of a chunk may depend on its neighbours.
         for first in range(0, len(page), self.group_size):
             group = page[first : first + self.group_size]
             done = start + first + len(group)
-            last = done == len(chunks)
-            found = await computation.complete(title, group, recipes, held)
+            last = done == len(work.chunks)
+            found = await self._complete(work, group, recipes, held)
             if found.renewed:
                 await self.documents.save_extractions(run.tenant, run.document_id, run.version, found.renewed)
             if found.prepared or last:
-                await self._save(run, _with_failures(found.prepared, chunks[0].id, failures), last=last and asking is None)
+                await self._save(work, found.prepared, last=last and asking is None)
             if asking is not None:
-                await self._ask(run, asking, title, group, known=known)
+                await self._ask(run, asking, title, group, known=work.known)
                 if last:
-                    await self._save(run, (), last=True)
+                    await self._save(work, (), last=True)
             if not last:  # after the last write, the commit reports the progress
-                await run.progress("embed", done, len(chunks))
+                await run.progress("embed", done, len(work.chunks))
+
+    async def _complete(self, work: _Work, group: Sequence[Chunk], recipes: Mapping[str, str], held: frozenset[str]) -> Completed:
+        try:
+            return await work.computation.complete(work.version.title, group, recipes, held, work.by_rules)
+        except AgenticRagError:
+            await self._save_parsed(work)  # a document whose models fail is readable nevertheless
+            raise
 
     async def _ask(self, run: Run, asking: Asking, title: str, group: Sequence[Chunk], *, known: bool) -> None:
         """Record the questions of staged chunks. Questions of any version of the document are reused."""
@@ -204,10 +266,15 @@ class Preparation:
         wanted = [(chunk, recipes[chunk.id]) for chunk in page]
         return await self.documents.reuse(run.tenant, run.document_id, run.version, wanted)
 
-    async def _save(self, run: Run, prepared: Sequence[PreparedChunk], *, last: bool) -> None:
-        hand_on = HandOn(run.job, self.enqueue_commit()) if last else None
-        await self.documents.save_prepared(run.tenant, run.document_id, run.version, prepared, hand_on=hand_on)
-        await run.saved()
+    async def _save(self, work: _Work, prepared: Sequence[PreparedChunk], *, last: bool) -> None:
+        run, parsed, work.parsed = work.run, work.parsed, None
+        hand_on = HandOn(run.job, self.enqueue_commit()) if last and work.enqueues else None
+        named = _with_failures(prepared, work.chunks, work.failures)
+        if named or parsed is not None or hand_on is not None:
+            await self.documents.save_prepared(run.tenant, run.document_id, run.version, named, parsed=parsed, hand_on=hand_on)
+        # Results that each attempt computes anew are no progress: a document that kills its process would never be given up.
+        if hand_on is not None or any(item.complete for item in named):
+            await run.saved()
 
 
 def _metadata(parsed: ParsedDocument, version: DocumentVersion) -> dict[str, Any]:
@@ -251,8 +318,11 @@ def list_warnings(warnings: Sequence[str]) -> list[str]:
     return shown
 
 
-def _with_failures(prepared: Sequence[PreparedChunk], first: str, failures: Sequence[Failure]) -> Sequence[PreparedChunk]:
-    """Return the chunks, the document's first one with a failure of the whole document, unless it has its own."""
+def _with_failures(
+    prepared: Sequence[PreparedChunk], chunks: Sequence[Chunk], failures: Sequence[Failure]
+) -> Sequence[PreparedChunk]:
+    """Return the prepared chunks, the document's first one with a failure of the whole document, unless it has its own."""
     if not failures:
         return prepared
+    first = chunks[0].id
     return [replace(each, failure=each.failure or failures[0]) if each.chunk.id == first else each for each in prepared]

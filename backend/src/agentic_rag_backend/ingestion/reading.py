@@ -10,7 +10,7 @@ from agentic_rag_backend.domain.document import Chunk, DocumentVersion
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.base import Piece
-from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions
+from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions, check_in_place
 from agentic_rag_backend.ingestion.isolation.client import Isolation
 from agentic_rag_backend.ingestion.isolation.limits import OcrTime, steps_of
 from agentic_rag_backend.ingestion.parsing.base import Attachment, ParsedDocument
@@ -21,6 +21,9 @@ from agentic_rag_backend.knowledge.extraction.base import Extractor
 
 WAITING_OCR_S = 20.0
 """Seconds for the recognition of text while a request waits."""
+SMALL_BYTES = 16 * 1024
+"""Size of a document for which a call of a child process costs as much as its work."""
+_PLAIN = "text/plain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ class IsolatedReader:
     async def check(self, tenant: TenantId, head: bytes, source: Source, *, whole: bool) -> tuple[str, tuple[str, ...]]:
         """Check the beginning of a file. Return the title of the document, and warnings."""
         arguments = (head, source.media_type, source.charset, source.file_name, whole)
+        if source.media_type == _PLAIN and source.charset is None and len(head) <= SMALL_BYTES and _is_utf8(head):
+            return check_in_place(*arguments)  # nothing is parsed, and no library guesses an encoding
         found = await self._isolation.call("check", *arguments, size_bytes=len(head), tenant=tenant)
         return cast(tuple[str, tuple[str, ...]], found)
 
@@ -75,6 +80,17 @@ class IsolatedReader:
         owner = (str(tenant), version.document_id, version.version)
         found = await self._call("read", (tenant, version, content), owner, waiting=waiting)
         return cast(tuple[ParsedDocument, list[Chunk]], found)
+
+    async def read_with_rules(
+        self, tenant: TenantId, version: DocumentVersion, content: bytes | str
+    ) -> tuple[ParsedDocument, list[Chunk], list[Extraction] | None]:
+        """Return the text of a version, its chunks, and what the rules extract from these together. A job waits for it.
+
+        A call of a child process costs as much as parsing a short text. None: the rules failed.
+        """
+        owner = (str(tenant), version.document_id, version.version)
+        found = await self._call("read_with_rules", (tenant, version, content), owner, version.title, waiting=False)
+        return cast(tuple[ParsedDocument, list[Chunk], list[Extraction] | None], found)
 
     async def units(
         self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
@@ -109,6 +125,14 @@ class IsolatedReader:
             tenant=tenant if waiting else None,
             ocr=time,
         )
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _ocr_time(options: TesseractOptions, size_bytes: int, *, waiting: bool) -> OcrTime:

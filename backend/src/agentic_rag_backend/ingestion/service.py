@@ -24,7 +24,7 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.ingestion import metadata
 from agentic_rag_backend.ingestion.attaching import Attaching
-from agentic_rag_backend.ingestion.batches import Batches
+from agentic_rag_backend.ingestion.batches import Batches, PreparedJob
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.chunking.proposition import IsStated
 from agentic_rag_backend.ingestion.chunking.registry import check_options
@@ -36,12 +36,12 @@ from agentic_rag_backend.ingestion.mirroring import mirror
 from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.preparation import Preparation
 from agentic_rag_backend.ingestion.questions.asking import Questioner, writers_with
-from agentic_rag_backend.ingestion.reading import Reader
+from agentic_rag_backend.ingestion.reading import IsolatedExtractor, IsolatedReader, Reader
 from agentic_rag_backend.ingestion.settlement import Settlement
 from agentic_rag_backend.ingestion.unsettled_names import UnsettledNames
 from agentic_rag_backend.ingestion.uploads import Upload, UploadCheck, checked_questions
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
-from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
+from agentic_rag_backend.jobs.base import Continuation, JobQueue, QueueName, Workflow
 from agentic_rag_backend.jobs.outbox import Handler, Relay
 from agentic_rag_backend.jobs.runner import Run, Runner, end
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
@@ -51,7 +51,7 @@ from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.catalogue.base import Catalogue, Change, Expected, Submission, Submitted
+from agentic_rag_backend.stores.catalogue.base import BegunJob, Catalogue, Change, Expected, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.stores.disk_space import DiskSpace
 from agentic_rag_backend.stores.graph.base import GraphStore
@@ -153,14 +153,18 @@ class IngestionService:
             computation=computation,
             questions=catalogue.questions,
             questioner=Questioner(computation=computation, writers=writers_with(model)),
-            reader=ChunkReader(reader, embedder, model, is_stated),
+            reader=ChunkReader(
+                reader,
+                embedder,
+                model,
+                is_stated,
+                reader if isinstance(reader, IsolatedReader) and isinstance(extraction.rules, IsolatedExtractor) else None,
+            ),
             enqueue_commit=lambda: queue.enqueuer(COMMIT),
-            handed_on=self._handed_on,
             group_size=self._options.group_size,
         )
         commitment = Commitment(
             documents=documents,
-            results=catalogue.model_results,
             questions=catalogue.questions,
             outbox=catalogue.outbox,
             tenants=catalogue.tenants,
@@ -189,7 +193,7 @@ class IngestionService:
             resolver=resolver,
             facts=FactPoints(graph, vectors),
         )
-        self._batches = Batches(self._runner, commitment, self._settlement, together=self._options.commit_together)
+        self._batches: Batches = Batches(self._runner, commitment, self._settlement, together=self._options.commit_together)
         self._deletion = _deletion(catalogue, graph, blobs=blobs, facts=facts, embedder=embedder)
         self.relay.register(self.deliveries())
 
@@ -240,7 +244,6 @@ class IngestionService:
 
     async def _accept(self, tenant: TenantId, upload: Upload) -> Submitted:
         submission, warnings = await self._check.submission(tenant, upload)
-        submission = replace(submission, entity_fields=await self._entity_fields(tenant))
         # If the caller disconnects, neither an original without its row nor a row without its original may remain.
         submitted = await asyncio.shield(self._record(tenant, submission, upload.content))
         return replace(submitted, warnings=warnings)
@@ -399,10 +402,25 @@ class IngestionService:
                 changed = True
         return Deleting(tuple(jobs), remaining=changed or page.next_cursor is not None)
 
-    async def ingest_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
-        """Workflow: parse, chunk, embed and extract a version, then queue its commit."""
+    async def ingest_v1(self, tenant: TenantId, job_id: str, attempt: int) -> Continuation | None:
+        """Workflow: parse, chunk, embed and extract a version, then commit it, or queue its commit."""
         with self._batches.preparing():
-            await self._runner.run_job(tenant, job_id, attempt, self._preparation.run, self._preparation.failed)
+            begun: BegunJob | None = None
+            prepared: PreparedJob | None = None
+
+            async def start() -> Job:
+                nonlocal begun
+                begun = await self._catalogue.documents.begin_job(tenant, job_id, attempt)
+                return begun.job
+
+            def hand_on(run: Run, enqueued: bool) -> None:
+                nonlocal prepared
+                prepared = self._batches.add(run, enqueued=enqueued)
+
+            run = await self._runner.begin(tenant, job_id, attempt, start=start)
+            if run is not None:
+                await self._runner.run_step(run, self._preparation.step(begun, hand_on), self._preparation.failed)
+            return self._batches.continuation(prepared) if prepared is not None else None
 
     async def commit_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: write a prepared version to graph and vectors, and make it visible."""
@@ -436,9 +454,6 @@ class IngestionService:
         unreadable = job.kind is JobKind.INGEST and isinstance(error, ResourceLimit)
         ending = ResourceLimit if unreadable else AgenticRagError
         await end(run, failed, ending(f"attempt {attempt} was given up: {error}"))
-
-    def _handed_on(self, run: Run) -> None:
-        self._batches.add(run.tenant, run.job.id, run.job.attempt)
 
 
 def _deletion(catalogue: Catalogue, graph: GraphStore, *, blobs: BlobStore, facts: FactPoints, embedder: Embedder) -> Deletion:

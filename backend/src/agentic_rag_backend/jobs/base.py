@@ -2,7 +2,7 @@
 
 A *workflow* is an async function ``(tenant, job_id, attempt) -> None`` of its own layer, registered by the container under a
 versioned name (``ingest_v1``). After a crash it starts again from its beginning, so each of its steps must be idempotent.
-Expensive results of a step are kept in the catalogue.
+Expensive results of a step are kept in the catalogue. A workflow may return a `Continuation`.
 
 Order between tenants: DBOS polls the partitions of a queue, one for each tenant, in random order. `coordination.slots` limits how
 many workflows run in a process, per tenant and per queue. `coordination.tenant_locks` lets one commit of a tenant run at a time
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
@@ -21,14 +22,30 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.stores.catalogue.base import Enqueue
 
-Workflow = Callable[[TenantId, str, int], Awaitable[None]]
-
 
 class QueueName(StrEnum):
     """Queues, partitioned by tenant. ``prepare`` runs several jobs of a tenant at once, ``commit`` one, over all processes."""
 
     PREPARE = "prepare"
     COMMIT = "commit"
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """The second part of a workflow, which takes a place of another queue. After a crash, the workflow starts from its beginning.
+
+    It holds no place while it waits for the other queue. A workflow that continues costs less than one that enqueues another.
+
+    Args:
+        is_done: returns whether another workflow did this part while it waited for its place.
+    """
+
+    queue: QueueName
+    workflow: Workflow
+    is_done: Callable[[], bool]
+
+
+Workflow = Callable[[TenantId, str, int], Awaitable[Continuation | None]]
 
 
 class JobQueue(Protocol):

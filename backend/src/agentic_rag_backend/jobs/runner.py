@@ -74,6 +74,10 @@ class Run:
         """The version the job is about."""
         return self.job.version or 0
 
+    def next_part(self) -> Run:
+        """Return a run of the same attempt that has not started any work."""
+        return Run(self.tenant, self.job, self.jobs, _written=self._written)
+
     async def saved(self) -> None:
         """Count a recorded result. Earlier kills of the process no longer count against the job."""
         self.results_saved += 1
@@ -168,10 +172,25 @@ class Runner:
     jobs: JobCatalogue
     patience_s: float = PATIENCE_S
 
-    async def begin(self, tenant: TenantId, job_id: str, attempt: int, *, started: bool = False) -> Run | None:
-        """Mark the job as running unless an earlier workflow ``started`` it. None if it ended or has another attempt."""
+    async def begin(
+        self,
+        tenant: TenantId,
+        job_id: str,
+        attempt: int,
+        *,
+        started: bool = False,
+        start: Callable[[], Awaitable[Job]] | None = None,
+    ) -> Run | None:
+        """Mark the job as running unless an earlier workflow ``started`` it. None if it ended or has another attempt.
+
+        Args:
+            start: marks it, and does more in the same transaction.
+        """
         jobs = self.jobs
-        job = await self._retried(lambda: jobs.job(tenant, job_id) if started else jobs.start(tenant, job_id))
+        if start is not None:
+            job = await self._retried(start)
+        else:
+            job = await self._retried(lambda: jobs.job(tenant, job_id) if started else jobs.start(tenant, job_id))
         if started and job.state is JobState.QUEUED:  # handed back by a process that had begun it
             job = await self._retried(lambda: jobs.start(tenant, job_id))
         if job.state.ended or job.attempt != attempt:

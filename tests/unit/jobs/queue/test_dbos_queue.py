@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
@@ -16,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, StoreUnavailable
-from agentic_rag_backend.jobs.base import QueueName, Workflow
+from agentic_rag_backend.jobs.base import Continuation, QueueName, Workflow
 from agentic_rag_backend.jobs.coordination import membership
 from agentic_rag_backend.jobs.coordination.crash_counter import forgive_kills
 from agentic_rag_backend.jobs.coordination.membership import Others
@@ -297,6 +298,55 @@ async def test_handing_back_does_not_count_as_killing(engine: Engine, monkeypatc
         await _until(lambda run=run: len(hangs.started) == run + 1)  # type: ignore[misc]
         await queue.shutdown()
         assert _kills(queue) == {}
+
+
+async def test_kills_count_in_the_second_part_of_a_workflow_but_not_while_it_waits(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_DRAIN_S", 0.01)
+    monkeypatch.setattr(membership.SoleProcess, "leave", _left_as_it_is)
+    note_end = RunningJournal.ended
+    hangs, ended, prepared = _Hangs(), _Ended(), list[str]()
+
+    async def prepare(tenant: TenantId, job_id: str, attempt: int) -> Continuation:
+        prepared.append(job_id)
+        return Continuation(QueueName.COMMIT, hangs, lambda: False)
+
+    def make() -> DbosQueue:
+        queue = DbosQueue(engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.02, on_failed=ended)
+        queue.register("work_v1", QueueName.PREPARE, prepare)
+        # A killed process records no end.
+        monkeypatch.setattr(RunningJournal, "ended", lambda self, workflow: queue._execution.stopping or note_end(self, workflow))
+        return queue
+
+    for run in range(2 * GIVEN_UP_AFTER):
+        queue = make()
+        async with contextlib.AsyncExitStack() as stack:
+            if run % 2 == 0:
+                await stack.enter_async_context(queue.tenant_lock(TenantLock.COMMIT, TENANT))
+            await queue.launch()
+            await queue.enqueue("work_v1", TENANT, "poison", 1)
+            await _until(lambda run=run: (len(prepared), len(hangs.started)) == (run + 1, (run + 1) // 2))  # type: ignore[misc]
+            await queue.shutdown()
+    assert ended.told == []
+    queue = make()
+    await queue.launch()
+    await queue.shutdown()
+    assert [(job, attempt) for job, attempt, _ in ended.told] == [("poison", 1)]
+
+
+async def test_jobs_beyond_the_limit_of_claims_are_claimed_although_few_run_at_once(engine: Engine) -> None:
+    """A long job of another tenant runs, and the others end faster than the queue starts them."""
+    queue, long_job = _queue(engine, _nothing), asyncio.create_task(asyncio.sleep(60))
+    queue._execution._working.add(long_job)
+    events = queue._workers.poll_events
+    for event in events.values():
+        event._awake = False
+    for _ in range(dbos_client.CLAIMED_AHEAD):
+        queue._ended(QueueName.PREPARE)
+    assert [queue_name for queue_name, event in events.items() if event._awake] == [QueueName.PREPARE]
+    long_job.cancel()
+    await queue.shutdown()
 
 
 async def test_what_ended_long_ago_is_deleted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

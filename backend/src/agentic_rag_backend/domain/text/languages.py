@@ -323,7 +323,10 @@ def foreign_script_of(text: str, *, least: int = MIN_WORDS) -> str | None:
     read = text[:READ_CHARACTERS]
     if read.isascii():  # most texts: their letters need not be counted
         return None
-    scripts = Counter(_script(letter) for letter in read if letter.isalpha())
+    scripts = Counter[str]()
+    for letter, count in Counter(read).items():
+        if letter.isalpha():
+            scripts[_script(letter)] += count
     total = sum(scripts.values())
     if total < least:
         return None

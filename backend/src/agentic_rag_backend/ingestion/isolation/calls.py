@@ -34,8 +34,13 @@ class WorkerResources:
     extractor: RuleExtractor = field(default_factory=RuleExtractor)
 
 
-def check(
-    _: WorkerResources, head: bytes, media_type: str, charset: str | None, file_name: str | None, whole: bool
+def check(_: WorkerResources, *arguments: Any) -> tuple[str, tuple[str, ...]]:
+    """Do what `check_in_place` does."""
+    return check_in_place(*arguments)
+
+
+def check_in_place(
+    head: bytes, media_type: str, charset: str | None, file_name: str | None, whole: bool
 ) -> tuple[str, tuple[str, ...]]:
     """Check the beginning of a file, or all of it if ``whole``. Return the title of the document, and warnings."""
     found = parser_of(media_type, charset).check(head, whole=whole)
@@ -61,6 +66,27 @@ def read(
     parsed = _parsed(content, media_type, options)
     chunks = chunks_of(TenantId(tenant), document_id, version, parsed, options.processing.chunking, tokenizer=resources.tokenizer)
     return replace(parsed, metadata=dict(parsed.metadata), headings=(), regions=()), chunks
+
+
+def read_with_rules(
+    resources: WorkerResources,
+    content: bytes | str,
+    media_type: str,
+    owner: tuple[str, str, int],
+    title: str,
+    options: ReadingOptions,
+) -> tuple[ParsedDocument, list[Chunk], list[Extraction] | None]:
+    """Return what `read` and `extract` return, in one call.
+
+    None instead of extractions: the rules failed, and have to read each chunk alone.
+    """
+    parsed, chunks = read(resources, content, media_type, owner, options)
+    try:
+        return parsed, chunks, extract(resources, title, chunks)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - the calling process repeats the extraction and reports the error
+        return parsed, chunks, None
 
 
 def units(
@@ -118,6 +144,7 @@ CHECK = "check"
 CALLS: Mapping[str, Callable[..., Any]] = {
     CHECK: check,
     "read": read,
+    "read_with_rules": read_with_rules,
     "units": units,
     "attachments": attachments,
     "extract": extract,
@@ -125,7 +152,7 @@ CALLS: Mapping[str, Callable[..., Any]] = {
     "picture": picture,
     "compute": compute,
 }
-_OF_FILES = frozenset({CHECK, "read", "units", "attachments", "frame", "picture"})
+_OF_FILES = frozenset({CHECK, "read", "read_with_rules", "units", "attachments", "frame", "picture"})
 """Calls whose first arguments are the content of a file and its media type."""
 
 

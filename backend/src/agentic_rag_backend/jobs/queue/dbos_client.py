@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from dbos import DBOSClient, EnqueueOptions, Serializer
@@ -73,14 +74,14 @@ class DbosClient:
     """Client of the DBOS tables. Every method blocks, and raises the database's own errors.
 
     Args:
-        on_enqueued: called after each committed enqueue.
+        on_enqueued: called with the queue after each committed enqueue; with None after workflows were enqueued again.
         notifications: wakes the queue workers of other processes. None if the database has no notifications.
     """
 
     def __init__(
         self,
         engine: Engine,
-        on_enqueued: Callable[[], None] = lambda: None,
+        on_enqueued: Callable[[QueueName | None], None] = lambda queue: None,
         notifications: Notifications | None = None,
     ) -> None:
         self._engine = engine
@@ -118,14 +119,14 @@ class DbosClient:
         """Enqueue a workflow. An existing id changes nothing."""
         with self._engine.begin() as connection:
             self._enqueue(connection, options, tenant, job_id, attempt)
-        self._on_enqueued()
+        self._on_enqueued(QueueName(options["queue_name"]))
 
     def enqueue_within(
         self, connection: Connection, options: EnqueueOptions, tenant: TenantId, job_id: str, attempt: int
     ) -> None:
         """Enqueue a workflow in an open transaction."""
         self._enqueue(connection, options, tenant, job_id, attempt)
-        after_commit(connection, self._on_enqueued)
+        after_commit(connection, partial(self._on_enqueued, QueueName(options["queue_name"])))
 
     def _enqueue(self, connection: Connection, options: EnqueueOptions, tenant: TenantId, job_id: str, attempt: int) -> None:
         self._client.enqueue_in_transaction(connection, options, tenant.value, job_id, attempt)
@@ -200,7 +201,7 @@ class DbosClient:
 
     def _queued_again(self) -> None:
         """Wake the workers for workflows that DBOS enqueued in its own transaction."""
-        self._on_enqueued()
+        self._on_enqueued(None)
         if self._notifications is not None:
             with contextlib.suppress(SQLAlchemyError):  # it is enqueued; other processes find it at their next poll
                 self._notifications.send_now()

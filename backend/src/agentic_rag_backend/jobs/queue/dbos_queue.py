@@ -7,6 +7,7 @@ import contextlib
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
@@ -27,6 +28,7 @@ from agentic_rag_backend.jobs.queue.database import as_unavailable, ping, queue_
 from agentic_rag_backend.jobs.queue.dbos_client import (
     APPLICATION,
     APPLICATION_VERSION,
+    CLAIMED_AHEAD,
     ClaimedWorkflow,
     DbosClient,
     JsonSerializer,
@@ -103,7 +105,8 @@ class DbosQueue:
         self._claims = OwnClaims(self._dbos_client, lost_after_s=BEATS * self._membership.interval_s)
         slots = Slots(prepare_concurrency, _RUNNING_AT_ONCE, self._tenant_locks)
         # One more workflow can be claimed when one has ended.
-        self._execution = Execution(slots, self._claims, self._membership, failed=self._failed, ended=self._workers.wake)
+        self._execution = Execution(slots, self._claims, self._membership, failed=self._failed, ended=self._ended)
+        self._ends: Counter[QueueName] = Counter()
         self._only_enqueues = False
         self._is_to_begin = False
         self._entered = False
@@ -297,6 +300,17 @@ class DbosQueue:
         self._execution.stopping = False
         await self._begin()
         self._is_to_begin = False
+
+    def _ended(self, queue: QueueName) -> None:
+        """Claim more jobs if the limit of claimed jobs may have left some unclaimed. The poll may read old rows.
+
+        A tenant at its limit has claimed twice as many jobs as are counted here. Some of them may not have started yet.
+        """
+        self._ends[queue] += 1
+        claimed, enough = len(self._execution), (self._claims_per_tenant or CLAIMED_AHEAD) // 2
+        if not claimed or claimed >= enough or self._ends[queue] >= enough:
+            self._ends[queue] = 0
+            self._workers.wake(queue)
 
     async def _failed(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
         if self._on_failed is not None:

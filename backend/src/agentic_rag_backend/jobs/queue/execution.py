@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.fairness import act_for
-from agentic_rag_backend.jobs.base import QueueName, Workflow
+from agentic_rag_backend.jobs.base import Continuation, QueueName, Workflow
 from agentic_rag_backend.jobs.coordination.crash_counter import mark_suspect
 from agentic_rag_backend.jobs.coordination.membership import Membership
 from agentic_rag_backend.jobs.coordination.recovery import caution
@@ -38,6 +39,17 @@ class DeclaredWorkflow:
     workflow: Workflow
 
 
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """A claimed workflow. ``kills``: number of kills of its process that it was present at."""
+
+    id: str
+    tenant: TenantId
+    job_id: str
+    attempt: int
+    kills: int
+
+
 class Execution:
     """The workflows that this process has claimed: those that wait for a slot, and those that run.
 
@@ -46,11 +58,11 @@ class Execution:
 
     Args:
         failed: called if a workflow raises an exception.
-        ended: called when a workflow has ended, so that another one can be claimed.
+        ended: called with the queue of a workflow that has ended, so that another one can be claimed.
     """
 
     def __init__(
-        self, slots: Slots, claims: OwnClaims, membership: Membership, *, failed: Failed, ended: Callable[[], None]
+        self, slots: Slots, claims: OwnClaims, membership: Membership, *, failed: Failed, ended: Callable[[QueueName], None]
     ) -> None:
         self._slots = slots
         self._claims = claims
@@ -100,37 +112,50 @@ class Execution:
         this, crash_counter = workflow_id(declared.name, job_id, attempt), self._membership.crash_counter
         self._claims.begun(this)
         self._waiting.add(task)
-        task.add_done_callback(self._forget)
+        task.add_done_callback(partial(self._forget, declared.queue))
         with self._again_without_database(this):
             kills = await crash_counter.kills(this)
-        careful = caution(kills)
-        async with self._slots.taken(declared.queue, tenant, careful):
-            self._waiting.discard(task)
-            self._working.add(task)
-            with self._again_without_database(this):
-                await crash_counter.began(tenant, this)
-            if kills:
-                mark_suspect(crash_counter, tenant, this)
-            finished = True
-            try:
-                await self._work(declared, tenant, job_id, attempt)
-            except asyncio.CancelledError:
-                finished = False
-                if lock_lost():
-                    self._claims.run_again(this)
-                raise
-            finally:
-                await crash_counter.ended(tenant, this, finished=finished)
+        claimed = _Claimed(this, tenant, job_id, attempt, kills)
+        part: Continuation | None = Continuation(declared.queue, declared.workflow, lambda: False)
+        while part is not None:
+            async with self._slots.taken(part.queue, tenant, caution(kills)):
+                if part.is_done():
+                    return
+                self._waiting.discard(task)
+                self._working.add(task)
+                part = await self._run_part(part.workflow, claimed)
+            self._working.discard(task)
+            self._waiting.add(task)
 
-    async def _work(self, declared: DeclaredWorkflow, tenant: TenantId, job_id: str, attempt: int) -> None:
+    async def _run_part(self, workflow: Workflow, claimed: _Claimed) -> Continuation | None:
+        crash_counter = self._membership.crash_counter
+        with self._again_without_database(claimed.id):
+            await crash_counter.began(claimed.tenant, claimed.id)
+        if claimed.kills:
+            mark_suspect(crash_counter, claimed.tenant, claimed.id)
+        finished = True
         try:
-            await declared.workflow(tenant, job_id, attempt)
+            part = await self._work(workflow, claimed)
+            finished = part is None
+            return part
+        except asyncio.CancelledError:
+            finished = False
+            if lock_lost():
+                self._claims.run_again(claimed.id)
+            raise
+        finally:
+            await crash_counter.ended(claimed.tenant, claimed.id, finished=finished)
+
+    async def _work(self, workflow: Workflow, claimed: _Claimed) -> Continuation | None:
+        job = (claimed.tenant, claimed.job_id, claimed.attempt)
+        try:
+            return await workflow(*job)
         except Exception as error:  # whatever it is, the job ends with it
-            (problem,) = await asyncio.gather(self._failed(tenant, job_id, attempt, error), return_exceptions=True)
+            (problem,) = await asyncio.gather(self._failed(*job, error), return_exceptions=True)
             if problem is not None:
                 # If the workflow ended now, its job would stay in the state ``running`` for ever.
-                _log.error("job_failure_not_recorded", job=job_id, consequence="the job runs again", exc_info=problem)
-                self._claims.run_again(workflow_id(declared.name, job_id, attempt))
+                _log.error("job_failure_not_recorded", job=claimed.job_id, consequence="the job runs again", exc_info=problem)
+                self._claims.run_again(claimed.id)
                 raise asyncio.CancelledError from problem
             raise
 
@@ -143,10 +168,10 @@ class Execution:
             self._claims.run_again(workflow)
             raise asyncio.CancelledError from error
 
-    def _forget(self, task: asyncio.Task[Any]) -> None:
+    def _forget(self, queue: QueueName, task: asyncio.Task[Any]) -> None:
         self._waiting.discard(task)
         self._working.discard(task)
-        self._ended()
+        self._ended(queue)
 
 
 def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -23,11 +23,8 @@ IDLE_S = 5.0
 """Seconds between two polls if nothing wakes the worker. It has no effect on latency if every enqueueing wakes it."""
 PLENTY = 16
 """Number of claimed jobs from which on the queues are polled less often: the claimed jobs last longer than the pause."""
-SELDOM = 2
-"""Factor of the pause between polls.
-
-Polling takes 5 % of an ingestion's CPU time at this pace (4.5 of 90 s). At five times the
-pause, a small tenant's document during a large upload took 1.3 s instead of .9, because it waits for two polls."""
+SELDOM = 3
+"""Factor of the pause between polls. A document waits for one poll, a large one for two."""
 
 
 class PollEvent:
@@ -96,10 +93,11 @@ class QueueWorkers:
         self.poll_events = {queue: self._make_event() for queue in QueueName}
         self._threads: list[threading.Thread] = []
 
-    def wake(self) -> None:
-        """Make both workers poll."""
-        for poll_event in self.poll_events.values():
-            poll_event.wake()
+    def wake(self, queue: QueueName | None = None) -> None:
+        """Make the worker of a queue poll; None: both."""
+        for name, poll_event in self.poll_events.items():
+            if queue in (None, name):
+                poll_event.wake()
 
     def start(self, dbos: DBOS) -> None:
         """Replace DBOS's own workers after its launch. May be called again after `stop`."""

@@ -12,6 +12,7 @@ from typing import Protocol
 from agentic_rag_backend.stores.catalogue.ports.communities import CommunityCatalogue
 from agentic_rag_backend.stores.catalogue.ports.documents import (
     ANY_REVISION,
+    BegunJob,
     Change,
     DocumentCatalogue,
     DocumentStatus,
@@ -19,6 +20,7 @@ from agentic_rag_backend.stores.catalogue.ports.documents import (
     Expected,
     HandOn,
     Parent,
+    ParsedVersion,
     PreparedChunk,
     ReadyVersion,
     Submission,
@@ -39,6 +41,7 @@ from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 
 __all__ = [
     "ANY_REVISION",
+    "BegunJob",
     "Catalogue",
     "Change",
     "ChunkQuestions",
@@ -57,6 +60,7 @@ __all__ = [
     "Outbox",
     "Page",
     "Parent",
+    "ParsedVersion",
     "PreparedChunk",
     "PreparedQuestion",
     "QuestionCatalogue",

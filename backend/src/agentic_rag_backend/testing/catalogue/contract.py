@@ -30,6 +30,7 @@ from agentic_rag_backend.stores.catalogue.base import (
     GraphEditCatalogue,
     JobCatalogue,
     ModelResultCatalogue,
+    ParsedVersion,
     QuestionCatalogue,
     TenantDirectory,
 )
@@ -96,8 +97,9 @@ OPERATIONS: dict[str, Operation] = {
     "documents.document": lambda c, t, _: c.documents.document(t, VISIBLE),
     "documents.documents": lambda c, t, _: c.documents.documents(t, limit=50),
     "documents.version": lambda c, t, _: c.documents.version(t, VISIBLE, 1),
+    "documents.begin_job": lambda c, t, ids: c.documents.begin_job(t, ids["open"], 1),
     "documents.begin_processing": lambda c, t, _: c.documents.begin_processing(t, STAGED, 1),
-    "documents.save_parsed": lambda c, t, _: c.documents.save_parsed(t, STAGED, 1, text="x", title="x", metadata={}),
+    "documents.save_parsed": lambda c, t, _: c.documents.save_parsed(t, STAGED, 1, ParsedVersion("x", "x", {})),
     "documents.save_prepared": lambda c, t, _: c.documents.save_prepared(t, STAGED, 1, prepared(STAGED, 1, "x")),
     "documents.prepared": lambda c, t, _: c.documents.prepared(t, STAGED, 1),
     "documents.ready": lambda c, t, _: c.documents.ready(t, STAGED, 1),

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.document import (
 )
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.base import Catalogue, Change
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Change, ParsedVersion
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.testing.catalogue.samples import (
     LINES,
@@ -54,7 +54,7 @@ async def a_tombstone_hides_immediately(catalogue: Catalogue) -> None:
         "version": lambda: docs.version(owner, document.id, 1),
         "chunks": lambda: docs.chunks(owner, document.id, limit=5),
         "a second delete": lambda: docs.tombstone(owner, document.id, queue),
-        "save_parsed": lambda: docs.save_parsed(owner, document.id, 2, text="x", title="x", metadata={}),
+        "save_parsed": lambda: docs.save_parsed(owner, document.id, 2, ParsedVersion("x", "x", {})),
         "save_prepared": lambda: docs.save_prepared(owner, document.id, 2, prepared(document.id, 2, "x")),
     }
     for what, call in late.items():
@@ -115,7 +115,7 @@ async def a_discarded_original_is_recorded_in_the_outbox(catalogue: Catalogue) -
     document_id = submitted.document.id
     await stage(catalogue, owner, submitted)
     text, metadata = "\n".join(LINES), {"shelf": 1, "from the file": True}
-    await catalogue.documents.save_parsed(owner, document_id, 1, text=text, title="Title of report", metadata=metadata)
+    await catalogue.documents.save_parsed(owner, document_id, 1, ParsedVersion(text, "Title of report", metadata))
     equal(await catalogue.documents.unknown_blobs(owner, [key]), [])
     equal(await catalogue.documents.publish(owner, document_id, 1, keep_original=False), True)
     equal(await catalogue.documents.publish(owner, document_id, 1, keep_original=False), True, "repeated")

@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.document import (
 from agentic_rag_backend.domain.filters import And, Comparison, Not
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import InvalidRequest, NotFound
-from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue, ParsedVersion
 from agentic_rag_backend.testing.catalogue.samples import (
     BAD,
     LINES,
@@ -111,7 +111,7 @@ async def changed_metadata_is_an_update(catalogue: Catalogue) -> None:
     document = submitted.document
     await stage(catalogue, owner, submitted)
     merged = {"colour": "red", "year": 1843, "author": "Ada"}
-    await catalogue.documents.save_parsed(owner, document.id, 1, text=TEXT, title="Parsed", metadata=merged)
+    await catalogue.documents.save_parsed(owner, document.id, 1, ParsedVersion(TEXT, "Parsed", merged))
     await catalogue.documents.publish(owner, document.id, 1)
     before = await state_version(catalogue, owner)
     updated = await catalogue.documents.submit(owner, submission("report", metadata={"colour": "blue"}), nothing)

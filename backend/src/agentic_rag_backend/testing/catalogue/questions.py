@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.document import Document, Failure, content_hash
 from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion, question_id
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
-from agentic_rag_backend.stores.catalogue.base import Catalogue, ChunkQuestions, PreparedQuestion
+from agentic_rag_backend.stores.catalogue.base import Catalogue, ChunkQuestions, ParsedVersion, PreparedQuestion
 from agentic_rag_backend.testing.catalogue.samples import (
     LINES,
     TEXT,
@@ -154,7 +154,7 @@ async def questions_go_with_their_chunks(catalogue: Catalogue) -> None:
     await docs.save_prepared(owner, document.id, 1, [replace(staged[0], questions=questions(document.id, 1)[staged[0].chunk.id])])
     equal([item.questions is None for item in await docs.prepared(owner, document.id, 1)], [False, False, False])
     equal((await docs.remains(owner, document.id))["chunk_questions"], 6)
-    await docs.save_parsed(owner, document.id, 1, text=f"{TEXT}!", title="Report", metadata={})
+    await docs.save_parsed(owner, document.id, 1, ParsedVersion(f"{TEXT}!", "Report", {}))
     equal((await docs.remains(owner, document.id))["chunk_questions"], 0, "another parse")
     again = await ask(catalogue, owner, "other")
     equal(await docs.publish(owner, again.id, 1), True)

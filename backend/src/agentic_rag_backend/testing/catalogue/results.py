@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import Conflict, NotFound
-from agentic_rag_backend.stores.catalogue.base import Catalogue, Ending, HandOn, PreparedChunk
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Ending, HandOn, ParsedVersion, PreparedChunk
 from agentic_rag_backend.testing.catalogue.samples import (
     LINES,
     Check,
@@ -55,7 +55,7 @@ async def begin(catalogue: Catalogue, owner: TenantId, key: str, text: str) -> D
     version = document.latest_version
     begun = await catalogue.documents.begin_processing(owner, document.id, version)
     true(begun is not None and begun.version == version, "a version that waits can be begun")
-    await catalogue.documents.save_parsed(owner, document.id, version, text=text, title=document.title, metadata={})
+    await catalogue.documents.save_parsed(owner, document.id, version, ParsedVersion(text, document.title, {}))
     return document
 
 
@@ -83,6 +83,34 @@ async def the_next_job_is_created_with_the_last_chunks(catalogue: Catalogue) -> 
     equal(await docs.publish(owner, document.id, 1), True)
     await docs.save_prepared(owner, document.id, 1, [], hand_on=HandOn(job, queue))
     equal(len(queue.jobs), 2, "a visible version keeps what it has, and its job goes on all the same")
+
+
+async def a_job_begins_with_its_version(catalogue: Catalogue) -> None:
+    """One transaction starts the job and its version. The version of another attempt does not move."""
+    owner, docs = await tenant(catalogue), catalogue.documents
+    job = (await docs.submit(owner, submission("report", TEXT), nothing)).job
+    if job is None or job.document_id is None:
+        raise AssertionError("a first version has a job and a document")
+    other = await docs.begin_job(owner, job.id, 2)
+    equal((other.version, (await docs.document(owner, job.document_id)).state), (None, DocumentState.PENDING))
+    begun = await docs.begin_job(owner, job.id, 1)
+    equal((begun.job.state, begun.version), (JobState.RUNNING, await docs.version(owner, job.document_id, 1)))
+    equal((begun.ontology, (await docs.document(owner, job.document_id)).state), (None, DocumentState.PROCESSING))
+    await docs.submit(owner, submission("report", f"{TEXT} More."), nothing)
+    equal((await docs.begin_job(owner, job.id, 1)).version, None, "version 2 has overtaken it")
+
+
+async def the_text_is_recorded_with_its_chunks(catalogue: Catalogue) -> None:
+    """One transaction records text and chunks. Chunks of another text are dropped before."""
+    owner, docs = await tenant(catalogue), catalogue.documents
+    document = await begin(catalogue, owner, "report", TEXT)
+    await docs.save_prepared(owner, document.id, 1, prepared(document.id, 1, TEXT))
+    parsed = ParsedVersion(NEW, "Parsed", {"colour": "red"})
+    staged = prepared(document.id, 1, NEW)[:1]
+    await docs.save_prepared(owner, document.id, 1, staged, parsed=parsed)
+    version = await docs.version(owner, document.id, 1)
+    equal((version.text, version.title, version.metadata), (NEW, "Parsed", {"colour": "red"}))
+    equal(seen(await docs.prepared(owner, document.id, 1)), seen(staged))
 
 
 async def a_job_ends_in_the_transaction_of_its_publication(catalogue: Catalogue) -> None:
@@ -266,6 +294,8 @@ async def a_purge_leaves_no_row(catalogue: Catalogue) -> None:
 
 CHECKS: tuple[Check, ...] = (
     the_next_job_is_created_with_the_last_chunks,
+    a_job_begins_with_its_version,
+    the_text_is_recorded_with_its_chunks,
     a_job_ends_in_the_transaction_of_its_publication,
     a_version_reuses_unchanged_results,
     another_recipe_reuses_no_result,

@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRela
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.location import Location, Region
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
-from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk, Submission, Submitted
+from agentic_rag_backend.stores.catalogue.base import Catalogue, ParsedVersion, PreparedChunk, Submission, Submitted
 
 Check = Callable[[Catalogue], Awaitable[None]]
 LINES = ("Ada wrote the first program.", "Charles built the engine.", "Ada knew Charles.")
@@ -135,7 +135,7 @@ async def stage(catalogue: Catalogue, owner: TenantId, submitted: Submitted, tex
     begun = await catalogue.documents.begin_processing(owner, document.id, version)
     true(begun is not None and begun.version == version, "a version that waits can be begun")
     await catalogue.documents.save_parsed(
-        owner, document.id, version, text=text, title=document.title, metadata=dict(document.metadata)
+        owner, document.id, version, ParsedVersion(text, document.title, dict(document.metadata))
     )
     await catalogue.documents.save_prepared(owner, document.id, version, prepared(document.id, version, text))
     return document

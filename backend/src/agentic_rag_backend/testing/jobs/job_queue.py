@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, InvalidScope, StoreUnavailable
-from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
+from agentic_rag_backend.jobs.base import Continuation, JobQueue, QueueName, Workflow
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 
 A = TenantId("t_" + "a" * 32)
@@ -146,6 +146,28 @@ async def commits_of_a_tenant_run_one_at_a_time(place: Workplace) -> None:
         await log.until(12)
     _equal((commits.most[A], log.most[A]), (1, PREPARE_CONCURRENCY))
     _equal([job for _, job, _ in commits.runs], [f"{number:02}" for number in range(12)])
+
+
+async def a_workflow_continues_on_another_queue(place: Workplace) -> None:
+    """Its second part waits for the commits of the tenant, unless another workflow has done it meanwhile."""
+    commits = _Log()
+    done: set[str] = set()
+
+    async def work(tenant: TenantId, job_id: str, attempt: int) -> Continuation:
+        return Continuation(QueueName.COMMIT, commits, lambda: job_id in done)
+
+    commits.gate.clear()
+    async with _launched(place, work, commits) as queue:
+        await queue.enqueue("commit_v1", A, "first", 1)
+        await _until(lambda: commits.started == ["first"], "a commit")
+        for job_id in ("second", "third"):
+            await queue.enqueue("work_v1", A, job_id, 1)
+        await asyncio.sleep(0.2)
+        _equal(commits.started, ["first"])
+        done.add("second")
+        commits.gate.set()
+        await commits.until(2)
+    _equal([job_id for _, job_id, _ in commits.runs], ["first", "third"])
 
 
 async def tenants_do_not_wait_for_each_other(place: Workplace) -> None:
@@ -295,6 +317,7 @@ CHECKS: tuple[Check, ...] = (
     jobs_enqueued_before_launch_run_after_it,
     waiting_jobs_report_their_waiting_time,
     commits_of_a_tenant_run_one_at_a_time,
+    a_workflow_continues_on_another_queue,
     tenants_do_not_wait_for_each_other,
     a_failure_frees_the_tenant,
     workflows_enqueue_workflows,

@@ -9,7 +9,7 @@ from agentic_rag_backend.domain.document import Chunk, chunk_id, content_hash
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk, Submission
+from agentic_rag_backend.stores.catalogue.base import Catalogue, ParsedVersion, PreparedChunk, Submission
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorPoint, VectorStore
 from agentic_rag_backend.testing.catalogue.samples import nothing
 
@@ -32,7 +32,7 @@ async def hand_in(catalogue: Catalogue, tenant: TenantId, title: str, paragraphs
     document = (await catalogue.documents.submit(tenant, submission, nothing)).document
     version = document.latest_version
     await catalogue.documents.begin_processing(tenant, document.id, version)
-    await catalogue.documents.save_parsed(tenant, document.id, version, text=text, title=title, metadata={})
+    await catalogue.documents.save_parsed(tenant, document.id, version, ParsedVersion(text, title, {}))
     return paragraphs_as_chunks(tenant, document.id, version, paragraphs)
 
 

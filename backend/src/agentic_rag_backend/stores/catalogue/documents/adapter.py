@@ -12,10 +12,11 @@ from agentic_rag_backend.domain.document import Document, DocumentState
 from agentic_rag_backend.domain.filters import And, Comparison, Filter, filterable, matches
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.base import Page, ReadyVersion
+from agentic_rag_backend.stores.catalogue.base import BegunJob, Page, ReadyVersion
 from agentic_rag_backend.stores.catalogue.documents import (
     chunk_rows,
     document_status,
+    model_results,
     results,
     revisions,
     submissions,
@@ -23,10 +24,13 @@ from agentic_rag_backend.stores.catalogue.documents import (
     versions,
     visibility,
 )
+from agentic_rag_backend.stores.catalogue.jobs.adapter import start
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import read_job
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write, write_arriving
 from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.rows import document_from, public_key
 from agentic_rag_backend.stores.catalogue.tables import chunk_questions, documents
+from agentic_rag_backend.stores.catalogue.tenants.adapter import read_ontology
 
 _SCOPE = "documents"
 _FILTER_BATCH = 200
@@ -49,7 +53,17 @@ def ready(connection: Connection, tenant: TenantId, document_id: str, version: i
         read_document(connection, tenant, document_id),
         versions.whole_version(connection, tenant, document_id, version),
         results.prepared(connection, tenant, document_id, version),
+        model_results.usage(connection, tenant, document_id, version),
     )
+
+
+def begin_job(connection: Connection, tenant: TenantId, job_id: str, attempt: int) -> BegunJob:
+    """See `DocumentCatalogue.begin_job`."""
+    job, version = read_job(connection, tenant, job_id), None
+    if not job.state.ended and job.attempt == attempt:
+        # This locks the document. The job comes after it, because a deletion locks them in this order.
+        version = versions.begin_processing(connection, tenant, job.document_id or "", job.version or 0)
+    return BegunJob(start(connection, tenant, job_id), version, read_ontology(connection, tenant))
 
 
 def counts(connection: Connection, tenant: TenantId) -> Mapping[str, int]:
@@ -150,6 +164,7 @@ class SqlDocuments(SqlPort):
     document = read(read_document)
     documents = read(list_documents)
     version = read(versions.whole_version)
+    begin_job = write(begin_job)
     begin_processing = write(versions.begin_processing)
     save_parsed = write(versions.save_parsed)
     save_prepared = write(results.save_prepared)

@@ -29,7 +29,7 @@ from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.stores.catalogue.base import HandOn, PreparedChunk
+from agentic_rag_backend.stores.catalogue.base import HandOn, ParsedVersion, PreparedChunk
 from agentic_rag_backend.stores.catalogue.columns import extraction_from_json
 from agentic_rag_backend.stores.catalogue.documents.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
 from agentic_rag_backend.stores.catalogue.documents.questions import (
@@ -38,7 +38,7 @@ from agentic_rag_backend.stores.catalogue.documents.questions import (
     read_questions,
     recorded_questions,
 )
-from agentic_rag_backend.stores.catalogue.documents.versions import STAGED_TABLES, writable
+from agentic_rag_backend.stores.catalogue.documents.versions import STAGED_TABLES, record_parsed, writable
 from agentic_rag_backend.stores.catalogue.rows import batches, upsert
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, prepared_chunks
 
@@ -154,11 +154,16 @@ def save_prepared(
     version: int,
     prepared: Sequence[PreparedChunk],
     *,
+    parsed: ParsedVersion | None = None,
     hand_on: HandOn | None = None,
 ) -> None:
     """See `DocumentCatalogue.save_prepared`."""
     _require_owned(document_id, version, [item.chunk for item in prepared])
-    if writable(connection, tenant, document_id, version) is not None and prepared:
+    if parsed is not None:
+        status = record_parsed(connection, tenant, document_id, version, parsed)
+    else:
+        status = writable(connection, tenant, document_id, version)
+    if status is not None and prepared:
         _stage(connection, tenant, document_id, version, prepared)
     if hand_on is not None:
         hand_on.enqueue(connection, tenant, hand_on.job)

@@ -30,6 +30,7 @@ from agentic_rag_backend.stores.catalogue.rows import (
 )
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
 from agentic_rag_backend.stores.catalogue.tables import documents
+from agentic_rag_backend.stores.catalogue.tenants.adapter import read_ontology
 
 PENDING = DocumentState.PENDING.value
 UNFINISHED_STATES = (DocumentState.PENDING.value, DocumentState.PROCESSING.value)
@@ -91,9 +92,15 @@ def submit(connection: Connection, tenant: TenantId, submission: Submission, enq
     if latest["state"] in UNFINISHED_STATES:
         # Its job may be merging the old metadata right now. A separate version avoids this race.
         return _supersede(connection, tenant, held, submission, enqueue)
-    if differ(latest["metadata"], _merged(latest, submission), submission.entity_fields):
+    if differ(latest["metadata"], _merged(latest, submission), _entity_fields(connection, tenant)):
         return _supersede(connection, tenant, held, submission, enqueue)
     return _update_metadata(connection, tenant, held, latest, submission)
+
+
+def _entity_fields(connection: Connection, tenant: TenantId) -> frozenset[str]:
+    """Return the fields of metadata that name entities in the ontology of the tenant."""
+    ontology = read_ontology(connection, tenant)
+    return ontology.field_names if ontology is not None else frozenset()
 
 
 def differ(before: Mapping[str, Any], after: Mapping[str, Any], fields: frozenset[str]) -> bool:

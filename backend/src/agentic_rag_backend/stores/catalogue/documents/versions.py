@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection, RowMapping
 from agentic_rag_backend.domain.document import DocumentState, DocumentVersion, Failure
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
-from agentic_rag_backend.stores.catalogue.base import Ending
+from agentic_rag_backend.stores.catalogue.base import Ending, ParsedVersion
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, plain, utc_now
 from agentic_rag_backend.stores.catalogue.documents.submissions import (
     FAILED_STATES,
@@ -160,27 +160,27 @@ def whole_version(connection: Connection, tenant: TenantId, document_id: str, ve
     )
 
 
-def save_parsed(
-    connection: Connection,
-    tenant: TenantId,
-    document_id: str,
-    version: int,
-    *,
-    text: str,
-    title: str,
-    metadata: Mapping[str, Any],
-) -> None:
+def save_parsed(connection: Connection, tenant: TenantId, document_id: str, version: int, parsed: ParsedVersion) -> None:
     """See `DocumentCatalogue.save_parsed`."""
+    record_parsed(connection, tenant, document_id, version, parsed)
+
+
+def record_parsed(
+    connection: Connection, tenant: TenantId, document_id: str, version: int, parsed: ParsedVersion
+) -> RowMapping | None:
+    """Do the work of `DocumentCatalogue.save_parsed` and return what `writable` returned before."""
+    text, title = parsed.text, parsed.title
     status = writable(connection, tenant, document_id, version, text)
     if status is None:
-        return
+        return None
     bound = _bound(tenant, document_id, version)
     if not status["same_text"]:  # offsets of chunks from another parse do not fit this text
         drop_staged(connection, tenant, document_id, version)
-    held = plain(metadata)
+    held = plain(parsed.metadata)
     connection.execute(_SAVE_PARSED, {**bound, "parsed": text, "new_title": title, "new_metadata": held})
     if status["current_version"] == 0 and status["latest_version"] == version:
         change_document(connection, tenant, document_id, {"title": title, "metadata": held, "updated_at": utc_now()})
+    return status
 
 
 def drop_staged(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:

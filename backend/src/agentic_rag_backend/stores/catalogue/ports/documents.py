@@ -25,7 +25,9 @@ from agentic_rag_backend.domain.document import (
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
+from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.stores.catalogue.ports.jobs import Enqueue
 from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 from agentic_rag_backend.stores.catalogue.ports.pages import Page
@@ -67,8 +69,6 @@ class Submission:
     expected: Expected = None
     parent: Parent | None = None
     """The message that the document is attached to. Its place identifies the document, instead of its key."""
-    entity_fields: frozenset[str] = frozenset()
-    """Metadata fields that name entities; see `Change`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +143,15 @@ class PreparedChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class ParsedVersion:
+    """What a version was parsed to: its text, its title and its merged metadata."""
+
+    text: str
+    title: str
+    metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class HandOn:
     """Enqueues a job's next workflow, in the transaction that makes the job ready for it."""
 
@@ -168,6 +177,17 @@ class ReadyVersion:
     document: Document
     version: DocumentVersion
     prepared: Sequence[PreparedChunk]
+    usage: Usage
+    """Calls and tokens of language models that were paid for the version."""
+
+
+@dataclass(frozen=True, slots=True)
+class BegunJob:
+    """A job that has started, its version (None if superseded or deleted), and the ontology of the tenant."""
+
+    job: Job
+    version: DocumentVersion | None
+    ontology: Ontology | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +222,8 @@ class DocumentCatalogue(Protocol):
     async def submit(self, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
         """Record a new document, or a new version of a document, and enqueue its job in the same transaction.
 
-        The content is processed again if content, media type, options or the value of an entity field differ from the latest
+        The content is processed again if content, media type, options or the value of a field of metadata that names entities
+        in the tenant's ontology differ from the latest
         version, or if that version failed. A tombstoned document no longer owns its key: an upload under that key creates
         another document. `PreconditionFailed` if the document under the key has none of the expected revisions, or if no
         document has the key. `Conflict` if the key belongs to an attachment, and the submission has no parent.
@@ -242,15 +263,19 @@ class DocumentCatalogue(Protocol):
     async def version(self, tenant: TenantId, document_id: str, version: int) -> DocumentVersion:
         """Return one version, text included, or raise `NotFound`."""
 
+    async def begin_job(self, tenant: TenantId, job_id: str, attempt: int) -> BegunJob:
+        """Start a job, as `JobCatalogue.start` does, and move its version to ``processing``, as `begin_processing` does.
+
+        The version of a job that has ended, or has another attempt, is not moved. `NotFound` if there is no such job.
+        """
+
     async def begin_processing(self, tenant: TenantId, document_id: str, version: int) -> DocumentVersion | None:
         """Move a version that is not visible to ``processing`` and return it. Idempotent. None if superseded or deleted.
 
         A version that is already visible is returned unchanged.
         """
 
-    async def save_parsed(
-        self, tenant: TenantId, document_id: str, version: int, *, text: str, title: str, metadata: Mapping[str, Any]
-    ) -> None:
+    async def save_parsed(self, tenant: TenantId, document_id: str, version: int, parsed: ParsedVersion) -> None:
         """Record a version's parsed text, its title and its merged metadata. Idempotent.
 
         If the text differs from the recorded text, chunks prepared from the old text are dropped. A version that is
@@ -264,13 +289,14 @@ class DocumentCatalogue(Protocol):
         version: int,
         prepared: Sequence[PreparedChunk],
         *,
+        parsed: ParsedVersion | None = None,
         hand_on: HandOn | None = None,
     ) -> None:
         """Record chunks of a version that is not visible yet, with vectors and extractions. Idempotent.
 
         The chunks may come in batches of any size. A version that is visible, or older than a visible one, is not changed.
-        ``hand_on`` marks the version as complete and enqueues the job's next workflow in the same transaction. `NotFound` if
-        the document was deleted.
+        ``parsed`` is recorded before, as by `save_parsed`, and ``hand_on`` enqueues the job's next workflow, in the same
+        transaction. `NotFound` if the document was deleted.
         """
 
     async def reuse(
