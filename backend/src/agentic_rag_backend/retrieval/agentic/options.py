@@ -16,8 +16,8 @@ ROUNDS_BY_RULES = 2
 CALLS, TOKENS, SECONDS = 6, 20_000, 30.0
 SESSION_S = 1800.0
 COVERED = 0.8
-"""Share of the question's words in one passage at which rules search no second round. It spares nearly half of the second rounds on
-SQuAD, one of six on HotpotQA and hardly any on MuSiQue, and changes no R@5 of the three."""
+"""Share of the question's words in one passage at which rules search no second round. It spares nearly half of the second rounds
+on SQuAD, one of six on HotpotQA and hardly any on MuSiQue, and changes no R@5 of the three."""
 SHARE_OF_TIMEOUT = 0.8
 """Share of a request's time limit that the loop may use. An answer needs the rest."""
 
