@@ -32,7 +32,7 @@ each_check = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__
 @pytest.fixture(scope="module")
 def server() -> Iterator[ModelServer]:
     with ModelServer() as running:
-        running.matchers[:] = [(lambda _: True, json.dumps({"not_stated": []}))]
+        running.matchers[:] = [(lambda _: True, json.dumps({"verdicts": []}))]
         yield running
 
 
@@ -55,13 +55,13 @@ async def parts(server: ModelServer, reader: OnnxReader) -> AsyncIterator[Verifi
 @pytest.mark.parametrize("name", get_args(VerifierName))
 async def test_verifiers(parts: VerifierParts, name: VerifierName, check: Check) -> None:
     factory = verifier_factory(name, parts)
-    await check(lambda passages: factory(passages, None))
+    await check(lambda passages: factory(passages, "", None))
 
 
 def test_every_name_has_a_verifier_and_the_reader_is_required(parts: VerifierParts) -> None:
     assert list(VERIFIERS) == list(get_args(VerifierName))
     with pytest.raises(ConfigurationError, match="the verifier nli needs a reader"):
-        verifier_factory("nli", replace(parts, reader=None))(PASSAGES, None)
+        verifier_factory("nli", replace(parts, reader=None))(PASSAGES, "", None)
 
 
 @dataclass
@@ -69,7 +69,6 @@ class Faulty:
     """A sound verifier with one planted fault, which the subclass defines."""
 
     sound: ClaimVerifier
-    whole: bool = False
     failures: Sequence[str] = ()
     usage: Usage = field(default_factory=Usage)
 
@@ -78,6 +77,17 @@ class Faulty:
 
     def changed(self, verdicts: list[Verdict]) -> list[Verdict]:
         return verdicts
+
+    def may_change(self, verdict: Verdict) -> bool:
+        return self.sound.may_change(verdict)
+
+    async def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        return await self.sound.settle(verdicts)
+
+
+class ChangesFinalVerdicts(Faulty):
+    async def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        return [Verdict(verdict.claim, reason="name") for verdict in verdicts]
 
 
 class DropsEqualClaims(Faulty):
@@ -93,7 +103,7 @@ class Reverses(Faulty):
 class KeepsQuotesOfFailures(Faulty):
     def changed(self, verdicts: list[Verdict]) -> list[Verdict]:
         quotes = next((verdict.supports for verdict in verdicts if verdict.holds), ())
-        return [verdict if verdict.holds else replace(verdict, supports=quotes) for verdict in verdicts]
+        return [replace(verdict, supports=quotes) if verdict.status == "contradicted" else verdict for verdict in verdicts]
 
 
 class QuotesThePassage(Faulty):
@@ -149,6 +159,7 @@ class ReportsFailures(Faulty):
         (TrustsMarkers, contract.a_wrong_marker_is_replaced),
         (DependsOnOthers, contract.claims_may_come_one_by_one),
         (ReportsFailures, contract.nothing_failed),
+        (ChangesFinalVerdicts, contract.a_final_verdict_stays),
     ],
 )
 async def test_faulty_verifiers_fail(fault: type[Faulty], check: Check) -> None:

@@ -419,14 +419,16 @@ class Settings(BaseSettings):
     default_generator: Literal["attributed", "standard", "verified"] = Field(
         "attributed", description="generator for requests that name none"
     )
-    citation_policy: Literal["strict", "mark"] | None = Field(
+    citation_policy: Literal["strict", "checked", "mark"] | None = Field(
         None,
-        description="unsupported sentences: strict leaves them out, mark marks them; unset: `standard` marks, others leave out",
+        description="sentences that are not supported: strict leaves them out, checked leaves out contradicted ones and marks "
+        "unverified ones, mark marks all; unset: mark for `standard`, checked for others",
     )
-    claim_verifier: Literal["lexical", "embedding", "model", "nli"] = Field(
-        "embedding",
-        description="check of sentences: words only, words and embeddings of paraphrases, these and a judgement of the model, or "
-        "these and a reader in this process",
+    claim_verifier: Literal["auto", "lexical", "embedding", "model", "nli"] = Field(
+        "auto",
+        description="check of sentences: lexical (words only), embedding (and embeddings of paraphrases), auto (and the language "
+        "model, for sentences that are left undecided), model (and the language model, for all that are no copies) or nli "
+        "(embedding and a reader in this process)",
     )
     claim_verifier_model_path: Path | None = Field(
         None,

@@ -1,8 +1,8 @@
 """A model that writes false sentences: nothing false reaches a client without a mark.
 
 The model mixes true sentences of the documents with sentences that swap names, deny, change numbers, drop a hedge, misquote or
-add something. It invents markers, stops in the middle, returns nothing, and ignores schemas. It also judges every sentence to be
-true. The test knows which sentences are true.
+add something. It invents markers, stops in the middle, returns nothing, and ignores schemas. It judges no sentence of its
+own. The test knows which sentences are true.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ pytestmark = [
 ]
 
 QUESTION = "Why was the tidal barrage delayed?"
-MARK = " [unsupported]"
+CITED = r"(?: (?:\[\d+\])+| \((?:Tidal|Eel|Fish)[^)]*\)|)"
+MARK = r" \[(?:unverified|unsupported)\]"
 REFUSAL = "The documents do not answer this question."
 TRUE = (
     "The barrage was delayed by two years.",
@@ -83,7 +84,7 @@ class Reply:
         if "<answer>" in prompt and "<passage" not in prompt:
             return self.structured
         if "<parts>" in prompt:
-            return json.dumps({"not_stated": []})
+            return json.dumps({"verdicts": []})
         text = " ".join(f"{sentence}{marker}" for sentence, marker in self.sentences)
         return text if self.stops_at is None else text[: self.stops_at]
 
@@ -99,7 +100,7 @@ BODIES = st.fixed_dictionaries(
     {
         "query": st.just(QUESTION),
         "generator": st.sampled_from(["standard", "attributed", "verified"]),
-        "citation_policy": st.sampled_from([None, "strict", "mark"]),
+        "citation_policy": st.sampled_from([None, "strict", "checked", "mark"]),
         "citation_style": st.sampled_from(["numeric", "title", "none"]),
         "stream": st.booleans(),
     }
@@ -173,15 +174,16 @@ def assert_nothing_false_is_unmarked(answer: dict[str, Any], documents: str) -> 
         assert not text[at : claim["start_char"]].strip(), text
         assert text[claim["start_char"] : claim["end_char"]] == claim["text"]
         at = claim["end_char"]
-        ending = re.compile(r"(?: (?:\[\d+\])+| \((?:Tidal|Eel|Fish)[^)]*\)|)(?=\s|$)" if claim["supported"] else re.escape(MARK))
-        match = ending.match(text, at)
+        ending = CITED + (r"(?=\s|$)" if claim["supported"] else MARK)
+        match = re.compile(ending).match(text, at)
         assert match is not None, text
         at = match.end()
         # A model that stops in the middle leaves the beginning of a sentence.
         true = any(each.startswith(claim["text"]) for each in TRUE + HARMLESS) or plain(claim["text"]) in documents
         assert true or not claim["supported"], f"{claim['text']!r} is false and was not marked"
         assert claim["supported"] is (claim["reason"] is None)
-        assert claim["supported"] is bool(claim["markers"])
+        assert claim["supported"] is (claim["status"] == "supported")
+        assert not claim["supported"] or claim["markers"]
     assert not text[at:].strip()
     assert answer["grounded"] is any(claim["supported"] for claim in included)
     numbers = {citation["marker"] for citation in answer["citations"]}
@@ -196,9 +198,9 @@ def assert_verification_is_marked(answer: dict[str, Any], policy: str | None, do
     assert 1 <= len(verification["verification_qa"]) <= 5
     for each in (verification["initial_answer"], *(checked["answer"] for checked in verification["verification_qa"])):
         for sentence in FALSE:
-            unmarked = re.search(re.escape(sentence) + rf"(?!{re.escape(MARK)})", each)
+            unmarked = re.search(re.escape(sentence) + rf"(?!{CITED}{MARK})", each)
             assert unmarked is None or plain(sentence) in documents, each
-            assert policy == "mark" or MARK not in each
+            assert policy == "mark" or "[unsupported]" not in each
 
 
 @sampled(gate=12, deep=1500, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -24,8 +24,8 @@ FAULTS = {
     "latency-30s": "the model did not write the answer: model_",
     "drop": "the model did not write the answer: model_unavailable",
     "rate-limited-60s": "the model did not write the answer: model_rate_limited",
-    "broken-json": "the model's reply cites no passage",
-    "empty": "the model's reply cites no passage",
+    "broken-json": "the passages state no sentence of the model's answer",
+    "empty": "the passages state no sentence of the model's answer",
     "cite+cut-stream": "answer: model_unavailable",
     "down": "the model did not write the answer: model_unavailable",
 }

@@ -77,7 +77,7 @@ def server(prompts: list[str]) -> Iterator[ModelServer]:
     matchers: list[Any] = [
         (capture, ""),
         (lambda prompt: 'list of at most 6 objects {"statement"' in prompt, point),
-        (lambda prompt: name_of(prompt) == "claim_check", json.dumps({"not_stated": []})),
+        (lambda prompt: name_of(prompt) == "claim_check", json.dumps({"verdicts": []})),
         (lambda prompt: "You plan the searches" in prompt, json.dumps(plan)),
         (lambda prompt: '"questions"' in prompt and "<answer>" in prompt, json.dumps({"questions": [f"Who is she? {HOSTILE}"]})),
     ]

@@ -205,9 +205,9 @@ async def test_a_revision_that_refuses_is_a_refusal(client: Client, script: Call
 async def test_a_false_revision_is_marked_or_left_out(client: Client, script: Callable[..., None]) -> None:
     false = "The delay was caused by a cracked caisson, which Mara Venn had delivered. [1]"
     script(revision=f"{REVISION} {false}")
-    assert (await verified(client))["answer"] == REVISION
-    marked = await verified(client, citation_policy="mark")
-    assert marked["answer"] == f"{REVISION} {false[:-4]} [unsupported]"
+    assert (await verified(client, citation_policy="strict"))["answer"] == REVISION
+    marked = await verified(client)
+    assert marked["answer"] == f"{REVISION} {false} [unverified]"
     assert [(claim["supported"], claim["reason"]) for claim in marked["claims"]] == [(True, None), (False, "name")]
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from agentic_rag_backend.domain.contradictions import Contradiction
 from agentic_rag_backend.domain.location import Region
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.usage import Usage as Usage
+
+ClaimStatus = Literal["supported", "unverified", "contradicted"]
+"""Whether passages state a sentence. ``unverified``: nothing could decide. ``contradicted``: they state otherwise, or a language
+model found that they do not state it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +42,16 @@ class CheckedClaim:
     """
 
     text: str
-    supported: bool
+    status: ClaimStatus
     reason: str | None = None
     markers: tuple[int, ...] = ()
     start_char: int | None = None
     end_char: int | None = None
+
+    @property
+    def supported(self) -> bool:
+        """Whether passages state it."""
+        return self.status == "supported"
 
     @property
     def included(self) -> bool:

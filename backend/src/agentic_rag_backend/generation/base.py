@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from agentic_rag_backend.domain.answer import Answer, Citation, Usage
+from agentic_rag_backend.domain.answer import Answer, Citation, ClaimStatus, Usage
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.errors import AgenticRagError
 
 CitationStyle = Literal["numeric", "title", "none"]
 """Form of citations in the text: ``[1]``, ``(Title)``, or none. The list of citations is the same."""
-CitationPolicy = Literal["strict", "mark"]
-"""Sentences that no passage states: ``strict`` leaves them out, ``mark`` keeps them with `UNSUPPORTED_MARK`."""
-UNSUPPORTED_MARK = " [unsupported]"
-"""Text after a sentence that no passage states. `CheckedClaim` has the same as data."""
+CitationPolicy = Literal["strict", "checked", "mark"]
+"""Sentences that are not supported: ``strict`` leaves them out, ``checked`` leaves out the contradicted ones and marks the
+unverified ones that share words with a passage, ``mark`` marks all. The marks are `MARKS`."""
+MARKS: Mapping[ClaimStatus, str] = {"supported": "", "unverified": " [unverified]", "contradicted": " [unsupported]"}
+"""Text after a sentence by its status. `CheckedClaim` has the same as data."""
 EVENT_VERSION = 1
 """The ``v`` of every streamed event."""
 

@@ -22,11 +22,13 @@ class Brief:
     Args:
         retrieval: the passages found, with the trace of all steps.
         context: the numbered passages, the only support of the answer.
+        question: that the answer answers, in its self-contained form.
         answerable: probability in [0, 1] that they answer the question.
         refusal: the reason for writing no answer.
         request: the request to the model; None: ``text`` is the answer.
         text: sentences with markers, written without the model. With a request, it replaces a model that fails before its
             first word.
+        quotable: whether quotations may replace a model that fails: they answer with enough confidence.
         introduction: sentences before the quoted ones, if no model writes. They are not quoted, and so have no citation.
         usage: usage of the model so far.
         unanswered: parts of the question that the passages do not answer.
@@ -36,9 +38,11 @@ class Brief:
     retrieval: Retrieval
     context: Context
     answerable: float
+    question: str = ""
     refusal: Refusal | None = None
     request: ModelRequest | None = None
     text: str = ""
+    quotable: bool = True
     introduction: str = ""
     usage: Usage = field(default_factory=Usage)
     unanswered: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agentic_rag_backend.domain.answer import CheckedClaim, Citation
 from agentic_rag_backend.domain.location import regions_within
-from agentic_rag_backend.generation.base import UNSUPPORTED_MARK, CitationEvent, CitationPolicy, CitationStyle, TokenEvent
+from agentic_rag_backend.generation.base import MARKS, CitationEvent, CitationPolicy, CitationStyle, TokenEvent
 from agentic_rag_backend.generation.claims.base import SupportingSpan, Verdict
 
 DraftEvent = CitationEvent | TokenEvent
@@ -20,7 +20,7 @@ class AnswerDraft:
     ``introduction`` is written before the first kept sentence, without a marker.
     """
 
-    policy: CitationPolicy = "strict"
+    policy: CitationPolicy = "checked"
     style: CitationStyle = "numeric"
     introduction: str = ""
     citations: list[Citation] = field(default_factory=list)
@@ -57,8 +57,8 @@ class AnswerDraft:
         """Add checked claims and return the new events, citations before the sentence that carries their marker."""
         events: list[DraftEvent] = []
         for verdict in verdicts:
-            if not verdict.holds and self.policy == "strict":
-                self.claims.append(CheckedClaim(text=verdict.claim.text, supported=False, reason=verdict.reason))
+            if not self._keeps(verdict):
+                self.claims.append(CheckedClaim(text=verdict.claim.text, status=verdict.status, reason=verdict.reason))
                 continue
             if self.introduction and not self._texts:
                 self._texts.append(self.introduction)
@@ -70,19 +70,26 @@ class AnswerDraft:
             events.append(self._written(verdict, markers))
         return events
 
+    def _keeps(self, verdict: Verdict) -> bool:
+        if verdict.holds or self.policy == "mark":
+            return True
+        if self.policy == "strict" or verdict.status == "contradicted":
+            return False
+        # A reader cannot check a sentence without a quote, and "Here is what happened:" states nothing by itself.
+        return bool(verdict.supports) and not verdict.claim.text.endswith(":")
+
     def _written(self, verdict: Verdict, markers: tuple[int, ...]) -> TokenEvent:
         claim = verdict.claim
         separator = claim.separator if self._texts else claim.separator.lstrip()
         sentence = " ".join(claim.text.split())
         start = self._length + len(separator)
-        ending = self._markers(verdict.supports, markers) if verdict.holds else UNSUPPORTED_MARK
-        text = f"{separator}{sentence}{ending}"
+        text = f"{separator}{sentence}{self._markers(verdict.supports, markers)}{MARKS[verdict.status]}"
         self._texts.append(text)
         self._length += len(text)
         self.claims.append(
             CheckedClaim(
                 text=sentence,
-                supported=verdict.holds,
+                status=verdict.status,
                 reason=verdict.reason,
                 markers=markers,
                 start_char=start,

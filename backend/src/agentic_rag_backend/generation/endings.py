@@ -66,7 +66,7 @@ def answer_of(ending: Ending) -> Answer:
         introduction="" if refused or written is None else written.introduction,
         citations=citations,
         confidence=round(ending.confidence, 4),
-        grounded=bool(citations),
+        grounded=written is not None and not refused and written.supported > 0,
         retrieval=ending.retrieval,
         usage=ending.usage,
         generator=written.generator if written is not None else ending.generator,

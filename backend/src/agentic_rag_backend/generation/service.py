@@ -27,7 +27,7 @@ from agentic_rag_backend.generation.brief import Brief, failed, with_details
 from agentic_rag_backend.generation.budget import PromptBudget
 from agentic_rag_backend.generation.claims.base import VerifierFactory
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
-from agentic_rag_backend.generation.confidence import confidence
+from agentic_rag_backend.generation.confidence import of_model, of_quotations
 from agentic_rag_backend.generation.context import Context, build_context, theme_chunk_ids
 from agentic_rag_backend.generation.contradicting import AnswerContradictions, stated_conflicts
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
@@ -52,6 +52,11 @@ PLACEHOLDERS = (*REQUIRED_PLACEHOLDERS, "themes", "refusal")
 MAX_HISTORY = 20
 FALLBACK_SHARE = 0.75
 """Share of a request's time after which the model that writes its answer counts as failed."""
+FOREIGN_RELEVANCE = 0.25
+"""A question whose passages are less relevant (see `Retrieval.relevance`) is about none of the documents, unless its confidence
+reaches `FOREIGN_CONFIDENCE`. Of 702 answerable questions of four sets, none is below both; of 480 questions about other
+documents, 45 % are."""
+FOREIGN_CONFIDENCE = 0.1
 GLOBAL = "global"
 """The strategy whose answers are made of partial answers."""
 DUAL_LEVEL = "dual_level"
@@ -63,8 +68,8 @@ SINGLE_FACTS = "hybrid"
 class AnswerOptions:
     """Options of answers in this installation.
 
-    ``min_confidence`` in [0, 1] is the confidence below which an answer is a refusal. ``window_tokens`` is the context window of
-    the models (None: by their names). ``context_tokens`` bounds the
+    ``min_confidence`` in [0, 1] is the confidence below which an answer without a language model is a refusal. ``window_tokens``
+    is the context window of the models (None: by their names). ``context_tokens`` bounds the
     evidence of a prompt, ``max_tokens`` the reply. ``dual_level_model`` (None: the model's own) and
     ``dual_level_temperature`` in [0, 2] are for answers from both levels, as is ``dual_level_prompt`` (None: built in).
     ``model_patience_s`` is the model's time limit if there is a fallback (None: its own limit). ``citation_policy`` None is the
@@ -123,8 +128,9 @@ class AnswerService:
 
     If the model fails, ``fallback`` writes, and the trace of the answer's retrieval records it (`writing`).
 
-    Refused before a model is called: nothing was retrieved, or its confidence (see `confidence`) is below
-    ``min_confidence``. Refused after: the model replies that the documents do not answer, or no sentence of it held.
+    Refused before a model is called: nothing was retrieved, or the question is foreign to the documents (`FOREIGN_RELEVANCE`).
+    Refused after: the model replies that the documents do not answer. Without a language model, or in place of one that failed,
+    an answer needs a confidence (see `confidence`) of ``min_confidence``.
     """
 
     def __init__(
@@ -291,15 +297,27 @@ class AnswerService:
             written = replace(written, text=written.text + note)
             ending = replace(ending, written=written)
             yield TokenEvent(note, supported=False)
-        # A failed sentence lowers the confidence of the others, but checked and sent sentences stay.
-        sure = confidence(brief.answerable, written.supported, len(written.claims) - written.supported)
-        sure = max(sure, self._options.min_confidence) if written.supported else 0.0
+        sure = self._confidence(brief, written)
         yield UsageEvent(written.usage)
         timed = with_first_sentence(written.retrieval, written.model, first_s or 0.0)
         answer = answer_of(replace(ending, confidence=sure, retrieval=timed))
         if self._contradictions is not None:
             answer = await self._contradictions.added(plan.query, answer, brief.conflicts)
         yield DoneEvent(answer)
+
+    def _confidence(self, brief: Brief, written: Generated) -> float:
+        statuses = [claim.status for claim in written.claims]
+        if written.model == EXTRACTIVE:
+            # A failed sentence lowers the confidence of the others, but checked and sent sentences stay.
+            sure = of_quotations(brief.answerable, statuses)
+            return max(sure, self._options.min_confidence) if written.supported else 0.0
+        chosen = [quotation.text for quotation in (brief.request.quotations if brief.request is not None else ())]
+        agrees = any(text in each.quote or each.quote in text for each in written.citations for text in chosen)
+        passages = brief.context.passages
+        cited = {citation.chunk_id for citation in written.citations}
+        best = max((passage.score for passage in passages), default=0.0) or 1.0
+        rank = max((passage.score for passage in passages if passage.chunk_ids & cited), default=0.0) / best
+        return of_model(brief.answerable, statuses, agrees=agrees, rank=rank)
 
     def _assignment(self, plan: _AnswerPlan, brief: Brief) -> Assignment:
         async def investigate(question: str) -> Brief:
@@ -340,16 +358,19 @@ class AnswerService:
         if generative:
             budget = sizes.evidence_tokens(prompt, plan.query.text, history=plan.history)
         context = await self._context(plan.query, retrieval, budget)
-        brief = Brief(retrieval=retrieval, context=context, answerable=0.0, usage=retrieval.usage)
+        brief = Brief(retrieval=retrieval, context=context, answerable=0.0, question=plan.query.text, usage=retrieval.usage)
         if not context.passages:
             return replace(brief, refusal="nothing_found")
         judgement = labelled(await self._judged(plan.query.text, context), retrieval, context)
-        retrieval = replace(retrieval, trace=with_details(retrieval.trace, **judgement.details))
+        shown = {**judgement.details, "evidence_confidence": round(judgement.confidence, 4)}
+        retrieval = replace(retrieval, trace=with_details(retrieval.trace, **shown))
         brief = replace(brief, retrieval=retrieval, answerable=judgement.confidence, unanswered=judgement.unanswered)
         conflicts = stated_conflicts(plan.query, judgement, context)
         said = " ".join(each for each in (introduction(retrieval, judgement, context), judgement.introduction) if each)
         brief = replace(brief, introduction=said, conflicts=conflicts)
-        if judgement.confidence < self._options.min_confidence:
+        quotable = judgement.confidence >= self._options.min_confidence
+        brief = replace(brief, quotable=quotable)
+        if _foreign(retrieval, judgement) if generative else not quotable:
             return replace(brief, refusal="below_confidence")
         # The fallback chooses among the passages found, not among their neighbours.
         evidence = tuple(passage.evidence() for passage in context.passages)
@@ -392,6 +413,12 @@ class AnswerService:
             temperature=plan.temperature if plan.temperature is not None else usual,
             max_tokens=options.max_tokens,
         )
+
+
+def _foreign(retrieval: Retrieval, judgement: Judgement) -> bool:
+    """Return whether a question is about none of the documents. Relevance across languages is not calibrated."""
+    relevance = retrieval.relevance if retrieval.hits and not retrieval.themes else 0.0
+    return 0.0 < relevance < FOREIGN_RELEVANCE and judgement.confidence < FOREIGN_CONFIDENCE and not judgement.language
 
 
 def _both_levels(plan: _AnswerPlan, retrieval: Retrieval) -> bool:

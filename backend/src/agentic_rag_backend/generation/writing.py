@@ -7,26 +7,28 @@ or by a second model that needs no network. If a model breaks off after a senten
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
-from agentic_rag_backend.generation.brief import Brief, failed
-from agentic_rag_backend.generation.claims.base import VerifierFactory
+from agentic_rag_backend.generation.brief import Brief, Refusal, failed
+from agentic_rag_backend.generation.claims.base import Verdict, VerifierFactory
 from agentic_rag_backend.generation.claims.reading import Claim, ClaimReader
 from agentic_rag_backend.generation.draft import AnswerDraft, DraftEvent
-from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, ModelDelta, ModelRequest
+from agentic_rag_backend.generation.refusals import is_sentinel, refuses
+from agentic_rag_backend.models.llm.base import LanguageModel, ModelDelta, ModelRequest
 from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 
 EXTRACTIVE = "extractive"
 """Model name of an answer without a model."""
-_REFUSAL = content_forms(NOT_ANSWERED)
+_LABEL = re.compile(r"[\W_]*(?:sources?|references?|citations?|answer|quellen|antwort|réponse|respuesta)?[\W_]*", re.IGNORECASE)
+"""A sentence without a statement: marks, or the heading of a list of sources."""
 Sentences = AsyncGenerator[DraftEvent, None]
 
 
@@ -58,12 +60,18 @@ class Writing:
         self._writers = writers
         self._brief = brief
         self._cites = False
-        self._verifier = writers.verifier(brief.context.passages, left_s)
+        self._verifier = writers.verifier(brief.context.passages, brief.question, left_s)
         self.retrieval = brief.retrieval
         self.model = EXTRACTIVE
         self.usage = brief.usage
         self.refuses = False
         """Whether the reply states that the documents do not answer."""
+        self._unquotable = False
+
+    @property
+    def refusal(self) -> Refusal:
+        """The reason for an answer without a sentence."""
+        return "model_refused" if self.refuses else "below_confidence" if self._unquotable else "no_claim_held"
 
     async def sentences(self, draft: AnswerDraft) -> Sentences:
         """Yield citations and sentences as ``draft`` accepts them.
@@ -82,27 +90,27 @@ class Writing:
             async for event in self._read(_deltas_of(self._brief.text), draft):
                 yield event
             return
-        reason: str | None = None
         self.model = self._brief.request.model or self._writers.model.name
         if self.model == EXTRACTIVE:
             draft.introduction = self._brief.introduction
         try:
             async for event in self._read(self._asked(self._brief.request), draft):
                 yield event
-            if not (draft.begun or self.refuses or self._cites) and self._writers.fallback is not None:
-                reason = "the model's reply cites no passage"
+            if draft.begun or self.refuses or self.model == EXTRACTIVE:
+                return
+            reason = "the passages state no sentence of the model's answer"
         except ModelUnavailable as error:
             if not self._replaceable(draft):
                 raise
             _log.warning("answer_without_model", prompt=self._brief.request.prompt, code=error.code, reason=error.message)
             verb = "broke off its" if draft.begun else "did not write the"
             reason = f"the model {verb} answer: {error.code}"
-        if reason is None:
-            return
+        if not draft.begun and self._replaceable(draft):
+            self._unquotable = not self._brief.quotable
+            if not self._unquotable:
+                async for event in self._stand_in(self._brief.request, draft):
+                    yield event
         self.retrieval = failed(self.retrieval, reason)
-        if not draft.begun:
-            async for event in self._stand_in(self._brief.request, draft):
-                yield event
 
     def _replaceable(self, draft: AnswerDraft) -> bool:
         """Return whether a fallback exists; the brief's text counts only while nothing was sent."""
@@ -137,41 +145,47 @@ class Writing:
 
     async def _read(self, deltas: AsyncGenerator[ModelDelta, None], draft: AnswerDraft) -> Sentences:
         reader, spent, cut = ClaimReader(), Usage(), False
-        held: list[Claim] = []
+        held: list[Verdict] = []
         try:
             async with aclosing(deltas):
                 async for delta in deltas:
                     spent, cut = delta.usage or spent, cut or delta.cut
-                    held += (claim for claim in reader.feed(delta.text) if not self._refusal(claim))
-                    if held and not self._verifier.whole:
-                        for event in await self._checked(held, draft):
-                            yield event
+                    held += await self._checked(reader.feed(delta.text))
+                    for event in self._sent(held, draft):
+                        yield event
         except ModelUnavailable:
-            # The sentences before the failure are complete.
-            for event in await self._checked(held, draft):
-                yield event
+            # The sentences before the failure are complete. Unverified ones alone are no answer.
+            if draft.supported or any(verdict.holds for verdict in held):
+                for event in draft.add(held):
+                    yield event
             raise
         self.usage += spent
         if cut:
             self.retrieval = failed(self.retrieval, "the model's answer was cut off at its limit of tokens")
-        held += (claim for claim in reader.finish(cut=cut) if not self._refusal(claim))
-        for event in await self._checked(held, draft):
-            yield event
-        # A refusal may come without a full stop.
-        self._refusal(Claim(reader.text, ()))
+        held += await self._checked(reader.finish(cut=cut))
+        held = await self._verifier.settle(held)
+        if not (draft.supported or any(verdict.holds for verdict in held)):
+            self.refuses = self.refuses or refuses(reader.text, cites=self._cites)
+        if not self.refuses or draft.supported or any(verdict.holds for verdict in held):
+            for event in draft.add(held):
+                yield event
 
-    async def _checked(self, held: list[Claim], draft: AnswerDraft) -> list[DraftEvent]:
-        """Return the events of the claims in ``held``, and empty it."""
-        claims = held.copy()
-        held.clear()
-        return draft.add(await self._verifier.verify(claims)) if claims else []
+    async def _checked(self, claims: Sequence[Claim]) -> list[Verdict]:
+        """Return the verdicts of the claims that state something, and record whether the reply refuses or cites."""
+        self._cites = self._cites or any(claim.markers for claim in claims)
+        self.refuses = self.refuses or any(is_sentinel(claim.text) for claim in claims)
+        stated = [claim for claim in claims if not is_sentinel(claim.text) and _LABEL.fullmatch(claim.text.strip()) is None]
+        return await self._verifier.verify(stated) if stated else []
 
-    def _refusal(self, claim: Claim) -> bool:
-        """Return whether a claim is the refusal sentence, and record whether the reply refuses or cites."""
-        self._cites = self._cites or bool(claim.markers)
-        refuses = content_forms(claim.text) == _REFUSAL
-        self.refuses = self.refuses or refuses
-        return refuses
+    def _sent(self, held: list[Verdict], draft: AnswerDraft) -> list[DraftEvent]:
+        """Return the events of the first verdicts in ``held`` that are final, and remove them.
+
+        Nothing unverified is sent before a supported sentence: together with it, it may be a refusal in the model's own words.
+        """
+        events: list[DraftEvent] = []
+        while held and not self._verifier.may_change(held[0]) and (draft.supported or held[0].status != "unverified"):
+            events += draft.add([held.pop(0)])
+        return events
 
 
 async def _deltas_of(text: str) -> AsyncGenerator[ModelDelta, None]:

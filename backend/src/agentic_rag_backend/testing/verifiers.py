@@ -43,9 +43,9 @@ async def a_verdict_for_every_claim_in_order(make: Make) -> None:
 
 
 async def a_verdict_has_quotes_or_a_reason(make: Make) -> None:
-    """A claim that holds has quotes of the given passages and no reason; one that fails has a known reason and no quotes."""
+    """A claim that holds has quotes of the given passages and no reason; a contradicted one has a known reason and none."""
     for verdict in await make(PASSAGES).verify(CLAIMS):
-        assert verdict.holds == bool(verdict.supports)
+        assert verdict.holds == bool(verdict.supports) or verdict.status == "unverified"
         assert verdict.reason is None or verdict.reason in get_args(Reason)
         for support in verdict.supports:
             assert support.passage in PASSAGES
@@ -80,10 +80,19 @@ async def a_changed_copy_fails(make: Make) -> None:
 
 
 async def claims_may_come_one_by_one(make: Make) -> None:
-    """Unless it needs the whole answer, a verifier decides about a claim alike alone and among others."""
+    """A verifier decides about a claim alike alone and among others."""
     together, verifier = await make(PASSAGES).verify(CLAIMS), make(PASSAGES)
-    if not verifier.whole:
-        assert [verdict for claim in CLAIMS for verdict in await verifier.verify([claim])] == together
+    assert [verdict for claim in CLAIMS for verdict in await verifier.verify([claim])] == together
+
+
+async def a_final_verdict_stays(make: Make) -> None:
+    """`settle` changes only verdicts that `may_change` names, and returns one for every verdict, in order."""
+    verifier = make(PASSAGES)
+    verdicts = await verifier.verify(CLAIMS)
+    settled = await verifier.settle(verdicts)
+    assert [verdict.claim for verdict in settled] == list(CLAIMS)
+    for before, after in zip(verdicts, settled, strict=True):
+        assert before == after or verifier.may_change(before)
 
 
 async def nothing_failed(make: Make) -> None:
@@ -105,5 +114,6 @@ CHECKS: tuple[Check, ...] = (
     a_claim_that_no_passage_states_fails,
     a_changed_copy_fails,
     claims_may_come_one_by_one,
+    a_final_verdict_stays,
     nothing_failed,
 )

@@ -16,9 +16,10 @@ from agentic_rag_backend.generation.context import Passage
 from agentic_rag_backend.models.embedding.base import Vectors
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 
-TEXT = "The huge ship sank in the harbour. The Institute in Sund may employ 900 cooks."
+SHIP = "The huge ship sank in the harbour during the terrible storm of that winter night."
+TEXT = f"{SHIP} The Institute in Sund may employ 900 cooks."
 PASSAGE = Passage(marker=1, chunk_id="c1", document_id="d1", title="Cider", text=TEXT, start_char=0, score=1.0)
-PARAPHRASE = Claim("The enormous vessel sank in the harbour.", (1,))
+PARAPHRASE = Claim("The enormous vessel sank in the port during the awful storm of that winter night.", (1,))
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +33,20 @@ async def test_a_paraphrase_is_quoted(embedder: BundledEmbedder) -> None:
     verifier = EmbeddingVerifier(lexical, embedder)
     (verdict,) = await verifier.verify([PARAPHRASE])
     assert verdict.holds
-    assert [support.quote for support in verdict.supports] == ["The huge ship sank in the harbour."]
+    assert [support.quote for support in verdict.supports] == [
+        "The huge ship sank in the harbour during the terrible storm of that winter night."
+    ]
     assert verifier.failures == ()
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "The enormous vessel never sank in the harbour.",
-        "The enormous vessel sank in the harbour in 1912.",
-        "The enormous vessel of Voss sank in the harbour.",
+        "The enormous vessel never sank in the port during the awful storm of that winter night.",
+        "The enormous vessel sank in the port during the awful storm of that winter night in 1912.",
+        "The enormous vessel of Voss sank in the port during the awful storm of that winter night.",
+        # Every word of a short sentence counts.
+        "The huge barge sank.",
         "Moss grows on northern slopes.",
     ],
 )
@@ -69,7 +74,12 @@ class Counted(BundledEmbedder):
 async def test_only_sentences_that_words_do_not_decide_are_embedded() -> None:
     counted = Counted()
     verifier = EmbeddingVerifier(LexicalVerifier((PASSAGE,)), counted)
-    await verifier.verify([Claim("The huge ship sank in the harbour.", (1,)), Claim("It has 7 cooks.", (1,))])
+    await verifier.verify(
+        [
+            Claim("The huge ship sank in the harbour during the terrible storm of that winter night.", (1,)),
+            Claim("It has 7 cooks.", (1,)),
+        ]
+    )
     assert counted.calls == 0
     await verifier.verify([PARAPHRASE, PARAPHRASE])
     assert counted.calls == 1

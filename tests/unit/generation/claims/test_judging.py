@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from agentic_rag_backend.generation.claims.base import Verdict
 from agentic_rag_backend.generation.claims.judging import ModelVerifier
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
@@ -35,43 +36,69 @@ async def calls(server: ModelServer) -> AsyncIterator[StructuredCalls]:
     await model.close()
 
 
-def replies(server: ModelServer, *not_stated: tuple[int, str]) -> None:
-    found = [{"number": number, "reason": reason} for number, reason in not_stated]
-    server.matchers[:] = [(lambda _: True, json.dumps({"not_stated": found}))]
+UNDECIDED = Claim("The Halden Institute was set up by Mira Voss.", (1,))
 
 
-async def test_it_rejects_claims_that_passed_the_other_checks(server: ModelServer, calls: StructuredCalls) -> None:
-    replies(server, (2, "roles"))
-    verifier = ModelVerifier(LexicalVerifier((PASSAGE,)), calls)
-    verdicts = await verifier.verify([FALSE, TRUE, ALSO_TRUE])
-    assert [verdict.reason for verdict in verdicts] == ["number", None, "roles"]
-    assert verifier.usage.calls == server.stats().total.calls == 1
-    assert verifier.whole is True
+def verifier(calls: StructuredCalls, left_s: float | None = None, *, supported_too: bool = False) -> ModelVerifier:
+    words = LexicalVerifier((PASSAGE,))
+    return ModelVerifier(words, words, calls, left_s, supported_too=supported_too)
 
 
-async def test_it_accepts_nothing_and_ignores_unknown_numbers(server: ModelServer, calls: StructuredCalls) -> None:
-    replies(server, (0, "roles"), (7, "name"))
-    verdicts = await ModelVerifier(LexicalVerifier((PASSAGE,)), calls).verify([FALSE, TRUE])
+async def settled(verifier: ModelVerifier, *claims: Claim) -> list[Verdict]:
+    return await verifier.settle(await verifier.verify(claims))
+
+
+def replies(server: ModelServer, *verdicts: tuple[int, bool, str]) -> None:
+    found = [{"number": number, "stated": stated, "reason": reason} for number, stated, reason in verdicts]
+    server.matchers[:] = [(lambda _: True, json.dumps({"verdicts": found}))]
+
+
+async def test_it_decides_about_undecided_claims_only(server: ModelServer, calls: StructuredCalls) -> None:
+    replies(server, (1, True, ""))
+    judge = verifier(calls)
+    verdicts = await settled(judge, FALSE, TRUE, UNDECIDED)
+    assert [verdict.status for verdict in verdicts] == ["contradicted", "supported", "supported"]
+    assert [support.quote for support in verdicts[2].supports] == ["Mira Voss founded the Halden Institute in 1994."]
+    assert judge.usage.calls == server.stats().total.calls == 1
+
+
+async def test_a_rejected_claim_is_contradicted(server: ModelServer, calls: StructuredCalls) -> None:
+    replies(server, (1, False, ""))
+    (verdict,) = await settled(verifier(calls), UNDECIDED)
+    assert (verdict.status, verdict.reason) == ("contradicted", "unsupported")
+
+
+async def test_a_claim_that_the_reply_leaves_out_stays_undecided(server: ModelServer, calls: StructuredCalls) -> None:
+    replies(server, (0, True, ""), (7, True, ""))
+    (verdict,) = await settled(verifier(calls), UNDECIDED)
+    assert verdict.status == "unverified"
+
+
+async def test_it_can_reject_supported_claims_that_are_no_copies(server: ModelServer, calls: StructuredCalls) -> None:
+    replies(server, (1, False, "roles"), (2, False, "name"))
+    reworded = Claim("In 1994, Mira Voss founded the Halden Institute.", (1,))
+    verdicts = await settled(verifier(calls, supported_too=True), TRUE, reworded, ALSO_TRUE)
+    assert [verdict.reason for verdict in verdicts] == [None, "roles", None]
+
+
+async def test_nothing_is_asked_if_words_decide(server: ModelServer, calls: StructuredCalls) -> None:
+    verdicts = await settled(verifier(calls), FALSE, TRUE)
     assert [verdict.reason for verdict in verdicts] == ["number", None]
-
-
-async def test_nothing_is_asked_if_no_claim_passed(server: ModelServer, calls: StructuredCalls) -> None:
-    verifier = ModelVerifier(LexicalVerifier((PASSAGE,)), calls)
-    assert [verdict.reason for verdict in await verifier.verify([FALSE])] == ["number"]
     assert server.stats().total.calls == 0
 
 
 async def test_a_failure_is_reported_and_the_other_checks_decide(server: ModelServer, calls: StructuredCalls) -> None:
     server.matchers[:] = [(lambda _: True, "no JSON")]
-    verifier = ModelVerifier(LexicalVerifier((PASSAGE,)), calls)
-    assert [verdict.reason for verdict in await verifier.verify([FALSE, TRUE])] == ["number", None]
-    assert verifier.failures == ("the model did not check the sentences: model_reply_invalid",)
+    judge = verifier(calls)
+    verdicts = await settled(judge, FALSE, TRUE, UNDECIDED)
+    assert [verdict.status for verdict in verdicts] == ["contradicted", "supported", "unverified"]
+    assert judge.failures == ("the model did not check the sentences: model_reply_invalid",)
 
 
 async def test_the_model_judges_in_the_time_that_is_left(server: ModelServer) -> None:
-    replies(server, (1, "roles"))
+    replies(server, (1, False, "roles"))
     model = OpenAIModel(api_key="any", base_url=server.base_url, model="judge+latency-30000ms", timeout_s=60.0, max_concurrency=2)
-    verifier = ModelVerifier(LexicalVerifier((PASSAGE,)), StructuredCalls(model, timeout_s=60.0), 0.05)
-    assert [verdict.reason for verdict in await verifier.verify([TRUE])] == [None]
-    assert verifier.failures == ("the model did not check the sentences: model_timeout",)
+    judge = verifier(StructuredCalls(model, timeout_s=60.0), 0.05)
+    assert [verdict.status for verdict in await settled(judge, UNDECIDED)] == ["unverified"]
+    assert judge.failures == ("the model did not check the sentences: model_timeout",)
     await model.close()

@@ -30,7 +30,8 @@ PASSAGES = (passage(1, HALDEN, "Halden Institute"), passage(2, ARRAY, "Tidal Arr
 
 def check(text: str, passages: tuple[Passage, ...] = PASSAGES) -> list[tuple[int, str]]:
     (claim,) = read_claims(text)
-    return [(support.passage.marker, support.quote) for support in LexicalVerifier(passages).check(claim).supports]
+    verdict = LexicalVerifier(passages).check(claim)
+    return [(support.passage.marker, support.quote) for support in verdict.supports if verdict.holds]
 
 
 def test_a_reference_of_a_passage_may_be_quoted_as_prompts_show_it() -> None:
@@ -133,14 +134,50 @@ BARRAGE = (
         ('Mara Venn told the council that it was "delayed by the weather', "quote"),
         ("The barrage was delayed by two years, and the council pai", "unsupported"),
         ("The barrage was delayed by two years, and Mara Venn resigned.", "unsupported"),
-        ("The tidal barrage b", None),
-        ("The barrage was delayed by two years, and the council", None),
+        ("The tidal barrage b", "unsupported"),
         ('Mara Venn told the council that it was "delayed by', None),
     ],
 )
 def test_a_sentence_that_breaks_off_is_false_from_its_first_false_word_on(fragment: str, expected: Reason | None) -> None:
     (claim,) = read_claims(fragment)
     assert LexicalVerifier((passage(1, BARRAGE),)).check(replace(claim, markers=(1,))).reason == expected
+
+
+WRIST = (
+    "On 29 March 2020, turbine 4 was raised into a running tide, because the control room believed that it was slack water. "
+    "The lifting frame was bent, the work boat Sandpiper was dragged some ninety metres, and a deckhand broke a wrist."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("A deckhand broke a wrist.", "supported"),
+        ("A captain broke a wrist.", "unverified"),
+        ("A deckhand broke a leg.", "unverified"),
+        ("A deckhand cut a wrist.", "unverified"),
+        ("The frame was bent, and a captain broke a wrist.", "unverified"),
+        ("Turbine 4 was raised on 30 March 2020.", "contradicted"),
+        # A model's own words may be true.
+        ("Turbine 4 got lifted because operators wrongly thought it was slack water.", "unverified"),
+    ],
+)
+def test_a_short_sentence_needs_all_of_its_words(text: str, status: str) -> None:
+    verdict = LexicalVerifier((passage(1, WRIST),)).check(Claim(text, (1,)))
+    assert verdict.status == status
+    # A reader can check an unverified sentence.
+    assert bool(verdict.supports) == (status != "contradicted")
+
+
+def test_names_of_the_question_are_no_contradiction() -> None:
+    text, receipt = (
+        "The cashier on the TechMart receipt was Emily Rodriguez.",
+        passage(1, "The cashier on the receipt was Emily Rodriguez."),
+    )
+    assert LexicalVerifier((receipt,)).check(Claim(text, (1,))).status == "contradicted"
+    asked = LexicalVerifier((receipt,), "Who was the cashier on the TechMart receipt?")
+    assert asked.check(Claim(text, (1,))).status == "unverified"
+    assert asked.check(Claim(text.replace("Emily", "Anna"), (1,))).status == "contradicted"
 
 
 def test_a_denial_that_the_passage_makes_holds() -> None:

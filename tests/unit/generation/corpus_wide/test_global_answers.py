@@ -204,7 +204,7 @@ async def test_each_call_fits_the_window_of_the_model() -> None:
 
 
 async def test_points_are_scored_merged_and_cited() -> None:
-    model = Scripted(each_says(20, 90, 0), "Harbours rest on volunteers: the harbour of Aldry is run by volunteers. [2]")
+    model = Scripted(each_says(20, 90, 0), "The harbour of Aldry is run by volunteers. [2]")
     answer = await ask(model)
     assert_cited(answer)
     assert [len(model.mapped), len(model.reduced)] == [1, 1]
@@ -235,11 +235,11 @@ async def test_nothing_left_is_a_refusal_without_another_call(points: Says) -> N
     assert answer.usage.calls == 1
 
 
-async def test_points_that_hardly_help_are_no_answer() -> None:
-    model = Scripted(each_says(20, 10, 15), "Volunteers run it. [1]")
+async def test_the_model_decides_about_points_that_hardly_help() -> None:
+    model = Scripted(each_says(20, 10, 15), NOT_ANSWERED)
     answer = await ask(model)
-    assert (answer.grounded, answer.details["refusal"], answer.confidence) == (False, "below_confidence", 0.2)
-    assert model.reduced == []
+    assert (answer.grounded, answer.details["refusal"]) == (False, "model_refused")
+    assert len(model.reduced) == 1
 
 
 @pytest.mark.parametrize(

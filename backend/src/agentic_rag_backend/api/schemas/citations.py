@@ -6,7 +6,7 @@ from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
 from agentic_rag_backend.api.schemas.places import FilePlace, file_place
-from agentic_rag_backend.domain.answer import CheckedClaim, Citation
+from agentic_rag_backend.domain.answer import CheckedClaim, Citation, ClaimStatus
 
 
 class CitationView(FilePlace):
@@ -36,6 +36,10 @@ class CitationView(FilePlace):
 class ClaimView(View):
     text: str
     supported: bool
+    status: ClaimStatus = Field(
+        description="`unverified`: nothing could decide; `contradicted`: the passages state otherwise, or a language model found "
+        "that they do not state it"
+    )
     reason: str | None = Field(
         description="why it is not supported: unsupported, negated, number, name, modality, roles, quote or language"
     )
@@ -49,6 +53,7 @@ class ClaimView(View):
         return cls(
             text=claim.text,
             supported=claim.supported,
+            status=claim.status,
             reason=claim.reason,
             markers=list(claim.markers),
             start_char=claim.start_char,

@@ -185,10 +185,11 @@ class AnswerBody(RankedSearch):
     citation_style: Literal["numeric", "title", "none"] = Field(
         "numeric", description="form of citations in the text: [1], (Title) or none; the list of citations is the same"
     )
-    citation_policy: Literal["strict", "mark"] | None = Field(
+    citation_policy: Literal["strict", "checked", "mark"] | None = Field(
         None,
-        description="unsupported sentences: `strict` leaves them out, `mark` keeps them with the mark [unsupported]; "
-        "default: `mark` for `standard`, otherwise `strict`",
+        description="sentences that are not supported: `strict` leaves them out; `checked` leaves out contradicted ones and "
+        "keeps others with the mark [unverified]; `mark` also keeps contradicted ones, with the mark [unsupported]; "
+        "default: `mark` for `standard`, otherwise `checked`",
     )
     fields: Fields | None = Field(
         None, description=_fields("sources", "`answer` and `citations`"), examples=[["answer", "citations"]]

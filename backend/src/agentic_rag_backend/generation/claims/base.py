@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from agentic_rag_backend.domain.answer import ClaimStatus
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage
@@ -33,24 +34,36 @@ class SupportingSpan:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of a check: ``supports`` in the order of the claim's markers, or the ``reason`` why the claim does not hold."""
+    """The result of a check: ``supports`` in the order of the claim's markers, or the ``reason`` why the claim does not hold.
+
+    The ``supports`` of an unverified claim are the nearest quotes of the passages that it cites, for a reader to check it.
+    ``rejected``: the claim is false beyond doubt, or a model has found that the passages do not state it.
+    Otherwise a ``reason`` is a suspicion: on a model's own words, two of five claims that seem to contradict a quote are true.
+    """
 
     claim: Claim
     supports: tuple[SupportingSpan, ...] = ()
     reason: Reason | None = None
+    rejected: bool = False
 
     @property
     def holds(self) -> bool:
         """Whether passages state the claim."""
         return self.reason is None
 
+    @property
+    def status(self) -> ClaimStatus:
+        """The result in one word."""
+        if self.reason is None:
+            return "supported"
+        return "contradicted" if self.rejected else "unverified"
+
 
 class ClaimVerifier(Protocol):
-    """Checks claims against the passages of one answer. It returns a verdict for every claim and raises no model's error."""
+    """Checks claims against the passages of one answer. It returns a verdict for every claim and raises no model's error.
 
-    @property
-    def whole(self) -> bool:
-        """Whether all claims of an answer must be checked in one call. A stream then waits for the end of the text."""
+    `verify` is called for each piece of an answer, and `settle` at its end, with the verdicts that `may_change` names.
+    """
 
     @property
     def failures(self) -> Sequence[str]:
@@ -63,6 +76,13 @@ class ClaimVerifier(Protocol):
     async def verify(self, claims: Sequence[Claim]) -> list[Verdict]:
         """Return the verdicts in the order of ``claims``."""
 
+    def may_change(self, verdict: Verdict) -> bool:
+        """Return whether `settle` may change a verdict, so that a stream waits with the sentence."""
 
-VerifierFactory = Callable[[Sequence[Passage], float | None], ClaimVerifier]
-"""Returns a verifier of one answer's claims, from the passages and the seconds left for models (None: their own limits)."""
+    async def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        """Return the final verdicts, in one call of a language model at most."""
+
+
+VerifierFactory = Callable[[Sequence[Passage], str, float | None], ClaimVerifier]
+"""Returns a verifier of one answer's claims, from the passages, the question and the seconds left for models (None: their own
+limits)."""

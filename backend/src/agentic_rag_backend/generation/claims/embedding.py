@@ -46,11 +46,6 @@ class EmbeddingVerifier:
         self._failures: list[str] = []
 
     @property
-    def whole(self) -> bool:
-        """Each claim is checked by itself."""
-        return False
-
-    @property
     def failures(self) -> Sequence[str]:
         """Failures of the encoder. Without it, words decide alone."""
         return tuple(self._failures)
@@ -71,13 +66,21 @@ class EmbeddingVerifier:
             self._failures.append(f"the encoder did not compare sentences: {error.code}")
         return verdicts
 
+    def may_change(self, verdict: Verdict) -> bool:
+        """Words and embeddings decide at once."""
+        return False
+
+    async def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        """Return the verdicts."""
+        return list(verdicts)
+
     async def _accept_paraphrases(self, verdicts: list[Verdict]) -> None:
         """Replace the verdicts of claims that state a quote in other words of its language."""
         open_ones = {
             index: quotes
             for index, verdict in enumerate(verdicts)
             if verdict.reason == "unsupported"
-            and (quotes := self._lexical.paraphrased(verdict.claim, least=MIN_OVERLAP)[:MAX_QUOTES])
+            and (quotes := self._lexical.paraphrased(verdict.claim, least=MIN_OVERLAP, every_word=True)[:MAX_QUOTES])
         }
         if not open_ones:
             return

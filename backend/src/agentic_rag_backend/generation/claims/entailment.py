@@ -64,11 +64,6 @@ class EntailmentVerifier:
         self._failures: list[str] = []
 
     @property
-    def whole(self) -> bool:
-        """Whether the other verifier needs the whole answer; the reader does not."""
-        return self._before.whole
-
-    @property
     def failures(self) -> Sequence[str]:
         """Failures of the reader and of the other verifier."""
         return (*self._before.failures, *self._failures)
@@ -100,6 +95,14 @@ class EntailmentVerifier:
         for index, found in answers.items():
             verdicts[index] = _decided(verdicts[index], found)
         return verdicts
+
+    def may_change(self, verdict: Verdict) -> bool:
+        """Return whether the other verifier may change it; the reader decides at once."""
+        return self._before.may_change(verdict)
+
+    async def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        """Return the other verifier's final verdicts."""
+        return await self._before.settle(verdicts)
 
     def _questions(self, verdicts: Sequence[Verdict]) -> list[_Question]:
         """Return what the reader is asked, as far as `MAX_PAIRS` allows. A claim is read with all of its quotes or not at all."""
@@ -138,7 +141,10 @@ def _decided(verdict: Verdict, read: Sequence[tuple[_Question, Inference]]) -> V
             supports = tuple(replace(support, score=best.entailment) for support in supports)
         return Verdict(verdict.claim, supports)
     # A quote for other words is perhaps about something else, so that it contradicts nothing.
-    return Verdict(verdict.claim, reason=_REASONS[best.likeliest] if verdict.holds else "unsupported")
+    # Without an own quote, the claim stays undecided.
+    if not verdict.holds:
+        return Verdict(verdict.claim, reason="unsupported")
+    return Verdict(verdict.claim, reason=_REASONS[best.likeliest], rejected=True)
 
 
 def _premise(claim: str, supports: Sequence[SupportingSpan]) -> str:

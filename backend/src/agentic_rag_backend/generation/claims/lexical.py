@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.generation.claims.assertion import asserts_more
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan, Verdict
 from agentic_rag_backend.generation.claims.conflicts import Evidence, conflict
 from agentic_rag_backend.generation.claims.entries import check_entry, misplaces_number
@@ -22,6 +23,7 @@ from agentic_rag_backend.generation.claims.languages.across import Candidate
 from agentic_rag_backend.generation.claims.languages.verdicts import PassageLanguages
 from agentic_rag_backend.generation.claims.names import Surroundings
 from agentic_rag_backend.generation.claims.passages import Coverage, IndexedPassage
+from agentic_rag_backend.generation.claims.polarity import denies_otherwise, hides_hedge
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.thresholds import (
     MIN_CLAUSE_SUPPORT,
@@ -32,32 +34,40 @@ from agentic_rag_backend.generation.claims.thresholds import (
 from agentic_rag_backend.generation.claims.tokens import (
     Token,
     content_of,
+    mentions_in,
     names_in,
     read_tokens,
     references_in,
     without_references,
 )
+from agentic_rag_backend.generation.claims.verbatim import Copy, VerbatimPassages
 from agentic_rag_backend.generation.context import Passage
 
 MIN_UNCITED_SUPPORT = 0.8
 """Share that another passage must cover to support a claim without valid citations."""
+MIN_NEAREST = 0.5
+"""Share that a quote must cover to be shown with a claim that cites no passage and is not supported."""
+SHORT_CLAUSE = 6
+"""A clause of at most so many words that carry meaning is supported only if a quote has all of them: "A captain broke a wrist"
+differs from its quote in one word."""
 _CLAUSE_WORDS = 3
 _CONJUNCTIONS = frozenset(["and", "but", "or", "while", "whereas", "although", "because", "so", "which", "who", "where"])
 
 
 class LexicalVerifier:
-    """Checks claims against the passages of one answer. ``left_s`` is not used: no model is called."""
+    """Checks claims against the passages of one answer.
 
-    def __init__(self, passages: Sequence[Passage], left_s: float | None = None) -> None:
+    ``question`` is the one that the claims answer: they may repeat names and numbers of it that no quote has. ``left_s`` is not
+    used: no model is called.
+    """
+
+    def __init__(self, passages: Sequence[Passage], question: str = "", left_s: float | None = None) -> None:
+        self._asked = frozenset(token.form for token in read_tokens(question) if token.content)
         self._by_marker = {passage.marker: IndexedPassage(passage) for passage in passages}
         self._coverage = Coverage(list(self._by_marker.values()))
+        self._verbatim = VerbatimPassages(list(self._by_marker.values()))
         self._references = references_in(passage.text for passage in passages)
         self._languages = PassageLanguages(passages)
-
-    @property
-    def whole(self) -> bool:
-        """Each claim is checked by itself."""
-        return False
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -76,19 +86,53 @@ class LexicalVerifier:
             return await asyncio.to_thread(lambda: [self.check(claim) for claim in claims])
         return [self.check(claim) for claim in claims]
 
+    def may_change(self, verdict: Verdict) -> bool:
+        """Words decide at once."""
+        return False
+
+    async def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        """Return the verdicts."""
+        return list(verdicts)
+
     def check(self, claim: Claim) -> Verdict:
         """Return the verdict: the passages that support the claim, in the order of its markers, or the reason against it.
 
         Markers of missing passages, or of passages that do not support the claim, are left out. A claim without markers,
         or with failed markers only, is cited again if one passage supports it strongly.
         """
-        verdict = self._check(replace(claim, text=without_references(claim.text, self._references)))
-        return replace(verdict, claim=claim)
+        own = replace(claim, text=without_references(claim.text, self._references))
+        verdict = self._check(own)
+        if verdict.holds:
+            return replace(verdict, claim=claim)
+        if verdict.reason == "quote" or (verdict.reason in ("name", "number") and self._invents(own)):
+            return Verdict(claim, reason=verdict.reason, rejected=True)
+        return replace(verdict, claim=claim, supports=self._nearest_cited(own))
+
+    def _invents(self, claim: Claim) -> bool:
+        """Return whether a claim has a name or number that neither the passages that it cites have nor the question."""
+        held = [self._by_marker[marker] for marker in claim.markers if marker in self._by_marker] or self._by_marker.values()
+        known = self._asked.union(*(passage.title_forms for passage in held), *(passage.forms for passage in held))
+        return any(
+            token.form not in known for token in read_tokens(claim.text) if token.number or (token.capital and not token.first)
+        )
+
+    def _nearest_cited(self, claim: Claim) -> tuple[SupportingSpan, ...]:
+        """Return the quote that shares most words with a claim, of the cited passages; of any passage if it cites none."""
+        cites = any(marker in self._by_marker for marker in claim.markers)
+        least = 0.0 if cites else MIN_NEAREST
+        return tuple(
+            span
+            for span in self.nearest(claim)[:1]
+            if span.score >= least and (not cites or span.passage.marker in claim.markers)
+        )
 
     def _check(self, claim: Claim) -> Verdict:
         tokens = read_tokens(claim.text)
         if not content_of(tokens):
             return Verdict(claim, reason="unsupported")
+        copied = self.copied(claim)
+        if copied:
+            return Verdict(claim, copied)
         cited = [self._by_marker[marker] for marker in claim.markers if marker in self._by_marker]
         entry = check_entry(claim.text, [*cited, *(held for held in self._by_marker.values() if held not in cited)])
         if entry is not None:
@@ -98,6 +142,14 @@ class LexicalVerifier:
         english = [held for marker, held in self._by_marker.items() if marker not in self._languages.others]
         verdict = self._check_english(claim, tokens, [held for held in cited if held in english], english)
         return verdict if verdict.holds else self._languages.check(claim, verdict)
+
+    def copied(self, claim: Claim) -> tuple[SupportingSpan, ...]:
+        """Return the quotes of which a claim is a copy; of a list, those of its items. Empty if it is none."""
+        copy = self._verbatim.find(claim.text, claim.markers)
+        copies = [(claim.text, copy)] if copy is not None else self._verbatim.items(claim.text, claim.markers) or []
+        if not all(_asserted(text, found, item=copy is None) for text, found in copies):
+            return ()
+        return tuple(dict.fromkeys(found.support for _, found in copies))
 
     def across(self, verdict: Verdict) -> list[Candidate]:
         """Return the quotes in another language than the claim's, with what it contradicts in each; of cited passages first.
@@ -124,11 +176,22 @@ class LexicalVerifier:
             reason = why if reason == "unsupported" else reason
         return Verdict(claim, reason=reason)
 
-    def paraphrased(self, claim: Claim, *, least: float) -> list[SupportingSpan]:
-        """Return the quotes that cover at least ``least`` of a claim and contradict it in nothing, best first."""
+    def nearest(self, claim: Claim) -> list[SupportingSpan]:
+        """Return the quotes that share most words with a claim, of cited passages first; none without a common word."""
+        tokens = read_tokens(claim.text)
+        spans = [self._coverage.align(tokens, held) for held in self._by_marker.values()]
+        spans = [span for span in spans if span.score > 0.0]
+        return sorted(spans, key=lambda span: (span.passage.marker not in claim.markers, -span.score))
+
+    def paraphrased(self, claim: Claim, *, least: float, every_word: bool = False) -> list[SupportingSpan]:
+        """Return the quotes that cover at least ``least`` of a claim and contradict it in nothing, best first.
+
+        Args:
+            every_word: whether short clauses need all of their words in the quote (`SHORT_CLAUSE`).
+        """
         tokens = read_tokens(claim.text)
         english = [passage for marker, passage in self._by_marker.items() if marker not in self._languages.others]
-        held = [self._checked(claim, tokens, [passage], least) for passage in english]
+        held = [self._checked(claim, tokens, [passage], least, every_word=every_word) for passage in english]
         found = [support for supports, reason in held if reason is None for support in supports]
         return sorted(found, key=lambda support: (support.passage.marker not in claim.markers, -support.score))
 
@@ -138,7 +201,13 @@ class LexicalVerifier:
         return marker not in self._languages.others and not self._by_marker[marker].rows(quote.start, quote.end)
 
     def _checked(
-        self, claim: Claim, tokens: Sequence[Token], cited: Sequence[IndexedPassage], least: float
+        self,
+        claim: Claim,
+        tokens: Sequence[Token],
+        cited: Sequence[IndexedPassage],
+        least: float,
+        *,
+        every_word: bool = True,
     ) -> tuple[tuple[SupportingSpan, ...], Reason | None]:
         aligned = [(held, self._coverage.align(tokens, held)) for held in cited]
         kept = [(held, support) for held, support in aligned if support.score >= MIN_OWN_SHARE]
@@ -148,7 +217,10 @@ class LexicalVerifier:
         if not kept or share < min(least, MIN_SUPPORT):
             return (), "unsupported"
         rows = [row for held, support in kept for row in held.rows(support.start, support.end)]
-        reason = "number" if misplaces_number(tokens, rows) else conflict(claim.text, tokens, _evidence(tokens, kept))
+        evidence = _evidence(tokens, kept)
+        reason = "number" if misplaces_number(tokens, rows) else conflict(claim.text, tokens, evidence)
+        if reason is None and every_word and _lacks_words(tokens, covered, evidence.names):
+            reason = "unsupported"
         if reason is None and (share < least or not self._covers_parts(tokens, covered, min(1.0, least / MIN_SUPPORT))):
             reason = "unsupported"
         return (supports, None) if reason is None else ((), reason)
@@ -171,6 +243,22 @@ class LexicalVerifier:
 
     def _covers(self, forms: frozenset[str], covered: frozenset[str], least: float) -> bool:
         return not forms or self._coverage.share(forms, covered) >= least
+
+
+def _lacks_words(tokens: Sequence[Token], covered: frozenset[str], names: frozenset[str]) -> bool:
+    """Return whether a short clause has a word that no quote has. Names have a check of their own."""
+    named = frozenset(form for mention in mentions_in(tokens, names) if not mention.number for form in mention.forms)
+    clauses = [content_of(clause) for clause in _clauses(tokens)]
+    return any(len(forms) <= SHORT_CLAUSE and not forms <= covered | named for forms in clauses)
+
+
+def _asserted(text: str, copy: Copy, *, item: bool) -> bool:
+    """Return whether the sentence around a copy asserts it. A short ``item`` of a list states nothing by itself."""
+    tokens = read_tokens(text)
+    if copy.whole or (item and len(content_of(tokens)) < _CLAUSE_WORDS):
+        return True
+    quote = [read_tokens(copy.support.quote)]
+    return not (asserts_more(tokens, quote) or denies_otherwise(tokens, quote) or hides_hedge(tokens, quote))
 
 
 def _statement(tokens: Sequence[Token], names: frozenset[str]) -> frozenset[str]:

@@ -62,6 +62,11 @@ class IndexedPassage:
         return read_tokens(self.passage.text)
 
     @cached_property
+    def forms(self) -> frozenset[str]:
+        """The forms of its words."""
+        return frozenset(token.form for token in self.tokens)
+
+    @cached_property
     def title(self) -> tuple[Token, ...]:
         """The words of its title."""
         return read_tokens(self.passage.title)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
@@ -11,14 +12,23 @@ from agentic_rag_backend.domain.text.words import content_forms
 
 MAX_MARKERS = 20
 """Most markers read from one sentence, so that "[1-1000000]" makes no work."""
+_NUMBERS = r"\d{1,6}(?:\s*(?:,|;|-|–|and|&)\s*\d{1,6})*"
 _MARKER = re.compile(
-    r"(?:(?<![ \t])[ \t]+)?(?:\[|【)\s*(?:\^|(?:passages?|sources?)\s+)?(\d{1,6}(?:\s*(?:,|;|-|–|and|&)\s*\d{1,6})*)\s*(?:\]|】)",
+    r"(?:(?<![ \t])[ \t]+)?(?:"
+    rf"[\[【]\s*(?:\^|(?:passages?|sources?)\s+)?({_NUMBERS})\s*[\]】]"
+    rf"|<(?:passages?|sources?)\s*+(?:(?:id|number)\s*=\s*)?[\"']?({_NUMBERS})[\"']?[^<>\n]{{0,200}}+>"
+    rf"|\((?:passages?|sources?)\s+({_NUMBERS})\)|(?<=\s)\((\d{{1,2}})\)(?=\s*(?:[.!?](?:\s|\Z)|\Z|\n))"
+    r"|</?(?:passages?|question|answer)\b[^<>\n]{0,200}+>)",
     re.IGNORECASE,
 )
+"""A marker; or a tag of the prompt, which some models repeat."""
+_EMPTY_BOLD = re.compile(r"\s?\*\*\*\*")
+"""What is left of a marker in bold."""
+_ENVELOPE = re.compile(r"\s*(?:```(?:json)?\s*)?\{")
 _RANGE = re.compile(r"(\d+)\s*[-–]\s*(\d+)|(\d+)")
 _MAY_END = re.compile(r"[.!?…。！？\n]")
 _HALF_MARKER = re.compile(r"[\[【]\s*+(?:\^|(?:passages?|sources?)\b\s*+)?[\d\s,;–&-]*+\Z", re.IGNORECASE)
-_OPEN_MARKER = re.compile(r"[\[【][^\]】]{0,60}\Z")
+_OPEN_MARKER = re.compile(r"(?:[\[【][^\]】]{0,60}|\([^()]{0,20}|<[^<>]{0,220})\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,8 @@ def read_claims(text: str) -> list[Claim]:
     """Return the sentences of ``text`` in order.
 
     A marker belongs to the sentence that contains it or that it follows: "Said. [1] Next [2]." gives 1 to the first, 2 to the
-    second. Accepted forms are ``[1]``, ``[1, 2]``, ``[1][3]``, ``[1-3]``, ``[passage 2]`` and ``【1】``. A sentence without
+    second. Accepted forms are ``[1]``, ``[1, 2]``, ``[1][3]``, ``[1-3]``, ``[passage 2]``, ``[^1]``, ``【1】``,
+    ``<passage 1>``, ``<passage id="1">``, ``(passage 1)``, and ``(1)`` before the end of a sentence. A sentence without
     a word that carries meaning ("Yes.") is one claim with the next. The beginning of a marker at the end of the text is left out:
     the model stopped there.
     """
@@ -58,7 +69,7 @@ def read_claims(text: str) -> list[Claim]:
         until = len(plain) + 1 if last else sentences[index + 1].start + 1
         own = found[bisect_right(places, start) : bisect_left(places, until)]
         markers = tuple(dict.fromkeys(number for _, numbers in own for number in numbers))
-        claims.append(Claim(plain[start : sentence.end], markers[:MAX_MARKERS], separator))
+        claims.append(Claim(_EMPTY_BOLD.sub("", plain[start : sentence.end]), markers[:MAX_MARKERS], separator))
     return claims
 
 
@@ -79,7 +90,7 @@ class ClaimReader:
         """Return the claims that ``piece`` completed: claims with another sentence after them."""
         self._text += piece
         self._may_have_ended = self._may_have_ended or _MAY_END.search(piece) is not None
-        if not self._may_have_ended or not any(character.isspace() for character in piece):
+        if not self._may_have_ended or not any(character.isspace() for character in piece) or _ENVELOPE.match(self._text):
             return []
         # The last word may be half a word, and the last bracket half a marker.
         complete = self._text[: max(self._text.rfind(" "), self._text.rfind("\n")) + 1]
@@ -96,8 +107,22 @@ class ClaimReader:
 
     def finish(self, *, cut: bool = False) -> list[Claim]:
         """Return the remaining claims; the text has ended. A text that was cut off has no last claim without its full stop."""
+        if not self._given:
+            self._text = _unwrapped(self._text)
         claims = read_claims(self._text)[self._given :]
         return claims[:-1] if cut and claims and not is_ended(claims[-1].text) else claims
+
+
+def _unwrapped(text: str) -> str:
+    """Return the answer in a JSON object that has one text, such as ``{"answer": "…"}``; any other text as it is."""
+    if _ENVELOPE.match(text) is None:
+        return text
+    try:
+        value = json.loads(text.strip().removeprefix("```json").strip("`\n "))
+    except (ValueError, RecursionError):
+        return text
+    texts = [each for each in value.values() if isinstance(each, str)]
+    return texts[0] if len(texts) == 1 else text
 
 
 def _without_markers(text: str) -> tuple[str, list[tuple[int, tuple[int, ...]]]]:
@@ -119,7 +144,8 @@ def _without_markers(text: str) -> tuple[str, list[tuple[int, tuple[int, ...]]]]
         if text[end : end + 1].isalnum():
             # Without its marker "The [1]tide" would be one word, unlike the streamed text.
             add(" ")
-        found.append((stripped, _numbers(match[1])))
+        if (numbers := next(filter(None, match.groups()), None)) is not None:
+            found.append((stripped, _numbers(numbers)))
     pieces.append(text[end:])
     return "".join(pieces), found
 

@@ -18,7 +18,7 @@ from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.models.entailment.base import EntailmentReader
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
-VerifierName = Literal["lexical", "embedding", "model", "nli"]
+VerifierName = Literal["auto", "lexical", "embedding", "model", "nli"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +36,35 @@ class VerifierParts:
     reader: EntailmentReader | None = None
 
 
-def lexical(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:
+def lexical(parts: VerifierParts, passages: Sequence[Passage], question: str) -> ClaimVerifier:
     """Words decide."""
-    return LexicalVerifier(passages)
+    return LexicalVerifier(passages, question)
 
 
-def embedding(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:
+def embedding(parts: VerifierParts, passages: Sequence[Passage], question: str) -> ClaimVerifier:
     """Words decide. Embeddings accept paraphrases, and claims in another language than their passage."""
-    return EmbeddingVerifier(LexicalVerifier(passages), parts.encoder, parts.similarity)
+    return EmbeddingVerifier(LexicalVerifier(passages, question), parts.encoder, parts.similarity)
 
 
-def model(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:
-    """As `embedding`. Then a language model can reject claims, if there is one."""
-    before = embedding(parts, passages)
-    return ModelVerifier(before, parts.calls, parts.left_s) if parts.calls.possible else before
+def auto(parts: VerifierParts, passages: Sequence[Passage], question: str) -> ClaimVerifier:
+    """As `embedding`. Then a language model, if there is one, decides about the claims that are left undecided."""
+    return _judged(parts, passages, question, supported_too=False)
 
 
-def nli(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:
+def model(parts: VerifierParts, passages: Sequence[Passage], question: str) -> ClaimVerifier:
+    """As `auto`. The language model can reject supported claims, too."""
+    return _judged(parts, passages, question, supported_too=True)
+
+
+def _judged(parts: VerifierParts, passages: Sequence[Passage], question: str, *, supported_too: bool) -> ClaimVerifier:
+    words = LexicalVerifier(passages, question)
+    before = EmbeddingVerifier(words, parts.encoder, parts.similarity)
+    if not parts.calls.possible:
+        return before
+    return ModelVerifier(before, words, parts.calls, parts.left_s, supported_too=supported_too)
+
+
+def nli(parts: VerifierParts, passages: Sequence[Passage], question: str) -> ClaimVerifier:
     """As `embedding`. Then a reader decides about the claims that words do not show to be false.
 
     Raises:
@@ -60,15 +72,15 @@ def nli(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:
     """
     if parts.reader is None:
         raise ConfigurationError("the verifier nli needs a reader")
-    words = LexicalVerifier(passages)
+    words = LexicalVerifier(passages, question)
     before = EmbeddingVerifier(words, parts.encoder, parts.similarity)
     return EntailmentVerifier(before, words, parts.reader, parts.left_s)
 
 
-VERIFIERS = {"lexical": lexical, "embedding": embedding, "model": model, "nli": nli}
+VERIFIERS = {"auto": auto, "lexical": lexical, "embedding": embedding, "model": model, "nli": nli}
 
 
 def verifier_factory(name: VerifierName, parts: VerifierParts) -> VerifierFactory:
     """Return the verifier of that name for the passages of an answer."""
     build = VERIFIERS[name]
-    return lambda passages, left_s: build(replace(parts, left_s=left_s), passages)
+    return lambda passages, question, left_s: build(replace(parts, left_s=left_s), passages, question)

@@ -30,7 +30,7 @@ DATE_WORDS = forms_of(
     "Friday Saturday Sunday spring summer autumn winter"
 ) | {MAY}
 """Normalised names of months, days and seasons."""
-_BRACKETED_NUMBER = re.compile(r"\[\s*(\d[\d\s,;–-]*)\]")
+BRACKETED_NUMBER = re.compile(r"\[\s*(\d[\d\s,;–-]*)\]")
 _PARENTHESISED_NUMBER = re.compile(r"\(\s*(\d[\d\s,;–-]*)\)")
 _TRAILING_ZEROS = re.compile(r"(?<=\d)\.0+\Z")
 
@@ -68,7 +68,7 @@ class Token:
 
 def read_tokens(text: str) -> tuple[Token, ...]:
     """Return the words of ``text``, without bracketed references such as "[3]"."""
-    spans = [match.span() for match in _BRACKETED_NUMBER.finditer(text)]
+    spans = [match.span() for match in BRACKETED_NUMBER.finditer(text)]
     starts = [sentence.start for sentence in split_sentences(text)]
     found: list[Token] = []
     end = place = span = 0
@@ -89,7 +89,7 @@ def read_tokens(text: str) -> tuple[Token, ...]:
 
 def references_in(texts: Iterable[str]) -> frozenset[str]:
     """Return the numbers of bracketed references such as "[3]"."""
-    return frozenset(match[1].strip() for text in texts for match in _BRACKETED_NUMBER.finditer(text))
+    return frozenset(match[1].strip() for text in texts for match in BRACKETED_NUMBER.finditer(text))
 
 
 def without_references(text: str, references: Collection[str]) -> str:

@@ -105,6 +105,8 @@ class GlobalAnswers:
         of_all = about_everything(query.text)
         partial, by_model = await self._partial(query.text, themes, spending, room)
         answerable = max(partial.scores, default=0.0)
+        # Themes always answer "What are these documents about?", also if the model finds nothing in them.
+        by_model = by_model and not (of_all and not partial.points)
         if not by_model:
             hits = retrieval.backing.hits if retrieval.backing is not None else ()
             calibration = await self._calibrator.current()
@@ -119,12 +121,13 @@ class GlobalAnswers:
             retrieval=failed(traced, *reasons),
             context=context,
             answerable=answerable,
+            question=query.text,
             text=stand_in(points),
             usage=retrieval.usage + spending.usage,
         )
         if not points:
             return replace(brief, answerable=0.0, refusal="nothing_found")
-        if answerable < self._options.min_confidence and (by_model or not of_all):
+        if answerable < self._options.min_confidence and not by_model and not of_all:
             return replace(brief, refusal="below_confidence")
         if not self._calls.possible and asked_for(query.text).fact:
             # Similar sentences make an account, but not a fact. For a fact, the extractive model checks whether a sentence states

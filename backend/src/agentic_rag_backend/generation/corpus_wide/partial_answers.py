@@ -189,5 +189,5 @@ def _checked(item: Mapping[str, Any], score: float, checker: LexicalVerifier) ->
     given = item.get("sources")
     listed = given if isinstance(given, list) else []
     sources = [number for number in listed if isinstance(number, int) and not isinstance(number, bool)]
-    supports = checker.check(Claim(statement, tuple(dict.fromkeys(sources))[:MAX_MARKERS])).supports
-    return Point(statement, tuple(support.passage for support in supports), score) if supports else None
+    verdict = checker.check(Claim(statement, tuple(dict.fromkeys(sources))[:MAX_MARKERS]))
+    return Point(statement, tuple(support.passage for support in verdict.supports), score) if verdict.holds else None

@@ -7,5 +7,5 @@ from agentic_rag_backend.generation.writing import Writers
 
 
 def attributed(writers: Writers) -> SentenceGenerator:
-    """Return the generator. Its default policy is ``strict``."""
-    return SentenceGenerator("attributed", writers, "strict")
+    """Return the generator. Its default policy is ``checked``."""
+    return SentenceGenerator("attributed", writers, "checked")

@@ -51,7 +51,7 @@ class SentenceGenerator:
 
 def generated(name: str, draft: AnswerDraft, writing: Writing) -> Generated:
     """Return the answer of a draft that is complete."""
-    refusal: Refusal | None = None if draft.begun else "model_refused" if writing.refuses else "no_claim_held"
+    refusal: Refusal | None = None if draft.begun else writing.refusal
     return Generated(
         text=draft.text,
         introduction=draft.introduction if draft.begun else "",

@@ -63,7 +63,7 @@ class VerifiedGenerator:
         self.writers = replace(writers, fallback=None)
         self.calls = calls
         self.max_questions = max_questions
-        self._first = SentenceGenerator("attributed", writers, "strict")
+        self._first = SentenceGenerator("attributed", writers, "checked")
         # A question that the model cannot answer has no answer.
         self.independent = SentenceGenerator("attributed", self.writers, "strict", part=True)
 
@@ -80,7 +80,7 @@ class VerifiedGenerator:
             yield replace(first, generator=self.name)
             return
         revising = _Revising(self, assignment, first, ends_at)
-        draft = AnswerDraft(assignment.policy or "strict", assignment.style)
+        draft = AnswerDraft(assignment.policy or "checked", assignment.style)
         try:
             async with aclosing(revising.sentences(draft)) as sentences:
                 async for event in sentences:
@@ -189,7 +189,7 @@ class _Revising:
             return _Checked(unanswered, usage=answer.usage)
         cited = {citation.chunk_id for citation in answer.citations}
         passages = tuple(passage for passage in brief.context.passages if passage.chunk_ids & cited)
-        found = CheckedQuestion(question=question, answer=answer.text, grounded=True, citations=answer.citations)
+        found = CheckedQuestion(question=question, answer=answer.text, grounded=answer.supported > 0, citations=answer.citations)
         return _Checked(found, passages, answer.usage)
 
     def _revision(self, request: ModelRequest, checked: Sequence[_Checked]) -> Brief:

@@ -1,0 +1,205 @@
+"""Finds claims that stand in passages word for word.
+
+Only words, numbers and the signs of `_PIECE` count: spaces, line breaks, other marks and Markdown make no difference. A claim
+that is a whole sentence, list item, row or line of code needs no other check. A claim cut out of a sentence may leave out words
+that change its meaning, so the caller checks that the sentence asserts it. A list of items is verbatim if all of its items are.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from agentic_rag_backend.domain.text.words import STOP_WORDS, comparable
+from agentic_rag_backend.generation.claims.base import SupportingSpan
+from agentic_rag_backend.generation.claims.lexicon import is_irregular
+from agentic_rag_backend.generation.claims.passages import LONGEST_QUOTE, IndexedPassage
+from agentic_rag_backend.generation.claims.tokens import BRACKETED_NUMBER
+
+MAX_ITEM_WORDS = 8
+"""Longer parts of a claim are no items of a list, but clauses."""
+MAX_ITEMS = 40
+"""A longer list is not read as one."""
+_PIECE = re.compile(r"\d+(?:[.,]\d+)*(?![^\W_])|[^\W_]+|[%‰$€£¥°±<>=≤≥≠+]|(?<![^\W_])[-−](?=[.,]?\d)")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?\Z")
+_ZEROS = re.compile(r"(?<=\d)\.0+\Z")
+_BETWEEN_ITEMS = re.compile(r"[,;](?=\s|\Z)|[\n•·|]|\s(?:and|or|&|und|oder|et|ou|y|e)\s", re.IGNORECASE)
+_VERBAL = re.compile(
+    r"\b(?:is|are|was|were|be|been|being|has|have|had|do|does|did|will|would|can|could|may|might|must|shall|should|"
+    r"[a-z]{3,}ed(?!-))\b|n['’]t\b"
+)
+"""Words of clauses. "Mira Voss, a painter, founded the mill" is no list, though all its parts may stand in a passage."""
+_WORD = re.compile(r"[a-z]+")
+_CODE = re.compile(r"\w[(\[]\S|[;{}=]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A claim, or an item of it, as it stands in a passage.
+
+    ``support`` is the sentence around it. ``whole``: it begins and ends with a sentence, a list item, a row or a line of code.
+    """
+
+    support: SupportingSpan
+    whole: bool
+
+
+class VerbatimPassage:
+    """A passage in which copies are found."""
+
+    def __init__(self, passage: IndexedPassage) -> None:
+        self._indexed = passage
+
+    def find(self, pieces: Sequence[str]) -> Copy | None:
+        """Return the first copy of ``pieces``, preferably a whole one."""
+        run, places = self._run
+        return self._found(run, places, pieces)
+
+    def find_item(self, pieces: Sequence[str]) -> Copy | None:
+        """Return the first copy of ``pieces``; the endings of words make no difference."""
+        run, places = self._forms
+        return self._found(run, places, [comparable(piece) for piece in pieces])
+
+    def _found(self, run: str, places: Sequence[int], pieces: Sequence[str]) -> Copy | None:
+        wanted = _joined(pieces)
+        found: tuple[int, int] | None = None
+        at = run.find(wanted)
+        while at >= 0:
+            first = bisect_left(places, at)
+            last = first + len(pieces) - 1
+            if first in self._firsts and last in self._lasts:
+                return self._copy(first, last, whole=True)
+            found = found or (first, last)
+            at = run.find(wanted, at + 1)
+        return None if found is None else self._copy(*found, whole=False)
+
+    def _copy(self, first: int, last: int, *, whole: bool) -> Copy:
+        start, end = self._pieces[first].start, self._pieces[last].end
+        inside = [sentence for sentence in self._indexed.sentences if sentence.start < end and start < sentence.end]
+        if inside:
+            around = min(inside[0].start, start), max(inside[-1].end, end)
+            start, end = around if around[1] - around[0] <= max(LONGEST_QUOTE, end - start) else (start, end)
+        forms = frozenset(token.form for token in self._indexed.within(start, end))
+        return Copy(SupportingSpan(self._indexed.passage, start, end, 1.0, forms), whole)
+
+    @cached_property
+    def _pieces(self) -> list[_Piece]:
+        text = self._indexed.passage.text
+        references = [match.span() for match in BRACKETED_NUMBER.finditer(text)]
+        starts = [start for start, _ in references]
+        found = []
+        for match in _PIECE.finditer(text):
+            before = bisect_right(starts, match.start()) - 1
+            if before < 0 or references[before][1] <= match.start():
+                found.append(_Piece(match.start(), match.end(), _normalised(match[0])))
+        return found
+
+    @cached_property
+    def _run(self) -> tuple[str, list[int]]:
+        return _run_of([piece.text for piece in self._pieces])
+
+    @cached_property
+    def _forms(self) -> tuple[str, list[int]]:
+        return _run_of([comparable(piece.text) for piece in self._pieces])
+
+    @cached_property
+    def _parts(self) -> list[tuple[int, int]]:
+        """Return the places of sentences, list items, rows and lines of code."""
+        text = self._indexed.passage.text
+        parts = [(sentence.start, sentence.end) for sentence in self._indexed.sentences]
+        start = 0
+        for line in text.splitlines(keepends=True):
+            if _CODE.search(line):
+                parts.append((start, start + len(line.rstrip())))
+            start += len(line)
+        return parts
+
+    @cached_property
+    def _firsts(self) -> frozenset[int]:
+        starts = [piece.start for piece in self._pieces]
+        return frozenset(bisect_left(starts, start) for start, _ in self._parts)
+
+    @cached_property
+    def _lasts(self) -> frozenset[int]:
+        ends = [piece.end for piece in self._pieces]
+        return frozenset(bisect_right(ends, end) - 1 for _, end in self._parts)
+
+
+class VerbatimPassages:
+    """The passages of one answer."""
+
+    def __init__(self, passages: Sequence[IndexedPassage]) -> None:
+        self._passages = {held.passage.marker: VerbatimPassage(held) for held in passages}
+
+    def find(self, text: str, markers: Sequence[int]) -> Copy | None:
+        """Return a copy of ``text``: a whole one in any passage, otherwise one in a passage of ``markers``, otherwise any."""
+        pieces = _pieces_of(text)
+        if not _says_something(pieces):
+            return None
+        copies = [copy for passage in self._ordered(markers) if (copy := passage.find(pieces)) is not None]
+        return min(copies, key=lambda copy: not copy.whole, default=None)
+
+    def _find_item(self, text: str, markers: Sequence[int]) -> Copy | None:
+        pieces = _pieces_of(text)
+        if not _says_something(pieces):
+            return None
+        copies = (passage.find_item(pieces) for passage in self._ordered(markers))
+        return next((copy for copy in copies if copy is not None), None)
+
+    def items(self, text: str, markers: Sequence[int]) -> list[tuple[str, Copy]] | None:
+        """Return the items of a list with their copies. None if ``text`` is no list of items that all stand in the passages."""
+        if _VERBAL.search(text) or any(is_irregular(match[0]) for match in _WORD.finditer(text)):
+            return None
+        parts = [part for part in (part.strip() for part in _BETWEEN_ITEMS.split(text)) if part]
+        parts = [part for part in parts if _pieces_of(part)]
+        if not 1 < len(parts) <= MAX_ITEMS or any(len(_pieces_of(part)) > MAX_ITEM_WORDS for part in parts):
+            return None
+        found: list[tuple[str, Copy]] = []
+        for part in parts:
+            copy = self._find_item(part, markers)
+            if copy is None:
+                return None
+            found.append((part, copy))
+        return found
+
+    def _ordered(self, markers: Sequence[int]) -> list[VerbatimPassage]:
+        cited = [self._passages[marker] for marker in markers if marker in self._passages]
+        return [*cited, *(passage for passage in self._passages.values() if passage not in cited)]
+
+
+def _pieces_of(text: str) -> list[str]:
+    return [_normalised(match[0]) for match in _PIECE.finditer(BRACKETED_NUMBER.sub(" ", text))]
+
+
+def _normalised(piece: str) -> str:
+    if not piece[0].isdigit():
+        return piece.casefold()
+    return _ZEROS.sub("", piece.replace(",", "") if _THOUSANDS.match(piece) else piece.casefold())
+
+
+def _says_something(pieces: Sequence[str]) -> bool:
+    return any(piece not in STOP_WORDS and piece[0].isalnum() for piece in pieces)
+
+
+def _run_of(pieces: Sequence[str]) -> tuple[str, list[int]]:
+    """Return pieces as one text, and the place of each in it."""
+    places, length = list[int](), 0
+    for piece in pieces:
+        places.append(length)
+        length += len(piece) + 1
+    return _joined(pieces), places
+
+
+def _joined(pieces: Sequence[str]) -> str:
+    """Return pieces as one text in which a search finds whole pieces only."""
+    return "\n" + "".join(f"{piece}\n" for piece in pieces)
