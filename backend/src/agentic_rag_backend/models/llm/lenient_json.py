@@ -28,6 +28,7 @@ _BACKSLASH = re.compile(r'\\\\|\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 CLOSED = "closed brackets"
 COMMAS = "removed commas"
 QUOTES = "replaced quotes"
+ESCAPES = "escaped characters"
 AROUND = "removed text around the object"
 
 
@@ -183,14 +184,22 @@ class _Reading:
             string = _DOUBLE.match(self.text, at)
             if string is None:
                 raise _Ended
-            return _decoded(string[0]), string.end()
+            return self._decoded(string[0]), string.end()
         string = None if self._unended else _SINGLE.match(self.text, at)
         if string is None:
             self._unended = True
             raise NotJson("a text without an end", at + 1)
         self.mended.append(QUOTES)
         inner = string[0][1:-1].replace("\\'", "'")
-        return _decoded('"' + _escaped_quotes(inner) + '"'), string.end()
+        return self._decoded('"' + _escaped_quotes(inner) + '"'), string.end()
+
+    def _decoded(self, literal: str) -> str:
+        """Return the text of a literal in double quotes. Line ends are allowed in it, and so are unknown escapes."""
+        try:
+            return str(json.loads(literal))
+        except json.JSONDecodeError:
+            self.mended.append(ESCAPES)
+            return str(json.loads(_BACKSLASH.sub(lambda _: "\\\\", literal), strict=False))
 
     def _scalar(self, at: int) -> tuple[Any, int]:
         number = _NUMBER.match(self.text, at)
@@ -210,12 +219,3 @@ class _Reading:
 
 def _escaped_quotes(text: str) -> str:
     return '\\"'.join(part.replace('"', '\\"') for part in text.split('\\"'))
-
-
-def _decoded(literal: str) -> str:
-    """Return the text of a literal in double quotes. Line ends are allowed in it, and so are unknown escapes."""
-    try:
-        value = json.loads(literal, strict=False)
-    except json.JSONDecodeError:
-        value = json.loads(_BACKSLASH.sub(lambda _: "\\\\", literal), strict=False)
-    return str(value)

@@ -17,8 +17,6 @@ REASONING_TOKENS = 4_096
 """Room for the reasoning of a model whose name is known to reason."""
 SECOND_TEMPERATURE = 0.3
 """Least temperature of a second try. At 0, a model repeats its mistake."""
-RESERVED_FIELDS = frozenset({"messages", "model", "stream", "response_format", "n"})
-"""Fields of a request that LLM_EXTRA_BODY may not set."""
 _REASONING = (
     *("o1", "o3", "o4", "gpt-5", "gpt-oss", "deepseek-r1", "deepseek-reasoner", "qwq", "magistral", "kimi-k2-thinking"),
     *("seed-oss", "phi-4-reasoning", "phi-4-mini-reasoning", "glm-z1", "minimax-m", "exaone-deep", "deepscaler", "openthinker"),

@@ -25,6 +25,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
+_EMPTY: dict[str, type] = {"array": list, "string": str, "boolean": bool}
+"""Types for which null has one meaning: nothing."""
 _MAX_WRAPPERS = 2
 
 
@@ -104,9 +106,10 @@ class _Fitting:
         """Return a value of another type in the schema's type, if its meaning is certain."""
         kinds = _kinds(schema["type"])
         converted = None
-        if value is None and ("array" in kinds or "string" in kinds):
+        empty = next((_EMPTY[kind] for kind in kinds if kind in _EMPTY), None)
+        if value is None and empty is not None:
             self.mended.append(NO_VALUES)
-            return [] if "array" in kinds else ""
+            return empty()
         if "array" in kinds and not isinstance(value, list):
             converted = self._only_item(value, schema.get("items"), at)
         elif isinstance(value, str) and value.strip().lower() in ("true", "false") and "boolean" in kinds:
