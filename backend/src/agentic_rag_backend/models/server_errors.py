@@ -37,7 +37,7 @@ _SAID = ("message", "msg", "detail", "error", "code", "param", "type", "loc", "n
 _NAMES: tuple[tuple[Feature, re.Pattern[str]], ...] = (
     ("reasoning_effort", re.compile(r"reasoning[_. ]effort|does not support thinking|think value")),
     ("stream_options", re.compile(r"stream_options|include_usage")),
-    ("schema_bounds", re.compile(r"\b(?:max|min)(?:items|length|imum)\b")),
+    ("schema_bounds", re.compile(r"\b(?:max|min)(?:items|length|imum)\b|failed to parse grammar|number of repetitions")),
     ("json_schema", re.compile(r"response_format|json_schema|json schema|structured[_ ]output|guided_json|grammar")),
     ("json_object", re.compile(r"response_format|json_object|json mode|structured[_ ]output|grammar")),
     (

@@ -177,7 +177,7 @@ async def test_replies_without_a_text(make: Make) -> None:
     [
         ("old-server", {"json_schema"}, 2),
         ("deepseek", {"json_schema"}, 2),
-        ("llamacpp-grammar", {"json_schema"}, 2),
+        ("llamacpp-grammar", {"schema_bounds", "json_schema"}, 3),
         ("no-format", {"json_schema", "json_object"}, 3),
         ("fastapi", {"json_schema", "json_object"}, 3),
         ("lmstudio+quirk-old-server", {"json_schema", "json_object"}, 3),

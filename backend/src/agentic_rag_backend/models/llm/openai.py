@@ -155,7 +155,7 @@ class OpenAIModel:
             if isinstance(parsed, ReadObject):
                 mended = tuple(dict.fromkeys((*read.mended, *parsed.mended)))
                 value = restore_all(parsed.value)
-                return ModelReply(restore(read.text), call.account.usage, call.model, value, parsed.cut or read.cut, mended)
+                return ModelReply(restore(read.text), call.account.usage, call.model, value, parsed.cut, mended)
             problem = parsed
             if read.spent_on_reasoning and not enlarged:
                 turn, enlarged = self._with_more_room(call, turn), True

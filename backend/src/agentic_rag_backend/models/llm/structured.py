@@ -16,6 +16,8 @@ NO_VALUES = "replaced missing values"
 CONVERTED = "converted values"
 SHORTENED = "shortened values"
 
+OTHER = "other"
+"""Word of an enumeration that stands for every word that it lacks."""
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -100,6 +102,9 @@ class _Fitting:
         if isinstance(value, str) and value.strip().casefold() in folded:
             self.mended.append(CONVERTED)
             return folded[value.strip().casefold()]
+        if isinstance(value, str) and OTHER in allowed:
+            self.mended.append(CONVERTED)
+            return OTHER
         raise ValueError(f"{at} must be one of {allowed!r}")
 
     def _converted(self, value: Any, schema: Mapping[str, Any], at: str) -> Any:
