@@ -20,8 +20,8 @@ _SHOWN = 200
 def endpoint_address(value: str, name: str) -> str:
     """Return the base URL of an OpenAI-compatible endpoint in its usual form.
 
-    White space, quotes, a slash at the end and a route such as ``/chat/completions`` are removed. A missing scheme becomes http for
-    local hosts and https for others. A missing path becomes ``/v1``.
+    White space, quotes, a slash at the end and a route such as ``/chat/completions`` are removed. A missing scheme becomes
+    http for local hosts and https for others. A missing path becomes ``/v1``.
 
     Raises:
         ValueError: it is no such address. The message names the setting ``name``, the reason and an example.
@@ -42,7 +42,9 @@ def endpoint_address(value: str, name: str) -> str:
         raise _refused(name, "has a query; for Azure use https://RESOURCE.openai.azure.com/openai/v1", value)
     path = _path_of(parts.path.rstrip("/"))
     if path.endswith("/api"):
-        raise _refused(name, "is an interface of Ollama or LM Studio that is not OpenAI-compatible; use /v1 instead of /api", value)
+        raise _refused(
+            name, "is an interface of Ollama or LM Studio that is not OpenAI-compatible; use /v1 instead of /api", value
+        )
     return f"{parts.scheme.lower()}://{parts.netloc}{path or _VERSION}"
 
 
@@ -59,7 +61,7 @@ def body_fields(value: str, name: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{name} must be a JSON object: {error}") from None
     if not isinstance(fields, dict):
-        raise ValueError(f"{name} must be a JSON object, not {type(fields).__name__}")  # noqa: TRY004 - pydantic reads ValueError
+        raise ValueError(f"{name} must be a JSON object, not {type(fields).__name__}")
     reserved = [field for field in RESERVED_FIELDS if field in fields]
     if reserved:
         raise ValueError(f"{name} may not set {', '.join(reserved)}")

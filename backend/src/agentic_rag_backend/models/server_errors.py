@@ -32,7 +32,7 @@ MAX_CHARACTERS = 4_000
 _FEATURE_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
 """500: llama.cpp and Ollama, if the chat template fails."""
 _OVERFLOW_STATUSES = frozenset({400, 413, 422, 500})
-_SAID = ("message", "msg", "detail", "error", "code", "param", "type", "loc", "n_ctx", "n_prompt_tokens")
+_OWN_WORDS = ("message", "msg", "detail", "error", "code", "param", "type", "loc", "n_ctx", "n_prompt_tokens")
 """Members of an error that are the server's own words. FastAPI repeats the request in ``input``."""
 _NAMES: tuple[tuple[Feature, re.Pattern[str]], ...] = (
     ("reasoning_effort", re.compile(r"reasoning[_. ]effort|does not support thinking|think value")),
@@ -130,22 +130,22 @@ def text_of(error: openai.APIStatusError) -> str:
     """Return the server's own words in an error, in lower case, without what it repeats of the request."""
     content = error.response.text
     try:
-        said = "\n".join(_said(json.loads(content), 0))
+        text = "\n".join(_strings_of(json.loads(content), 0))
     except (ValueError, RecursionError):
-        said = content
-    return said[:MAX_CHARACTERS].lower()
+        text = content
+    return text[:MAX_CHARACTERS].lower()
 
 
-def _said(value: Any, depth: int) -> Iterator[str]:
+def _strings_of(value: Any, depth: int) -> Iterator[str]:
     if isinstance(value, dict) and depth < 6:
         for name, inner in value.items():
-            if name in _SAID and isinstance(inner, dict | list):
-                yield from _said(inner, depth + 1)
-            elif name in _SAID and inner is not None:
+            if name in _OWN_WORDS and isinstance(inner, dict | list):
+                yield from _strings_of(inner, depth + 1)
+            elif name in _OWN_WORDS and inner is not None:
                 yield f"{name}: {inner}"
     elif isinstance(value, list) and depth < 6:
         for inner in value[:20]:
-            yield from _said(inner, depth + 1)
+            yield from _strings_of(inner, depth + 1)
     elif isinstance(value, str):
         yield value
 

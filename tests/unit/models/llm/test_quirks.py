@@ -47,9 +47,7 @@ async def make(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     def build(quirk: str, options: RequestOptions | None = None) -> OpenAIModel:
         name = f"quirk-{quirk}+cite"
         made.append(
-            OpenAIModel(
-                api_key="any", base_url=server.base_url, model=name, timeout_s=20, max_concurrency=4, options=options
-            )
+            OpenAIModel(api_key="any", base_url=server.base_url, model=name, timeout_s=20, max_concurrency=4, options=options)
         )
         return made[-1]
 
@@ -211,9 +209,7 @@ async def test_streams_learn_too(make: Make, server: ModelServer) -> None:
         assert server.stats().total.calls == calls
 
 
-async def test_a_refused_feature_is_tried_again_later(
-    make: Make, server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_refused_feature_is_tried_again_later(make: Make, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     table = refusals.Refusals(clock=lambda: now[0])
     model = make("old-serverx1")

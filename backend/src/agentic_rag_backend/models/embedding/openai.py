@@ -283,12 +283,14 @@ class OpenAIEmbedder:
                 vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
         except (TypeError, ValueError):
             raise ModelReplyInvalid(
-                f"embedder {self._model!r} returned a vector with values that are not numbers, which servers send instead of NaN: the "
-                "fault is the model's"
+                f"embedder {self._model!r} returned a vector with values that are not numbers, which servers send instead of "
+                "NaN: the fault is the model's"
             ) from None
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(norms).all() or not (norms > 0).all():
-            raise ModelReplyInvalid(f"embedder {self._model!r} returned a vector that is zero or not finite: the fault is the model's")
+            raise ModelReplyInvalid(
+                f"embedder {self._model!r} returned a vector that is zero or not finite: the fault is the model's"
+            )
         result: Vectors = vectors / norms
         return result
 

@@ -82,7 +82,7 @@ def read_values(text: str, *, cut: bool = False) -> Iterator[ReadValue | NotJson
             position = end
 
 
-class _Ended(Exception):  # noqa: N818 - not an error
+class _Ended(Exception):
     """The text ended within a value. ``value`` is what came of it; ``whole`` if only closing brackets are missing."""
 
     def __init__(self, value: Any = None, *, whole: bool = False) -> None:
@@ -141,7 +141,7 @@ class _Reading:
             except _Ended as ended:
                 if ended.whole or (depth == 0 and isinstance(ended.value, list)):
                     members[str(name)] = ended.value
-                raise self._ended(members, ended) from None
+                raise self._end(members, ended) from None
             at = self._after_item(at, "}", members, whole=depth == 0 or not self.cut)
 
     def _list(self, at: int, depth: int) -> tuple[list[Any], int]:
@@ -156,7 +156,7 @@ class _Reading:
             except _Ended as ended:
                 if ended.whole:
                     items.append(ended.value)
-                raise self._ended(items, ended) from None
+                raise self._end(items, ended) from None
             at = self._after_item(at, "]", items, whole=not self.cut)
 
     def _after_item(self, at: int, closing: str, items: Any, *, whole: bool) -> int:
@@ -175,7 +175,7 @@ class _Reading:
             raise NotJson(f"',' or '{closing}' is expected", at)
         return at
 
-    def _ended(self, value: Any, inner: _Ended) -> _Ended:
+    def _end(self, value: Any, inner: _Ended) -> _Ended:
         self.mended.append(CLOSED)
         return _Ended(value, whole=inner.whole)
 
@@ -184,16 +184,16 @@ class _Reading:
             string = _DOUBLE.match(self.text, at)
             if string is None:
                 raise _Ended
-            return self._decoded(string[0]), string.end()
+            return self._decode(string[0]), string.end()
         string = None if self._unended else _SINGLE.match(self.text, at)
         if string is None:
             self._unended = True
             raise NotJson("a text without an end", at + 1)
         self.mended.append(QUOTES)
         inner = string[0][1:-1].replace("\\'", "'")
-        return self._decoded('"' + _escaped_quotes(inner) + '"'), string.end()
+        return self._decode('"' + _escape_quotes(inner) + '"'), string.end()
 
-    def _decoded(self, literal: str) -> str:
+    def _decode(self, literal: str) -> str:
         """Return the text of a literal in double quotes. Line ends are allowed in it, and so are unknown escapes."""
         try:
             return str(json.loads(literal))
@@ -217,5 +217,5 @@ class _Reading:
         return _WORDS[word[0]], word.end()
 
 
-def _escaped_quotes(text: str) -> str:
+def _escape_quotes(text: str) -> str:
     return '\\"'.join(part.replace('"', '\\"') for part in text.split('\\"'))

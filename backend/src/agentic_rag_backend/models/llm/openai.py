@@ -10,7 +10,7 @@ Every message leaves here, so the tokens of chat templates are neutralised here,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -173,7 +173,7 @@ class OpenAIModel:
             if raw is None:
                 raise ModelReplyInvalid(f"model {call.model!r} returned something other than a chat completion")
             usage = usage_of(reply) or estimated_usage(turn.messages, raw.content + raw.reasoning)
-            raw = _bounded(raw, _most_characters(turn))
+            raw = _limit_size(raw, _most_characters(turn))
             _check_filter(raw, call.model)
             parsed: ReadObject | str = ""
             if request.schema is None:
@@ -316,7 +316,7 @@ def _most_characters(turn: Turn) -> int:
     return max(_LEAST_BOUND, MAX_CHARACTERS_PER_TOKEN * turn.tokens)
 
 
-def _bounded(raw: RawReply, most: int) -> RawReply:
+def _limit_size(raw: RawReply, most: int) -> RawReply:
     """Return a reply that is not longer than its limit, as a reply that was cut off there."""
     return raw if len(raw.content) <= most else replace(raw, content=raw.content[:most], ending="length")
 

@@ -152,23 +152,23 @@ class ReasoningFilter:
         for mark in _CLOSING_OR_ENDING.finditer(self._pending):
             before = (self._before + self._pending[: mark.start()])[-_BEFORE:]
             if mark[0].lower() in _ENDINGS:
-                pieces = self._visible(self._pending[: mark.start()])
+                pieces = self._show(self._pending[: mark.start()])
                 self.ended = True
                 return pieces, False
             if mark.end() == len(self._pending) and not last and before.rstrip(" \t")[-1:] != "\n":
-                return self._visible(self._taken(mark.start())), False
+                return self._show(self._take(mark.start())), False
             if _closes(before, self._pending[mark.end() : mark.end() + 1]):
                 return self._restart(mark.end()), True
         if last:
-            return self._visible(_STOP.sub("", self._taken(len(self._pending)))), False
-        return self._visible(self._taken(_certain(self._pending))), False
+            return self._show(_STOP.sub("", self._take(len(self._pending)))), False
+        return self._show(self._take(_end_of_certain(self._pending))), False
 
-    def _taken(self, end: int) -> str:
+    def _take(self, end: int) -> str:
         text, self._pending = self._pending[:end], self._pending[end:]
         self._before = (self._before + text)[-_BEFORE:]
         return text
 
-    def _visible(self, text: str) -> list[VisibleText]:
+    def _show(self, text: str) -> list[VisibleText]:
         if self.hold:
             self._waiting = self._waiting or []
             self._waiting.append(text)
@@ -189,7 +189,7 @@ def _closes(before: str, after: str) -> bool:
     return line[-1] in _SENTENCE_ENDS or not (before[-1].isspace() or before[-1] in _QUOTES)
 
 
-def _certain(text: str) -> int:
+def _end_of_certain(text: str) -> int:
     """Return how many characters of ``text`` come before the beginning of a mark at its end."""
     stop = _STOP.search(text)
     if stop:

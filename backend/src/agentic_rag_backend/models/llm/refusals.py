@@ -1,7 +1,6 @@
 """What a server refuses for each model, learned from its errors, and the windows and limits that it states.
 
-A refusal is remembered for `REMEMBERED_S`, then the feature is tried again: a server may be updated or replaced while this process
-runs.
+A refusal is remembered for `REMEMBERED_S`, then the feature is tried again: a server may be updated or replaced meanwhile.
 """
 
 from __future__ import annotations

@@ -61,10 +61,15 @@ def _period(text: str) -> int:
         if at < 0:
             return 0
         period = len(text) - _PROBE - at
-        size = max(REPEATS * period, 0 if period >= SENTENCE_CHARACTERS else LOOP_CHARACTERS)
-        if len(text) >= size and text[-size:-period] == text[period - size :]:
-            return period
+        if _repeats(text, period, REPEATS * period):
+            # A multiple of a short period is no sentence.
+            return period if period >= SENTENCE_CHARACTERS or _repeats(text, period, LOOP_CHARACTERS) else 0
     return 0
+
+
+def _repeats(text: str, period: int, size: int) -> bool:
+    """Return whether the last ``size`` characters of ``text`` have this period."""
+    return len(text) >= size and text[-size:-period] == text[period - size :]
 
 
 def _first_end(text: str, period: int) -> int:

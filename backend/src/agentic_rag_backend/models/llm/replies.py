@@ -16,7 +16,7 @@ from agentic_rag_backend.models.llm.base import ModelDelta
 from agentic_rag_backend.models.llm.lenient_json import AROUND, NotJson, ReadValue, read_values
 from agentic_rag_backend.models.llm.reasoning import ReasoningFilter, VisibleText, without_reasoning
 from agentic_rag_backend.models.llm.repetition import LoopDetector, without_loop
-from agentic_rag_backend.models.llm.structured import fit, unwrapped
+from agentic_rag_backend.models.llm.structured import fit, unwrap
 
 REASONING = "removed reasoning"
 LOOP = "stopped a repetition"
@@ -122,13 +122,13 @@ def read_object(text: str, schema: Mapping[str, Any], *, partial: bool = False, 
         ValueError: there is no such object. The message has place and error, for the model.
     """
     try:
-        return _fitted(json.loads(text, parse_constant=_refused), schema)
+        return _fit_object(json.loads(text, parse_constant=_refuse_constant), schema)
     except (ValueError, RecursionError):
         pass
     errors: list[ValueError] = []
     for candidate in read_values(text, cut=cut or partial):
         try:
-            return _candidate(candidate, schema, text, partial=partial)
+            return _read_candidate(candidate, schema, text, partial=partial)
         except ValueError as error:
             errors.append(error)
     if not errors:
@@ -137,7 +137,7 @@ def read_object(text: str, schema: Mapping[str, Any], *, partial: bool = False, 
     raise next((error for error in errors if not isinstance(error, NotJson)), errors[0])
 
 
-def _candidate(candidate: ReadValue | NotJson, schema: Mapping[str, Any], text: str, *, partial: bool) -> ReadObject:
+def _read_candidate(candidate: ReadValue | NotJson, schema: Mapping[str, Any], text: str, *, partial: bool) -> ReadObject:
     if isinstance(candidate, NotJson):
         raise candidate
     if candidate.cut and not partial:
@@ -148,7 +148,7 @@ def _candidate(candidate: ReadValue | NotJson, schema: Mapping[str, Any], text: 
     if around and isinstance(candidate.value, list) and not all(isinstance(item, dict) for item in candidate.value or [0]):
         raise NotJson("a list is not the object", candidate.start)  # "[1]" in prose is a citation
     mended = (*((AROUND,) if around else ()), *candidate.mended)
-    read = _fitted(candidate.value, schema, lists=candidate.cut)
+    read = _fit_object(candidate.value, schema, lists=candidate.cut)
     return ReadObject(read.value, candidate.cut, (*mended, *read.mended))
 
 
@@ -156,11 +156,11 @@ def _has_items(value: Any) -> bool:
     return isinstance(value, dict) and any(isinstance(item, list) and item for item in value.values())
 
 
-def _fitted(value: Any, schema: Mapping[str, Any], *, lists: bool = False) -> ReadObject:
+def _fit_object(value: Any, schema: Mapping[str, Any], *, lists: bool = False) -> ReadObject:
     """Return a value that fits the schema. ``lists``: whether missing lists are empty."""
-    inner = unwrapped(value, schema)
+    inner = unwrap(value, schema)
     if not isinstance(inner, dict):
-        raise ValueError(f"the reply must be a JSON object, not {type(inner).__name__}")  # noqa: TRY004 - for the model
+        raise ValueError(f"the reply must be a JSON object, not {type(inner).__name__}")
     if lists:
         properties = schema.get("properties", {})
         inner = {**{name: [] for name, kind in properties.items() if kind.get("type") == "array"}, **inner}
@@ -168,7 +168,7 @@ def _fitted(value: Any, schema: Mapping[str, Any], *, lists: bool = False) -> Re
     return ReadObject(fitted, mended=(*((WRAPPER,) if inner is not value and not lists else ()), *mended))
 
 
-def _refused(constant: str) -> Any:
+def _refuse_constant(constant: str) -> Any:
     raise ValueError(f"not JSON: {constant}")
 
 

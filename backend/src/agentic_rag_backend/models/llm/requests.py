@@ -157,9 +157,7 @@ def _with_one_system(
 ) -> list[dict[str, str]]:
     parts = [message.content for message in messages if message.role == "system"]
     system = neutralise("\n\n".join([*parts, *([rule] if rule else [])]))
-    turns = [
-        {"role": message.role, "content": neutralise(message.content)} for message in messages if message.role != "system"
-    ]
+    turns = [{"role": message.role, "content": neutralise(message.content)} for message in messages if message.role != "system"]
     if not system:
         return turns
     if "system_role" in refused:

@@ -42,7 +42,7 @@ def fit(value: Any, schema: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
     return fitting.fit(value, schema, "$"), tuple(dict.fromkeys(fitting.mended))
 
 
-def unwrapped(value: Any, schema: Mapping[str, Any]) -> Any:
+def unwrap(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return the object in ``[ {…} ]`` or ``{"result": {…}}``. A list of items becomes the only list of the schema."""
     properties = schema.get("properties", {})
     for _ in range(_MAX_WRAPPERS):
@@ -79,12 +79,12 @@ class _Fitting:
             return self._one_of(value, schema["enum"], at)
         kinds = schema.get("type")
         if kinds is not None and not _is_one_of(value, _kinds(kinds)):
-            value = self._converted(value, schema, at)
+            value = self._convert(value, schema, at)
         if isinstance(value, dict):
             return self._object(value, schema, at)
         if isinstance(value, list):
             return self._list(value, schema, at)
-        return self._bounded(value, schema, at)
+        return self._check_bounds(value, schema, at)
 
     def _choice(self, value: Any, choices: list[Mapping[str, Any]], at: str) -> Any:
         first: ValueError | None = None
@@ -107,10 +107,10 @@ class _Fitting:
             return OTHER
         raise ValueError(f"{at} must be one of {allowed!r}")
 
-    def _converted(self, value: Any, schema: Mapping[str, Any], at: str) -> Any:
+    def _convert(self, value: Any, schema: Mapping[str, Any], at: str) -> Any:
         """Return a value of another type in the schema's type, if its meaning is certain."""
         kinds = _kinds(schema["type"])
-        converted = None
+        converted: Any = None
         empty = next((_EMPTY[kind] for kind in kinds if kind in _EMPTY), None)
         if value is None and empty is not None:
             self.mended.append(NO_VALUES)
@@ -170,7 +170,7 @@ class _Fitting:
         items = schema.get("items")
         return [self.fit(item, items, f"{at}[{index}]") for index, item in enumerate(value)] if items else value
 
-    def _bounded(self, value: Any, schema: Mapping[str, Any], at: str) -> Any:
+    def _check_bounds(self, value: Any, schema: Mapping[str, Any], at: str) -> Any:
         if isinstance(value, str):
             value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             least, most = schema.get("minLength", 0), schema.get("maxLength")

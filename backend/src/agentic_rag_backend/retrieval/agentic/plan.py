@@ -30,9 +30,7 @@ PLAN_SCHEMA = object_of(
         "primary_intent": text_of(MAX_INTENT),
         "hyde_passage": TEXT,
         "search_queries": SEARCH_QUERIES,
-        "filter_constraints": list_of(
-            object_of({"field": _WORD, "operator": _WORD, "values": list_of(_WORD)}), _MAX_CONSTRAINTS
-        ),
+        "filter_constraints": list_of(object_of({"field": _WORD, "operator": _WORD, "values": list_of(_WORD)}), _MAX_CONSTRAINTS),
         "negative_constraints": NEGATIVE_CONSTRAINTS,
     }
 )

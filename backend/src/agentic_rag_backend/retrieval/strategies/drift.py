@@ -37,9 +37,7 @@ COUNTED = 20
 """Top passages of each search that are counted for the number of searches that found a passage."""
 MAX_CHARACTERS = 400
 """Maximum length of a follow-up question and of the sketched answer."""
-_SCHEMA = object_of(
-    {"answer": text_of(MAX_CHARACTERS), "follow_ups": list_of(object_of({"question": text_of(MAX_CHARACTERS)}))}
-)
+_SCHEMA = object_of({"answer": text_of(MAX_CHARACTERS), "follow_ups": list_of(object_of({"question": text_of(MAX_CHARACTERS)}))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Habits of real models and servers, as parts of a scripted model's name: ``quirk-think``, ``quirk-json-single-quotes``.
 
-`shaped` changes the text of a reply, `refused` answers a request with a server's error. Each entry says whose habit it is.
+`shape_reply` changes the text of a reply, `refuse` answers a request with a server's error. Each entry says whose habit it is.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Refusal:
     body: Mapping[str, Any]
 
 
-def _marked(style: str) -> Callable[[str], Shape]:
+def _mark_as(style: str) -> Callable[[str], Shape]:
     """Return the text with citations in another style. ``{}`` is the number of a passage."""
     return lambda text: Shape(_MARKER.sub(lambda marker: style.replace("{}", marker[1]), text))
 
@@ -94,14 +94,14 @@ TEXTS: Mapping[str, Callable[[str], Shape]] = {
     ),
     "none": lambda text: Shape(""),
     # --- citations and manners of answers
-    "passage": _marked(" [Passage {}]"),
-    "paren": _marked(" ({})"),
-    "cjk": _marked("【{}】"),
-    "list": _marked(" [{}, {}]"),
-    "foot": _marked(" [^{}]"),
-    "xml": _marked(' <passage id="{}">'),
-    "tag": _marked(" <passage {}>"),
-    "source": _marked(" [source {}]"),
+    "passage": _mark_as(" [Passage {}]"),
+    "paren": _mark_as(" ({})"),
+    "cjk": _mark_as("【{}】"),
+    "list": _mark_as(" [{}, {}]"),
+    "foot": _mark_as(" [^{}]"),
+    "xml": _mark_as(' <passage id="{}">'),
+    "tag": _mark_as(" <passage {}>"),
+    "source": _mark_as(" [source {}]"),
     "bold": lambda text: Shape(_MARKER.sub(r" **[\1]**", f"**{text}**")),
     "end": lambda text: Shape(f"{_bare(text)}\n\nSources: {_numbers(text)}"),
     "intro": _with("Based on the passages provided, here is what happened:\n\n- {}\n\nIn summary, it was a mistake."),
@@ -153,7 +153,7 @@ OBJECTS: Mapping[str, Callable[[str], Shape]] = {
 """By name, what an object becomes. A text stays as it is."""
 
 
-def _said(status: int, message: str, **more: Any) -> Refusal:
+def _error(status: int, message: str, **more: Any) -> Refusal:
     return Refusal(status, {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None, **more}})
 
 
@@ -180,18 +180,14 @@ class Asked:
 
 REFUSALS: Mapping[str, Callable[[Asked], Refusal | None]] = {
     "lmstudio": lambda asked: (
-        _said(400, "'response_format.type' must be 'json_schema' or 'text'") if asked.format == "json_object" else None
+        _error(400, "'response_format.type' must be 'json_schema' or 'text'") if asked.format == "json_object" else None
     ),
-    "old-server": lambda asked: (
-        _vllm("response_format json_schema is not supported") if asked.format == "json_schema" else None
-    ),
+    "old-server": lambda asked: _vllm("response_format json_schema is not supported") if asked.format == "json_schema" else None,
     "no-format": lambda asked: _vllm("response_format is not supported") if asked.format else None,
     "deepseek": lambda asked: (
-        _said(400, "This response_format type is unavailable now") if asked.format == "json_schema" else None
+        _error(400, "This response_format type is unavailable now") if asked.format == "json_schema" else None
     ),
-    "llamacpp-grammar": lambda asked: (
-        _said(400, "failed to parse grammar", code=400) if asked.format == "json_schema" else None
-    ),
+    "llamacpp-grammar": lambda asked: _error(400, "failed to parse grammar", code=400) if asked.format == "json_schema" else None,
     "fastapi": lambda asked: (
         Refusal(
             422,
@@ -201,7 +197,7 @@ REFUSALS: Mapping[str, Callable[[Asked], Refusal | None]] = {
         else None
     ),
     "bounds": lambda asked: (
-        _said(400, "Invalid schema for response_format 'x': In context=('properties', 'a'), 'maxLength' is not permitted.")
+        _error(400, "Invalid schema for response_format 'x': In context=('properties', 'a'), 'maxLength' is not permitted.")
         if asked.format == "json_schema" and asked.bounded
         else None
     ),
@@ -214,10 +210,10 @@ REFUSALS: Mapping[str, Callable[[Asked], Refusal | None]] = {
     ),
     "gemma": lambda asked: _vllm("System role not supported") if "system" in asked.roles else None,
     "llamacpp-template": lambda asked: (
-        _said(500, "System role not supported at row 1, column 30", code=500) if "system" in asked.roles else None
+        _error(500, "System role not supported at row 1, column 30", code=500) if "system" in asked.roles else None
     ),
     "mistral-roles": lambda asked: (
-        _said(400, "Only user and assistant roles are supported!") if "system" in asked.roles else None
+        _error(400, "Only user and assistant roles are supported!") if "system" in asked.roles else None
     ),
     "alternate": lambda asked: (
         _vllm("Conversation roles must alternate user/assistant/user/assistant/...")
@@ -225,13 +221,11 @@ REFUSALS: Mapping[str, Callable[[Asked], Refusal | None]] = {
         else None
     ),
     "no-stream-options": lambda asked: (
-        _said(400, "Unrecognized request argument supplied: stream_options") if "stream_options" in asked.members else None
+        _error(400, "Unrecognized request argument supplied: stream_options") if "stream_options" in asked.members else None
     ),
-    "no-thinking": lambda asked: (
-        _said(400, '"quirk" does not support thinking') if "reasoning_effort" in asked.members else None
-    ),
+    "no-thinking": lambda asked: _error(400, '"q" does not support thinking') if "reasoning_effort" in asked.members else None,
     "completion-tokens": lambda asked: (
-        _said(
+        _error(
             400,
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
             param="max_tokens",
@@ -241,19 +235,19 @@ REFUSALS: Mapping[str, Callable[[Asked], Refusal | None]] = {
         else None
     ),
     "temperature-fixed": lambda asked: (
-        _said(400, "Unsupported value: 'temperature' does not support 0.0 with this model.", param="temperature")
+        _error(400, "Unsupported value: 'temperature' does not support 0.0 with this model.", param="temperature")
         if "temperature" in asked.members
         else None
     ),
     "openai-reply-limit": lambda asked: (
-        _said(
+        _error(
             400, f"max_tokens is too large: {asked.most}. This model supports at most {REPLY_LIMIT} completion tokens, whereas …"
         )
         if asked.most > REPLY_LIMIT
         else None
     ),
     "openai-context": lambda asked: (
-        _said(
+        _error(
             400,
             f"This model's maximum context length is {WINDOW} tokens. However, you requested {asked.tokens + asked.most} tokens "
             f"({asked.tokens} in the messages, {asked.most} in the completion). Please reduce the length of the messages or "
@@ -265,14 +259,14 @@ REFUSALS: Mapping[str, Callable[[Asked], Refusal | None]] = {
     ),
     "vllm-context": lambda asked: (
         _vllm(
-            f"'max_tokens' or 'max_completion_tokens' is too large: {asked.most}. This model's maximum context length is {WINDOW} "
-            f"tokens and your request has {asked.tokens} input tokens ({asked.most} > {WINDOW} - {asked.tokens})."
+            f"'max_tokens' or 'max_completion_tokens' is too large: {asked.most}. This model's maximum context length is "
+            f"{WINDOW} tokens and your request has {asked.tokens} input tokens ({asked.most} > {WINDOW} - {asked.tokens})."
         )
         if asked.too_long
         else None
     ),
     "llamacpp-context": lambda asked: (
-        _said(
+        _error(
             400,
             "the request exceeds the available context size, try increasing it",
             type="exceed_context_size_error",
@@ -286,16 +280,14 @@ REFUSALS: Mapping[str, Callable[[Asked], Refusal | None]] = {
         Refusal(
             400,
             {
-                "error": f"Trying to keep the first {asked.tokens} tokens when context the overflows. However, the model is loaded "
-                f"with context length of only {WINDOW} tokens, which is not enough."
+                "error": f"Trying to keep the first {asked.tokens} tokens when context the overflows. However, the model is "
+                f"loaded with context length of only {WINDOW} tokens, which is not enough."
             },
         )
         if asked.too_long
         else None
     ),
-    "ollama-context": lambda asked: (
-        _said(400, "the input length exceeds the context length") if asked.too_long else None
-    ),
+    "ollama-context": lambda asked: _error(400, "the input length exceeds the context length") if asked.too_long else None,
     "tgi-context": lambda asked: (
         Refusal(
             422,
@@ -309,20 +301,20 @@ REFUSALS: Mapping[str, Callable[[Asked], Refusal | None]] = {
         else None
     ),
     "mistral-context": lambda asked: (
-        _said(400, f"Prompt contains {asked.tokens} tokens, too large for model with {WINDOW} maximum context length")
+        _error(400, f"Prompt contains {asked.tokens} tokens, too large for model with {WINDOW} maximum context length")
         if asked.too_long
         else None
     ),
-    "azure-filter": lambda asked: _said(
+    "azure-filter": lambda asked: _error(
         400, "The response was filtered due to the prompt triggering Azure's content management policy.", code="content_filter"
     ),
-    "loading": lambda asked: _said(503, "Loading model", type="unavailable_error", code=503),  # llama.cpp; use quirk-loadingx3
+    "loading": lambda asked: _error(503, "Loading model", type="unavailable_error", code=503),  # llama.cpp; use quirk-loadingx3
 }
 """By name, the error that a request gets; None: it is answered."""
 NAMES = frozenset({*TEXTS, *OBJECTS, *REFUSALS})
 
 
-def shaped(names: AbstractSet[str], text: str, *, structured: bool) -> Shape:
+def shape_reply(names: AbstractSet[str], text: str, *, structured: bool) -> Shape:
     """Return the reply with the habits in ``names``. ``structured``: whether ``text`` is an object."""
     name = next((name for name in names if name in TEXTS or (structured and name in OBJECTS)), None)
     if name is None:
@@ -330,7 +322,7 @@ def shaped(names: AbstractSet[str], text: str, *, structured: bool) -> Shape:
     return TEXTS[name](text) if name in TEXTS else OBJECTS[name](text)
 
 
-def refused(names: AbstractSet[str], request: Mapping[str, Any], tokens: int) -> Refusal | None:
+def refuse(names: AbstractSet[str], request: Mapping[str, Any], tokens: int) -> Refusal | None:
     """Return the error of the habits in ``names`` for a request whose prompt has ``tokens``."""
     asked = Asked(
         format=str((request.get("response_format") or {}).get("type") or ""),

@@ -39,7 +39,7 @@ from agentic_rag_backend.testing.models.behaviour import (
     write,
 )
 from agentic_rag_backend.testing.models.counts import Ledger, Stats
-from agentic_rag_backend.testing.models.quirks import WINDOW, Shape, refused, schema_in, shaped
+from agentic_rag_backend.testing.models.quirks import WINDOW, Shape, refuse, schema_in, shape_reply
 from agentic_rag_backend.testing.models.recordings import load_recordings
 from agentic_rag_backend.testing.models.vectors import embed_text, hash_text, packed, with_floor
 
@@ -208,7 +208,7 @@ class ModelServer:
         elif "json-object-only" in kinds and wants_schema:
             self._ledger.failed(model, "400")
             await _error(send, 400, "response_format json_schema is not supported")
-        elif (refusal := refused(kinds.quirks, request, count_tokens(_prompt_of(request)))) is not None:
+        elif (refusal := refuse(kinds.quirks, request, count_tokens(_prompt_of(request)))) is not None:
             self._ledger.failed(model, str(refusal.status))
             await _raw(send, refusal.status, json.dumps(refusal.body).encode())
         else:
@@ -232,7 +232,7 @@ class ModelServer:
             return
         text = write(kinds, messages, wanted) if recorded is None else recorded
         most = request.get("max_completion_tokens") or request.get("max_tokens")
-        shape = shaped(kinds.quirks, text, structured=wanted is not None)
+        shape = shape_reply(kinds.quirks, text, structured=wanted is not None)
         if isinstance(shape.content, str) and most:
             text, shortened = cut(shape.content, int(most))
             shape = Shape(text, shape.more, "length" if shortened else shape.ending)
@@ -343,9 +343,7 @@ def _prompt_of(request: Mapping[str, Any]) -> str:
 
 def _deltas(shape: Shape) -> list[Mapping[str, Any]]:
     """Return the pieces of a streamed reply: reasoning and other members first, then the text."""
-    more = [
-        {name: piece} for name, value in shape.more.items() if isinstance(value, str) for piece in _pieces(value)
-    ]
+    more = [{name: piece} for name, value in shape.more.items() if isinstance(value, str) for piece in _pieces(value)]
     parts = shape.content if isinstance(shape.content, list) else None
     if parts is not None:
         return [*more, *({"content": [part]} for part in parts)]
