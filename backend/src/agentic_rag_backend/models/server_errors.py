@@ -27,6 +27,8 @@ Feature = Literal[
 ]
 """A part of a request that a server or a model may refuse."""
 
+LEAST_WINDOW = 256
+"""A smaller number in an error is no context window."""
 MAX_CHARACTERS = 4_000
 """Characters of an error that are read."""
 _FEATURE_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
@@ -101,7 +103,8 @@ def overflow_of(error: Exception) -> Overflow | None:
     text = text_of(error)
     if not _OVERFLOW.search(text):
         return None
-    return Overflow(_first_number(_WINDOWS, text), _first_number(_READ, text))
+    window = _first_number(_WINDOWS, text)
+    return Overflow(window if window is not None and window >= LEAST_WINDOW else None, _first_number(_READ, text))
 
 
 def refused_feature(error: Exception, sent: Collection[Feature]) -> Feature | None:

@@ -234,9 +234,9 @@ class OpenAIModel:
         window = overflow.window or await self._endpoint.listed_window(call)
         traits.window = window or traits.window
         left = (window or 0) - (overflow.prompt_tokens or window or 0)
-        if not max(_LEAST_REPLY, turn.tokens // 4) <= left < turn.tokens:
+        if turn.shortened or not max(_LEAST_REPLY, turn.tokens // 4) <= left < turn.tokens:
             return False
-        turn.tokens = left  # the prompt fits, and so does a shorter reply
+        turn.tokens, turn.shortened = left, True  # the prompt fits, and so does a shorter reply
         return True
 
     # --- streams

@@ -51,11 +51,15 @@ class RequestOptions:
 
 @dataclass(slots=True, kw_only=True)
 class Turn:
-    """One request of a call and the limit of its reply. ``tokens`` includes the room for reasoning."""
+    """One request of a call and the limit of its reply.
+
+    ``tokens`` includes the room for reasoning. ``shortened``: the limit was lowered, because the context window is full.
+    """
 
     messages: Sequence[Message]
     temperature: float
     tokens: int
+    shortened: bool = False
 
 
 @dataclass(frozen=True, slots=True)

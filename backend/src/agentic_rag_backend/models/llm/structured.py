@@ -88,7 +88,8 @@ class _Fitting:
 
     def _choice(self, value: Any, choices: list[Mapping[str, Any]], at: str) -> Any:
         first: ValueError | None = None
-        for choice in choices:
+        # A choice of the value's own type comes before a choice that the value can be converted to.
+        for choice in sorted(choices, key=lambda choice: not _is_one_of(value, _kinds(choice.get("type", [])))):
             try:
                 return self.fit(value, choice, at)
             except ValueError as error:
