@@ -42,6 +42,11 @@ def test_ordinary_texts_have_no_loop(text: str) -> None:
     assert without_loop(text) == (text, False)
 
 
+def test_two_sentences_are_no_loop_wherever_they_end() -> None:
+    for size in range(48):  # the detector reads steps of this length
+        assert not without_loop(START[:5] + "z" * size + " " + SENTENCE * 2)[1]
+
+
 @given(st.integers(0, 80), st.lists(st.integers(1, 30), min_size=1))
 def test_the_split_of_a_text_does_not_matter(before: int, sizes: list[int]) -> None:
     text = "x" + "".join(map(str, range(before))) + " " + SENTENCE * 6
