@@ -26,8 +26,8 @@ def error(body: Any, status: int = 400) -> openai.APIStatusError:
     ("message", "overflow"),
     [
         (
-            "This model's maximum context length is 8,192 tokens. However, you requested 9000 tokens (8,500 in the messages, 1 in "
-            "the completion).",
+            "This model's maximum context length is 8,192 tokens. However, you requested 9000 tokens (8,500 in the messages, 500 "
+            "in the completion).",
             Overflow(8192, 8500),
         ),
         ("maximum context length is 4096 tokens. However, your request has 5000 input tokens.", Overflow(4096, 5000)),
