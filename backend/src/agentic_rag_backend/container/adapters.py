@@ -330,6 +330,7 @@ def _model(settings: Settings, encoder: EvidenceEncoder) -> LanguageModel:
     if settings.llm == "extractive":
         return ExtractiveModel(encoder)
     from agentic_rag_backend.models.llm.openai import OpenAIModel
+    from agentic_rag_backend.models.llm.requests import RequestOptions
 
     return OpenAIModel(
         api_key=model_key(settings, "LLM=openai"),
@@ -337,6 +338,12 @@ def _model(settings: Settings, encoder: EvidenceEncoder) -> LanguageModel:
         model=settings.llm_model,
         timeout_s=settings.llm_timeout_s,
         max_concurrency=settings.llm_max_concurrency,
+        options=RequestOptions(
+            temperature=settings.llm_temperature,
+            reasoning_effort=settings.llm_reasoning_effort,
+            reasoning_tokens=settings.llm_reasoning_tokens,
+            extra_body=settings.extra_body,
+        ),
     )
 
 
