@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -26,6 +27,7 @@ class Brief:
         answerable: probability in [0, 1] that they answer the question.
         refusal: the reason for writing no answer.
         request: the request to the model; None: ``text`` is the answer.
+        shorter: makes a request with fewer passages, for a model to which the prompt is too long; None: there is none.
         text: sentences with markers, written without the model. With a request, it replaces a model that fails before its
             first word.
         quotable: whether quotations may replace a model that fails: they answer with enough confidence.
@@ -41,6 +43,7 @@ class Brief:
     question: str = ""
     refusal: Refusal | None = None
     request: ModelRequest | None = None
+    shorter: Callable[[], ModelRequest] | None = None
     text: str = ""
     quotable: bool = True
     introduction: str = ""

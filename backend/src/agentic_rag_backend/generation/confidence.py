@@ -1,8 +1,8 @@
 """The confidence of an answer in [0, 1], from its evidence and from the checks of its sentences.
 
-`answerability` estimates whether passages answer a question. That is the confidence of an answer that quotes them. A language model
-reads better than this estimate, so the confidence of its answer depends more on what it cites: how well the passage was ranked,
-and whether a cited quote is a sentence that the estimate chose, too.
+`answerability` estimates whether passages answer a question. That is the confidence of an answer that quotes them. A language
+model reads better than this estimate, so the confidence of its answer depends more on what it cites: how well the passage was
+ranked, and whether a cited quote is a sentence that the estimate chose, too.
 
 The weights of `of_model` were fitted on 623 answers to the questions of 64 real documents, by a simulated reader that is right in
 two of three cases and otherwise quotes a wrong sentence, weighted so that four of five are right. On the half of the questions

@@ -210,6 +210,11 @@ def size_tokens(passages: Sequence[Passage]) -> int:
     return sum(estimate_tokens(passage.with_header) + FRAME_TOKENS for passage in passages)
 
 
+def halved(context: Context) -> Context:
+    """Return the best passages, in half the tokens."""
+    return replace(context, passages=tuple(_within(context.passages, size_tokens(context.passages) // 2)))
+
+
 def _within(passages: Sequence[Passage], tokens: int) -> list[Passage]:
     """Keep passages, best first, while they fit; the first always does, or there would be no evidence at all."""
     kept: list[Passage] = []

@@ -28,7 +28,7 @@ from agentic_rag_backend.generation.budget import PromptBudget
 from agentic_rag_backend.generation.claims.base import VerifierFactory
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.confidence import of_model, of_quotations
-from agentic_rag_backend.generation.context import Context, build_context, theme_chunk_ids
+from agentic_rag_backend.generation.context import Context, build_context, halved, theme_chunk_ids
 from agentic_rag_backend.generation.contradicting import AnswerContradictions, stated_conflicts
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
@@ -40,7 +40,7 @@ from agentic_rag_backend.generation.rendering import render
 from agentic_rag_backend.generation.shared_names import introduction, labelled
 from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest, Quotation
-from agentic_rag_backend.models.llm.windows import context_window
+from agentic_rag_backend.models.llm.windows import window_of
 from agentic_rag_backend.prompts import Prompt, built_in, parse
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
@@ -338,7 +338,7 @@ class AnswerService:
     def _budget(self, model: str | None) -> PromptBudget:
         """Return the budget of a prompt for a model; None: the model's own."""
         options = self._options
-        window = context_window(model or self._model.name, options.window_tokens)
+        window = window_of(self._model, model, options.window_tokens)
         return PromptBudget(window, options.max_tokens, options.context_tokens)
 
     def _patience_s(self, plan: _AnswerPlan) -> float | None:
@@ -380,7 +380,13 @@ class AnswerService:
         request = self._request(plan, retrieval, prompt, messages)
         quotations = tuple(Quotation(each.passage + 1, each.written) for each in judgement.sentences)
         request = replace(request, evidence=evidence, quotations=quotations, model=model)
-        return replace(brief, context=context, request=request)
+
+        def shorter() -> ModelRequest:
+            fewer = halved(context)
+            again = render(prompt, plan.query.text, fewer, plan.history, window=self._budget(model).window)
+            return replace(request, messages=again)
+
+        return replace(brief, context=context, request=request, shorter=shorter)
 
     async def _judged(self, question: str, context: Context) -> Judgement:
         passages = [

@@ -14,7 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.errors import ModelUnavailable
+from agentic_rag_backend.errors import ModelUnavailable, PromptTooLong
 from agentic_rag_backend.generation.brief import Brief, Refusal, failed
 from agentic_rag_backend.generation.claims.base import Verdict, VerifierFactory
 from agentic_rag_backend.generation.claims.reading import Claim, ClaimReader
@@ -127,7 +127,20 @@ class Writing:
             yield event
 
     async def _asked(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        """Yield the model's text, within its time."""
+        """Yield the model's text, within its time. A prompt that is too long is sent once more with fewer passages."""
+        try:
+            async for delta in self._timed(request):
+                yield delta
+        except PromptTooLong:
+            if self._brief.shorter is None:
+                raise
+            self.retrieval = failed(
+                self.retrieval, "the prompt was too long for the model: it read the better half of the passages"
+            )
+            async for delta in self._timed(self._brief.shorter()):
+                yield delta
+
+    async def _timed(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         patience_s = self._writers.patience_s
         deadline = None if patience_s is None else asyncio.get_running_loop().time() + patience_s
         started = time.perf_counter()
@@ -150,6 +163,10 @@ class Writing:
             async with aclosing(deltas):
                 async for delta in deltas:
                     spent, cut = delta.usage or spent, cut or delta.cut
+                    if delta.restart:
+                        # The text so far was reasoning. Sentences of it that were sent are supported, and stay.
+                        reader, held = ClaimReader(), []
+                        draft.forget_omitted()
                     held += await self._checked(reader.feed(delta.text))
                     for event in self._sent(held, draft):
                         yield event

@@ -36,7 +36,7 @@ from agentic_rag_backend.generation.rendering import with_history
 from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelRequest
-from agentic_rag_backend.models.llm.windows import context_window
+from agentic_rag_backend.models.llm.windows import window_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.strategies.global_search import about_everything
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
@@ -143,7 +143,7 @@ class GlobalAnswers:
         return int(query.options.get("max_calls", self._options.max_calls))
 
     def _window(self, model: str | None) -> int:
-        return context_window(model or self._calls.model.name, self._options.window_tokens)
+        return window_of(self._calls.model, model, self._options.window_tokens)
 
     def _map_room(self, question: str, wanted_tokens: int) -> int:
         """Return the token budget of the themes and passages in one call for partial answers."""

@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import MAX_MARKERS, Claim, read_claims
 from agentic_rag_backend.generation.context import Passage, theme_passages
-from agentic_rag_backend.models.llm.schemas import INTEGER, NUMBER, TEXT, list_of, object_of
+from agentic_rag_backend.models.llm.schemas import INTEGER, NUMBER, list_of, object_of, text_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import (
     Spending,
@@ -35,7 +35,8 @@ MAX_FINDINGS = 8
 MAX_POINTS = 6
 BEST_SCORE = 100.0
 _LONGEST_STATEMENT = 600
-_SCHEMA = object_of({"points": list_of(object_of({"statement": TEXT, "sources": list_of(INTEGER), "score": NUMBER}))})
+_POINT = {"statement": text_of(_LONGEST_STATEMENT), "sources": list_of(INTEGER, MAX_MARKERS), "score": NUMBER}
+_SCHEMA = object_of({"points": list_of(object_of(_POINT), MAX_POINTS)})
 
 
 @dataclass(frozen=True, slots=True)

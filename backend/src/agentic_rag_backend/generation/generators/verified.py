@@ -23,7 +23,7 @@ from agentic_rag_backend.generation.generators.sentences import SentenceGenerato
 from agentic_rag_backend.generation.rendering import fenced_passages, with_history
 from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers, Writing
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelRequest
-from agentic_rag_backend.models.llm.schemas import TEXT, list_of, object_of
+from agentic_rag_backend.models.llm.schemas import list_of, object_of, text_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -31,7 +31,8 @@ from agentic_rag_backend.telemetry.logs import get_logger
 _log = get_logger(__name__)
 
 MAX_QUESTION_CHARACTERS = 300
-_SCHEMA = object_of({"questions": list_of(TEXT)})
+MAX_QUESTIONS = 10
+_SCHEMA = object_of({"questions": list_of(text_of(MAX_QUESTION_CHARACTERS), MAX_QUESTIONS)})
 
 
 class _VerificationFailed(Exception):
