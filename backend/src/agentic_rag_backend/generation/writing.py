@@ -180,12 +180,18 @@ class Writing:
         if cut:
             self.retrieval = failed(self.retrieval, "the model's answer was cut off at its limit of tokens")
         held += await self._checked(reader.finish(cut=cut))
-        held = await self._verifier.settle(held)
-        if not (draft.supported or any(verdict.holds for verdict in held)):
-            self.refuses = self.refuses or refuses(reader.text, cites=self._cites)
-        if not self.refuses or draft.supported or any(verdict.holds for verdict in held):
+        if self._cites or not self._refused(reader.text, held, draft):
+            held = await self._verifier.settle(held)
+        if not self._refused(reader.text, held, draft):
             for event in draft.add(held):
                 yield event
+
+    def _refused(self, reply: str, held: Sequence[Verdict], draft: AnswerDraft) -> bool:
+        """Return whether a reply refuses, and record it. With a supported sentence, it is an answer."""
+        if draft.supported or any(verdict.holds for verdict in held):
+            return False
+        self.refuses = self.refuses or refuses(reply, cites=self._cites)
+        return self.refuses
 
     async def _checked(self, claims: Sequence[Claim]) -> list[Verdict]:
         """Return the verdicts of the claims that state something, and record whether the reply refuses or cites."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.generation.claims.reading import MAX_MARKERS, ClaimReader, read_claims
+from agentic_rag_backend.generation.claims.reading import Claim, ClaimReader, read_claims
 
 
 @pytest.mark.parametrize(
@@ -93,3 +93,50 @@ def test_a_sentence_is_given_as_soon_as_the_next_has_begun() -> None:
 
 def test_a_marker_between_two_words_does_not_join_them() -> None:
     assert [claim.text for claim in read_claims("In the U.S. The[1]tide rises.")] == ["In the U.S.", "The tide rises."]
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        "[2]",
+        "[Passage 2]",
+        "[source 2]",
+        "[^2]",
+        "【2】",
+        "(2)",
+        "(passage 2)",
+        "<passage 2>",
+        '<passage id="2" title="Tides">',
+        "[2, 2]",
+        "**[2]**",
+    ],
+)
+def test_forms_of_markers(marker: str) -> None:
+    assert read_claims(f"Mira Voss founded it {marker}. It studies tides.") == [
+        Claim("Mira Voss founded it.", (2,)),
+        Claim("It studies tides.", ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("</passage> [1]", []),
+        ("<passage 2>\nIt studies tides.\n</passage>\n[2]", [("It studies tides.", (2,))]),
+        ("Answer: It studies tides [1].", [("It studies tides.", (1,))]),
+        ("According to [2], it studies tides.", [("It studies tides.", (2,))]),
+        ("Call f(1). The list (2) is long.", [("Call f(1).", ()), ("The list (2) is long.", ())]),
+    ],
+)
+def test_what_models_write_around_an_answer_is_no_part_of_it(text: str, expected: list[tuple[str, tuple[int, ...]]]) -> None:
+    assert [(claim.text, claim.markers) for claim in read_claims(text)] == expected
+
+
+@pytest.mark.parametrize(
+    "text", ['{"answer": "It studies tides [1]."}', '```json\n{"answer": "It studies tides [1].", "sources": [1]}\n```']
+)
+def test_an_answer_in_an_object_is_unwrapped(text: str) -> None:
+    reader = ClaimReader()
+    assert [claim for character in text for claim in reader.feed(character)] == []
+    assert reader.finish() == [Claim("It studies tides.", (1,))]
+    assert reader.text == "It studies tides [1]."

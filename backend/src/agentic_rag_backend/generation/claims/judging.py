@@ -115,8 +115,9 @@ class ModelVerifier:
             index = judged[int(number) - 1]
             if item.get("stated") is True and settled[index].reason in _UNSUSPECTED:
                 settled[index] = Verdict(settled[index].claim, tuple(quotes[index]))
-            elif item.get("stated") is False:
-                settled[index] = Verdict(settled[index].claim, reason=_reason(item.get("reason")), rejected=True)
+            elif item.get("stated") is False and item.get("reason"):
+                # Weak models fill in a schema. A rejection without a reason is none.
+                settled[index] = Verdict(settled[index].claim, reason=_reason(item["reason"]), rejected=True)
         return settled
 
     def _quotes(self, verdict: Verdict) -> list[SupportingSpan]:

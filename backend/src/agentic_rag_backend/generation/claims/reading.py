@@ -22,6 +22,12 @@ _MARKER = re.compile(
     re.IGNORECASE,
 )
 """A marker; or a tag of the prompt, which some models repeat."""
+_LEAD = re.compile(
+    r"\A(?:(?:final\s+)?answer|antwort|réponse|respuesta|risposta)\s*:\s+"
+    r"|\A(?:according to|as (?:stated|described|noted) in|per|in),\s+",
+    re.IGNORECASE,
+)
+"""Words before a sentence that say that it is the answer, or which passage states it."""
 _EMPTY_BOLD = re.compile(r"\s?\*\*\*\*")
 """What is left of a marker in bold."""
 _ENVELOPE = re.compile(r"\s*(?:```(?:json)?\s*)?\{")
@@ -69,7 +75,7 @@ def read_claims(text: str) -> list[Claim]:
         until = len(plain) + 1 if last else sentences[index + 1].start + 1
         own = found[bisect_right(places, start) : bisect_left(places, until)]
         markers = tuple(dict.fromkeys(number for _, numbers in own for number in numbers))
-        claims.append(Claim(_EMPTY_BOLD.sub("", plain[start : sentence.end]), markers[:MAX_MARKERS], separator))
+        claims.append(Claim(_without_lead(_EMPTY_BOLD.sub("", plain[start : sentence.end])), markers[:MAX_MARKERS], separator))
     return claims
 
 
@@ -111,6 +117,11 @@ class ClaimReader:
             self._text = _unwrapped(self._text)
         claims = read_claims(self._text)[self._given :]
         return claims[:-1] if cut and claims and not is_ended(claims[-1].text) else claims
+
+
+def _without_lead(sentence: str) -> str:
+    rest = _LEAD.sub("", sentence)
+    return rest if rest == sentence else rest[:1].upper() + rest[1:]
 
 
 def _unwrapped(text: str) -> str:

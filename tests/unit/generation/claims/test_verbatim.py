@@ -1,0 +1,75 @@
+"""Claims that stand in passages word for word."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
+from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.generation.context import Passage
+
+TEXT = (
+    "MarkItDown reads PDF, PowerPoint, Word (with tables), Excel and EPubs. The committee denied that the plan was approved. "
+    "The total was $11,250.00 after the discount of 10 %.\n\n"
+    "- Every Android device\n- Every iPhone\n\n"
+    "| Cashier | Emily Rodriguez |\n|---|---|\n| Sales tax | 66.23 |\n\n"
+    "    if lo < 0:\n        raise ValueError('lo must be non-negative')\n"
+)
+OTHER = "Python 3.8 is no longer supported. Mira Voss, a painter from Oslo, founded the mill."
+
+
+def passage(marker: int, text: str) -> Passage:
+    return Passage(
+        marker=marker, chunk_id=f"c{marker}", document_id=f"d{marker}", title="Notes", text=text, start_char=0, score=1.0
+    )
+
+
+VERIFIER = LexicalVerifier((passage(1, TEXT), passage(2, OTHER)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The **total** was $11,250.00\nafter the discount of 10 %",
+        "PDF, PowerPoint, Word, Excel, EPub.",
+        "Word and Excel",
+        "66.23",
+        "11,250, 3.8",
+        "- Every Android device\n- Every iPhone",
+        "Cashier | Emily Rodriguez",
+        "raise ValueError('lo must be non-negative')",
+        "The committee denied that the plan was approved.",
+    ],
+)
+def test_a_copy_is_supported(text: str) -> None:
+    verdict = VERIFIER.check(Claim(text, (1,)))
+    assert verdict.holds
+    assert all(support.quote in TEXT + OTHER for support in verdict.supports)
+
+
+def test_items_of_several_passages_are_quoted_from_each() -> None:
+    verdict = VERIFIER.check(Claim("11,250, 3.8.", (1,)))
+    assert [support.passage.marker for support in verdict.supports] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The plan was approved.",  # cut out of a denial
+        "11,251",
+        "PDF, PowerPoint, Word, OpenOffice.",
+        "The total was 11,250 after the discount of €10",
+        "Emily Rodriguez, a painter from Oslo, founded the mill.",  # each part stands somewhere
+    ],
+)
+def test_what_is_no_copy_is_not_supported(text: str) -> None:
+    assert not VERIFIER.check(Claim(text, (1,))).holds
+
+
+@given(st.integers(0, len(TEXT) - 1), st.integers(1, 60))
+def test_every_quote_of_a_copy_is_verbatim(start: int, length: int) -> None:
+    for support in VERIFIER.copied(Claim(TEXT[start : start + length], (1,))):
+        assert support.passage.text[support.start : support.end] == support.quote
+        assert support.quote.strip()

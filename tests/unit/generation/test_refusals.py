@@ -1,0 +1,46 @@
+"""Refusals in a model's own words."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentic_rag_backend.generation.refusals import is_sentinel, refuses
+from agentic_rag_backend.models.llm.base import NOT_ANSWERED
+
+
+@pytest.mark.parametrize(
+    ("reply", "cites"),
+    [
+        (NOT_ANSWERED, False),
+        (f"{NOT_ANSWERED} They are about tides.", True),
+        ("I'm sorry, but the provided passages do not contain this.", False),
+        ("Passages 1 to 3 are about eels. None of them names the captain.", True),
+        ("Not specified.", False),
+        ("N/A", False),
+        ("Dazu steht nichts im Text.", False),
+        ("Les extraits ne mentionnent pas ce prix.", True),
+        ("No hay información sobre esto en los documentos.", True),
+        ("I couldn’t find that.", False),
+    ],
+)
+def test_refusals(reply: str, cites: bool) -> None:
+    assert refuses(reply, cites=cites)
+
+
+@pytest.mark.parametrize(
+    ("reply", "cites"),
+    [
+        ("Nobody was hurt.", True),
+        ("It was cancelled because nobody had paid.", True),
+        ("A deckhand broke a wrist.", False),
+        ('{"answer": "It was not', False),
+        ("", False),
+    ],
+)
+def test_what_is_no_refusal(reply: str, cites: bool) -> None:
+    assert not refuses(reply, cites=cites)
+
+
+def test_the_sentence_of_the_prompts() -> None:
+    assert is_sentinel(f"**{NOT_ANSWERED}**")
+    assert not is_sentinel("The documents answer this question.")
