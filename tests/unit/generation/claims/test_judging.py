@@ -63,9 +63,22 @@ async def test_it_decides_about_undecided_claims_only(server: ModelServer, calls
 
 
 async def test_a_rejected_claim_is_contradicted(server: ModelServer, calls: StructuredCalls) -> None:
+    replies(server, (1, False, "roles"))
+    (verdict,) = await settled(verifier(calls), UNDECIDED)
+    assert (verdict.status, verdict.reason) == ("contradicted", "roles")
+
+
+async def test_a_rejection_without_a_reason_is_none(server: ModelServer, calls: StructuredCalls) -> None:
     replies(server, (1, False, ""))
     (verdict,) = await settled(verifier(calls), UNDECIDED)
-    assert (verdict.status, verdict.reason) == ("contradicted", "unsupported")
+    assert verdict.status == "unverified"
+
+
+async def test_the_model_cannot_remove_a_suspicion(server: ModelServer, calls: StructuredCalls) -> None:
+    replies(server, (1, True, ""))
+    denied = Claim("Mira Voss never founded the Halden Institute.", (1,))
+    (verdict,) = await settled(verifier(calls), denied)
+    assert (verdict.status, verdict.reason) == ("unverified", "negated")
 
 
 async def test_a_claim_that_the_reply_leaves_out_stays_undecided(server: ModelServer, calls: StructuredCalls) -> None:

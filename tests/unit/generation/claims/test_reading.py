@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.generation.claims.reading import Claim, ClaimReader, read_claims
+from agentic_rag_backend.generation.claims.reading import MAX_MARKERS, Claim, ClaimReader, read_claims
 
 
 @pytest.mark.parametrize(
