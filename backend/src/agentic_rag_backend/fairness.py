@@ -33,15 +33,17 @@ class Actor:
     tenant: TenantId | None = None
     job: bool = False
     """True if a job does the work, so that no request waits for it."""
+    ends_at: float | None = None
+    """Time on the loop's clock until which a request waits for models. None: no such limit is known."""
 
 
 _NOBODY = Actor()
 _ACTOR: ContextVar[Actor] = ContextVar("actor", default=_NOBODY)
 
 
-def act_for(tenant: TenantId, *, job: bool = False) -> None:
-    """Set the tenant for whom the current task, and everything it starts, works from now on."""
-    _ACTOR.set(Actor(tenant, job))
+def act_for(tenant: TenantId, *, job: bool = False, ends_at: float | None = None) -> None:
+    """Set the tenant for whom the current task, and everything it starts, works from now on. See `Actor`."""
+    _ACTOR.set(Actor(tenant, job, ends_at))
 
 
 def actor() -> Actor:

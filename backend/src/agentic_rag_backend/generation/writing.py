@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.errors import ModelUnavailable
+from agentic_rag_backend.errors import ModelBusy, ModelTimeout, ModelUnavailable
 from agentic_rag_backend.generation.brief import Brief, failed
 from agentic_rag_backend.generation.claims.base import VerifierFactory
 from agentic_rag_backend.generation.claims.reading import Claim, ClaimReader
@@ -130,7 +130,9 @@ class Writing:
         except TimeoutError as error:
             self.usage += request.account.usage
             waited = time.perf_counter() - started
-            raise ModelUnavailable(f"model {self.model!r} did not end its answer within {waited:.3g} s") from error
+            if not request.account.usage.calls:
+                raise ModelBusy(f"model {self.model!r} was busy with other calls for {waited:.3g} s") from error
+            raise ModelTimeout(f"model {self.model!r} did not end its answer within {waited:.3g} s") from error
         except ModelUnavailable:
             self.usage += request.account.usage
             raise

@@ -9,7 +9,7 @@ from contextlib import aclosing
 
 import pytest
 
-from agentic_rag_backend.errors import ModelRateLimited, ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.errors import ModelBusy, ModelRateLimited, ModelReplyInvalid, ModelTimeout, ModelUnavailable
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.testing.models.server import ModelServer
@@ -134,10 +134,18 @@ async def test_the_timeout_bounds_the_whole_call(make: Make, name: str) -> None:
     assert time.perf_counter() - started < 15
 
 
-async def test_the_timeout_bounds_a_stream_and_the_wait_for_a_slot(make: Make) -> None:
-    model = make("slow-stream-300ms", timeout_s=0.5, max_concurrency=1)
-    outcomes = await asyncio.gather(streamed(model, ask("x" * 600)), streamed(model, ask("y" * 600)), return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [ModelUnavailable, ModelUnavailable]
+async def test_a_stream_that_stalls_is_cut(make: Make) -> None:
+    with pytest.raises(ModelTimeout, match="began its reply, but did not end it"):
+        await streamed(make("slow-stream-30s", timeout_s=0.5), ask("x" * 600))
+
+
+async def test_a_wait_for_a_place_is_limited_and_says_busy(make: Make) -> None:
+    model = make("latency-30s", timeout_s=0.4, max_concurrency=1)
+    running = asyncio.create_task(model.complete(ask(timeout_s=30)))
+    await asyncio.sleep(0)
+    with pytest.raises(ModelBusy, match=r"busy with other calls for 0\.4"):
+        await model.complete(ask())
+    running.cancel()
 
 
 async def test_a_slow_reader_is_not_timed_out_by_its_own_work(make: Make) -> None:

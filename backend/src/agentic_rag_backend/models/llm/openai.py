@@ -16,18 +16,22 @@ from contextlib import aclosing
 from typing import Any
 
 import openai
+from openai import AsyncStream
 from openai.types.chat import ChatCompletion
 
 from agentic_rag_backend.domain.text.prompt_marks import StreamRestorer, neutralise, restore, restore_all
 from agentic_rag_backend.domain.text.tokens import estimate_tokens, text_tokens
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
-from agentic_rag_backend.fairness import FairSlots
-from agentic_rag_backend.models.endpoint import Attempt, Call, Endpoint, failure_of, reason_of
+from agentic_rag_backend.models.endpoint import Attempt, Call, Endpoint, ModelStalled, failure_of, reason_of
 from agentic_rag_backend.models.health import Health
+from agentic_rag_backend.models.llm.assembly import Assembly, unstreamed
 from agentic_rag_backend.models.llm.base import Message, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.models.llm.structured import read_object
+from agentic_rag_backend.models.pace import tokens_in
 
+STREAM = "stream"
+"""Parameter of a streamed reply. Some servers refuse it together with a schema."""
 MAX_CHARACTERS_PER_TOKEN = 32
 """Characters for each requested token after which a reply is cancelled: the server ignores the limit."""
 _LEAST_BOUND = 64 * 1024
@@ -38,17 +42,18 @@ class OpenAIModel:
 
     Args:
         model: used if a request names none.
-        timeout_s: time limit of a call in seconds, including queueing and retries.
-        max_concurrency: maximum number of concurrent calls. Further calls wait within their time limit.
+        timeout_s: time limit of a call in seconds, including retries, from the moment it is sent. See `models.pace`.
+        max_concurrency: maximum number of concurrent calls. Further calls wait, questions before jobs.
     """
 
     generative = True
 
     def __init__(self, *, api_key: str, base_url: str | None, model: str, timeout_s: float, max_concurrency: int) -> None:
-        self._endpoint = Endpoint("model", api_key=api_key, base_url=base_url, timeout_s=timeout_s)
+        self._endpoint = Endpoint(
+            "model", api_key=api_key, base_url=base_url, timeout_s=timeout_s, max_concurrency=max_concurrency
+        )
         self._completions = self._endpoint.client.chat.completions  # which the SDK imports here, not during the first call
         self._model = model
-        self._slots = FairSlots(max_concurrency)
         self._refused: dict[str, set[str]] = {}
 
     @property
@@ -64,7 +69,7 @@ class OpenAIModel:
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Return the whole reply. With a schema, a first invalid reply is sent back to the model once with its error."""
         call = self._call(request)
-        async with self._endpoint.admitted(call, self._slots.taken()), self._endpoint.watching(call):
+        async with self._endpoint.admitted(call), self._endpoint.watching(call):
             if request.schema is not None:
                 return await self._structured(call, request, request.schema)
             text, _ = await self._write(call, request, request.messages)
@@ -73,7 +78,7 @@ class OpenAIModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         """Yield the reply while the model writes it. A failure is retried only before the first piece."""
         call = self._call(request)
-        async with self._endpoint.admitted(call, self._slots.taken()), aclosing(self._streamed(call, request)) as deltas:
+        async with self._endpoint.admitted(call), aclosing(self._streamed(call, request)) as deltas:
             async for delta in deltas:
                 yield delta
 
@@ -83,7 +88,10 @@ class OpenAIModel:
 
     def _call(self, request: ModelRequest) -> Call:
         purpose = request.prompt.partition("@")[0] or "other"
-        return self._endpoint.call(request.model or self._model, purpose, request.account)
+        call = self._endpoint.call(request.model or self._model, purpose, request.account, timeout_s=request.timeout_s)
+        call.prompt_tokens = tokens_in(sum(len(message.content) for message in request.messages))
+        call.reply_tokens = request.max_tokens
+        return call
 
     # --- one reply
 
@@ -94,6 +102,7 @@ class OpenAIModel:
             if isinstance(parsed, dict):
                 return ModelReply(text, call.account.usage, call.model, parsed)
             problem = parsed
+            self._endpoint.expect(call)
             asked = Message("user", f"That reply is not valid: {problem}. Write the JSON object again, and nothing else.")
             messages = (*request.messages, Message("assistant", text), asked)
         raise ModelReplyInvalid(f"model {call.model!r} twice wrote a reply that does not match the schema: {problem}")
@@ -129,11 +138,19 @@ class OpenAIModel:
         create = self._completions.create
         while True:
             attempt = self._endpoint.attempt(call)
+            # A structured reply is streamed as well, so that a slow model is told from one that hangs.
+            pieces = stream or (request.schema is not None and STREAM not in refused)
+            sent_at = asyncio.get_running_loop().time()
             try:
                 with attempt.watched():
-                    reply = await create(**_arguments(call.model, request, messages, refused, stream=stream))
+                    reply = await create(**_arguments(call.model, request, messages, refused, stream=pieces))
+                    if pieces and not stream:
+                        return await self._assembled(call, request, reply, sent_at), attempt
                     # Read the first piece here, so that a stream that breaks before it is retried.
-                    return ((reply, await anext(reply, None)) if stream else reply), attempt
+                    first = await anext(reply, None) if stream else None
+                    if first is not None:
+                        self._endpoint.arrived(call, sent_at)
+                    return ((reply, first) if stream else reply), attempt
             except (openai.OpenAIError, ValueError) as error:
                 parameter = _refused_parameter(error, request)
                 if parameter is not None and parameter not in refused:
@@ -141,10 +158,28 @@ class OpenAIModel:
                     continue
                 await self._endpoint.pause(call, error)
 
+    async def _assembled(self, call: Call, request: ModelRequest, chunks: AsyncStream[Any], sent_at: float) -> ChatCompletion:
+        """Return the whole reply of a stream. A reply that ends too late is cut if the request uses a part of it."""
+        whole = await unstreamed(chunks)
+        if whole is not None:
+            return whole
+        assembly = Assembly()
+        async with chunks:
+            try:
+                while (chunk := await self._next(chunks, call)) is not None and assembly.size <= _most_characters(request):
+                    self._endpoint.arrived(call, sent_at)
+                    assembly.add(chunk)
+            except ModelStalled:
+                if not request.partial or not assembly.size:
+                    raise
+                return assembly.completion(cut=True)
+        self._endpoint.written(call, tokens_in(assembly.size))
+        return assembly.completion()
+
     # --- streams
 
     async def _streamed(self, call: Call, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        # No timeout may span a yield: it would interrupt the reader's own work. Each step is limited to the remaining time.
+        # No timeout may span a yield: it would interrupt the reader's own work. Each step has the remaining time.
         async with self._endpoint.watching(call):
             (chunks, chunk), attempt = await self._send(call, request, request.messages, stream=True)
         usage: Usage | None = None
@@ -167,6 +202,7 @@ class OpenAIModel:
                             written.append(piece)
                         if restored := restorer.feed(piece):
                             yield ModelDelta(restored)
+                        self._endpoint.arrived(call, call.began)  # here, so that the reader's own work is no gap
                         chunk = await self._next(chunks, call)
                 if ending is None:
                     raise ModelUnavailable(f"model {call.model!r} broke off its reply after {size} characters")
@@ -247,7 +283,7 @@ def _refused_parameter(error: Exception, request: ModelRequest) -> str | None:
     """Return the parameter that an endpoint or model does not know and that can be left out, if that is the error."""
     if not isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
         return None
-    if error.param in ("max_tokens", "temperature", "stream_options"):
+    if error.param in ("max_tokens", "temperature", "stream_options", STREAM):
         return error.param
     # Servers without JSON schemas report this in different ways.
     return "response_format" if request.schema is not None else None
