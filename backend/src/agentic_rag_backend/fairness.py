@@ -60,12 +60,15 @@ class Rotation(Generic[T]):
     """Waiting items by tenant: first in, first out within a tenant, and one item of each tenant in turn.
 
     A tenant with ``of_tenant`` running items is skipped. Items without a tenant have no such limit. Not thread-safe.
+
+    Args:
+        running: running items by tenant, if several rotations count them together.
     """
 
-    def __init__(self, of_tenant: int) -> None:
+    def __init__(self, of_tenant: int, running: Counter[TenantId | None] | None = None) -> None:
         self._of_tenant = of_tenant
         self._waiting: OrderedDict[TenantId | None, deque[T]] = OrderedDict()
-        self._running: Counter[TenantId | None] = Counter()
+        self._running: Counter[TenantId | None] = Counter() if running is None else running
 
     def add(self, tenant: TenantId | None, item: T) -> None:
         """Add a waiting item."""

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator
 
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.fairness import Rotation, actor, share_of
 
 
 class ModelSlots:
     """Places for coroutines, granted by kind and tenant of the current `fairness.Actor`. It belongs to one event loop.
 
-    One tenant's questions take at most `share_of` the places, and its jobs one place less, so that its questions find one.
+    One tenant takes at most `share_of` the places, and its jobs one place less, so that its questions find one.
 
     Args:
         places: limit of requests at once.
@@ -26,8 +28,9 @@ class ModelSlots:
         self._free = places
         self._reserved = min(1, places - 1)
         """Free places that jobs leave to questions."""
-        self._questions: Rotation[asyncio.Future[None]] = Rotation(share_of(places))
-        self._jobs: Rotation[asyncio.Future[None]] = Rotation(max(1, share_of(places) - self._reserved))
+        share, running = share_of(places), Counter[TenantId | None]()
+        self._questions: Rotation[asyncio.Future[None]] = Rotation(share, running)
+        self._jobs: Rotation[asyncio.Future[None]] = Rotation(max(1, share - self._reserved), running)
 
     @contextlib.asynccontextmanager
     async def taken(self) -> AsyncIterator[None]:
