@@ -164,6 +164,8 @@ class Call:
     ends_at: float = math.inf
     """Time after which even a reply that keeps arriving is cut."""
     first_piece_at: float | None = None
+    cut: bool = False
+    """Whether its reply was cut at the deadline."""
     clock: asyncio.Timeout | None = None
 
     def extend(self, deadline: float) -> None:

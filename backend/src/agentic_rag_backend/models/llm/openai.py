@@ -101,6 +101,8 @@ class OpenAIModel:
             text, parsed = await self._write(call, request, messages)
             if isinstance(parsed, dict):
                 return ModelReply(text, call.account.usage, call.model, parsed)
+            if call.cut:
+                raise self._endpoint.too_late(call)
             problem = parsed
             self._endpoint.expect(call)
             asked = Message("user", f"That reply is not valid: {problem}. Write the JSON object again, and nothing else.")
@@ -172,6 +174,7 @@ class OpenAIModel:
             except ModelStalled:
                 if not request.partial or not assembly.size:
                     raise
+                call.cut = True
                 return assembly.completion(cut=True)
         self._endpoint.written(call, tokens_in(assembly.size))
         return assembly.completion()

@@ -34,6 +34,7 @@ from agentic_rag_backend.testing.models.behaviour import (
     count_tokens,
     cut,
     fenced_passages,
+    in_window,
     parse_name,
     prompt_hash,
     write,
@@ -213,6 +214,8 @@ class ModelServer:
     async def _chat(self, exchange: _Exchange) -> None:
         model, kinds, request, send = exchange.model, exchange.kinds, exchange.request, exchange.send
         messages = request.get("messages", [])
+        if "window" in kinds:
+            messages = in_window(messages, int(kinds.number("window")))
         digest = prompt_hash(messages)
         prompt = "\n\n".join(str(message.get("content") or "") for message in messages)
         wanted = request.get("response_format", {}).get("json_schema", {}).get("schema")
@@ -232,7 +235,7 @@ class ModelServer:
         tokens = count_tokens(prompt), count_tokens(text)
         self._ledger.chatted(model, digest, tokens, fenced_passages(prompt))
         usage = None if "no-usage" in kinds else _usage(*tokens)
-        if request.get("stream"):
+        if request.get("stream") and "no-stream" not in kinds:
             asked = (request.get("stream_options") or {}).get("include_usage")
             await self._stream(exchange, _pieces(text), usage if asked else None, ending)
             return
