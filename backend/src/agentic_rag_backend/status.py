@@ -15,6 +15,7 @@ from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.ingestion.recognition.installation import OcrStatus
 from agentic_rag_backend.models.health import OK, state_of
+from agentic_rag_backend.settings_derived import PROFILE, PROFILES, SCALED
 from agentic_rag_backend.stores.catalogue.ports.outbox import READ_BY_FILTERS
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL
 
@@ -42,6 +43,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
     return {
         **_deployment(services),
         "model_states": states,
+        "model_limits": _model_limits(services),
         "calibration": _calibration(services),
         "ocr": describe_ocr(await services.ocr.status()),
         "extraction_methods": [
@@ -101,6 +103,12 @@ def _deployment(services: Container) -> dict[str, Any]:
             "extraction_model": extraction_model(settings) or services.model.name,
         },
     }
+
+
+def _model_limits(services: Container) -> dict[str, Any]:
+    """Return the settings of time and size for calls of the language model, with the values that are used."""
+    settings = services.settings
+    return {name: getattr(settings, name) for name in (PROFILE, *PROFILES["local"], *SCALED)}
 
 
 def _calibration(services: Container) -> dict[str, Any]:

@@ -128,6 +128,10 @@ class StatusView(View):
     stores: dict[str, str]
     models: dict[str, str]
     model_states: dict[str, str]
+    model_limits: dict[str, float | str | None] = Field(
+        description="time limits, budgets and concurrency of the language model as they are used, after LLM_PROFILE and "
+        "LLM_TIMEOUT_S"
+    )
     calibration: CalibrationView
     ocr: OcrView
     extraction_methods: list[ExtractionMethodView]
