@@ -201,4 +201,8 @@ def test_the_source_of_a_derived_value_is_the_setting_it_follows_from(monkeypatc
     assert (sources["LLM_MAX_CONCURRENCY"], sources["REQUEST_TIMEOUT_S"]) == ("LLM_PROFILE", "LLM_PROFILE")
     monkeypatch.setenv("LLM_TIMEOUT_S", "120")
     sources = {each.name: each.source for each in effective(Settings())}
-    assert (sources["LLM_TIMEOUT_S"], sources["REQUEST_TIMEOUT_S"], sources["HOST"]) == ("environment", "LLM_TIMEOUT_S", "default")
+    assert (sources["LLM_TIMEOUT_S"], sources["REQUEST_TIMEOUT_S"], sources["HOST"]) == (
+        "environment",
+        "LLM_TIMEOUT_S",
+        "default",
+    )

@@ -156,7 +156,9 @@ async def reading(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
         await model.close()
 
 
-async def test_extraction_waits_for_a_model_that_comes_back(server: ModelServer, reading: Callable[..., Awaitable[World]]) -> None:
+async def test_extraction_waits_for_a_model_that_comes_back(
+    server: ModelServer, reading: Callable[..., Awaitable[World]]
+) -> None:
     world = await reading(server, "status-503x12+reader")
     job = (await world.submit(TEXT, key="tides", options=OPTIONS, extraction="llm")).job
     assert job is not None

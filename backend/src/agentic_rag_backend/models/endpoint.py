@@ -59,9 +59,7 @@ class ModelStalled(ModelTimeout):
     """The model began its reply in time, but did not end it."""
 
 
-OUTAGES = Outages(
-    ModelUnavailable, ModelUnreachable, answered=(ModelRateLimited, ModelRefused, ModelReplyInvalid, ModelStalled)
-)
+OUTAGES = Outages(ModelUnavailable, ModelUnreachable, answered=(ModelRateLimited, ModelRefused, ModelReplyInvalid, ModelStalled))
 
 
 class ReplyTooLong(httpx2.ReadError):
@@ -205,9 +203,7 @@ class Endpoint:
         await self.health.close()
         await self.client.close()
 
-    def call(
-        self, model: str, purpose: str, account: UsageAccount | None = None, *, timeout_s: float | None = None
-    ) -> Call:
+    def call(self, model: str, purpose: str, account: UsageAccount | None = None, *, timeout_s: float | None = None) -> Call:
         """Begin a call. ``timeout_s`` None: the endpoint's."""
         return Call(model, purpose, self.timeout_s if timeout_s is None else timeout_s, UsageAccount(account))
 
@@ -238,7 +234,9 @@ class Endpoint:
                     await place.enter_async_context(self._slots.taken())
             except TimeoutError:
                 waited_s = loop.time() - queued_at
-                raise ModelBusy(f"{self._name(call)} was busy with other calls for {waited_s:.3g} s (LLM_MAX_CONCURRENCY)") from None
+                raise ModelBusy(
+                    f"{self._name(call)} was busy with other calls for {waited_s:.3g} s (LLM_MAX_CONCURRENCY)"
+                ) from None
             self._begin(call)
             yield
 
@@ -246,7 +244,9 @@ class Endpoint:
         """Start the clock of a call."""
         who, pace, now = actor(), self.pace(call.model), asyncio.get_running_loop().time()
         call.began = call.ends_at = now
-        call.ends_at += pace.whole_s(call.prompt_tokens, call.reply_tokens, call.timeout_s) if call.prompt_tokens else call.timeout_s
+        call.ends_at += (
+            pace.whole_s(call.prompt_tokens, call.reply_tokens, call.timeout_s) if call.prompt_tokens else call.timeout_s
+        )
         if not who.job and who.ends_at is not None and who.ends_at > now:
             call.ends_at = min(call.ends_at, who.ends_at)
         self.expect(call)
@@ -309,7 +309,9 @@ class Endpoint:
         """Return the error of a call that exceeded its time."""
         limit_s = call.deadline - call.began
         if call.first_piece_at is not None:
-            return ModelStalled(f"{self._name(call)} began its reply, but did not end it within {limit_s:.3g} s{self._limit(call)}")
+            return ModelStalled(
+                f"{self._name(call)} began its reply, but did not end it within {limit_s:.3g} s{self._limit(call)}"
+            )
         self.pace(call.model).note_late(call.prompt_tokens, limit_s)
         before = f"; before that {reason_of(call.failures[-1])}" if call.failures else ""
         return ModelTimeout(f"{self._name(call)} did not answer within {limit_s:.3g} s{self._limit(call)}{before}")
