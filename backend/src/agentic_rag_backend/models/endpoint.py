@@ -48,6 +48,7 @@ _OUTCOMES: dict[str, Outcome] = {
     "model_refused": "refused",
     "model_input_refused": "refused",
     "model_reply_invalid": "invalid",
+    "model_timeout": "cancelled",  # by us: the endpoint answers
 }
 
 

@@ -7,7 +7,10 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
+from typing import Any
 
+import httpx2
+import openai
 import pytest
 
 from agentic_rag_backend.breaker import TOO_LATE
@@ -319,3 +322,29 @@ async def test_a_question_that_queued_to_its_end_was_not_sent(make: Make, server
         await model.complete(ask("late"))
     running.cancel()
     assert server.stats().total.calls <= 1
+
+
+async def test_a_server_that_refuses_streams_with_a_schema_is_asked_without(
+    make: Make, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make("echo")
+    create, sent = model._completions.create, list[bool]()
+
+    async def refusing(**arguments: Any) -> Any:
+        sent.append(arguments["stream"])
+        if arguments["stream"]:
+            response = httpx2.Response(400, request=httpx2.Request("POST", server.base_url))
+            raise openai.BadRequestError("no streams", response=response, body={"param": "stream"})
+        return await create(**arguments)
+
+    monkeypatch.setattr(model._completions, "create", refusing)
+    for _ in range(2):
+        assert (await model.complete(ask("Some title.", schema=SCHEMA))).parsed == {"title": "Some title."}
+    assert sent == [True, False, False], "it is remembered"
+
+
+async def test_a_stalled_reply_says_nothing_against_the_health_of_the_endpoint(make: Make) -> None:
+    model = make("slow-stream-30s", timeout_s=0.3)
+    with pytest.raises(ModelTimeout):
+        await model.complete(ask(schema=SCHEMA))
+    assert await model.health.state() == "ok"
