@@ -305,6 +305,8 @@ class Endpoint:
         if decision.verdict is not Verdict.RETRY:
             self._give_up(call, decision.verdict, decision.retry_after_s, left_s)
         await asyncio.sleep(decision.pause_s)
+        if call.first_piece_at is not None:  # the reply broke off
+            self.expect(call)
 
     def too_late(self, call: Call) -> ModelTimeout:
         """Return the error of a call that exceeded its time."""

@@ -348,3 +348,11 @@ async def test_a_stalled_reply_says_nothing_against_the_health_of_the_endpoint(m
     with pytest.raises(ModelTimeout):
         await model.complete(ask(schema=SCHEMA))
     assert await model.health.state() == "ok"
+
+
+async def test_a_structured_reply_that_breaks_off_is_asked_for_again(make: Make, server: ModelServer) -> None:
+    for fault in ("cut-streamx1", "short-streamx1"):
+        server.reset()
+        reply = await make(f"{fault}+echo").complete(ask("A title that is long enough to be cut in the middle.", schema=SCHEMA))
+        assert reply.parsed is not None
+        assert server.stats().total.calls == 2
