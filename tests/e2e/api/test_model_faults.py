@@ -113,12 +113,17 @@ async def test_both_levels_come_back_with_an_extractive_answer(
 async def test_an_answer_without_a_place_at_the_model_says_that_it_is_busy(
     folder: Path, filled: dict[str, Any], server: ModelServer, open_world: Any
 ) -> None:
-    settings = settings_for(server, "latency-30s", llm_max_concurrency=1, request_timeout_s=4)
+    busy = {"llm_max_concurrency": 1, "request_timeout_s": 4, "theme_model_timeout_s": 60}
+    settings = settings_for(server, "latency-30s", **busy)
     async with open_world(folder, **settings) as (container, http):
         request = ModelRequest(prompt="other@1", messages=(Message("user", "Hi."),), timeout_s=60)
         occupying = asyncio.create_task(container.model.complete(request))
-        body = (await client_of(filled, http).post("/answers", {"query": QUESTION})).json()
+        client = client_of(filled, http)
+        body = (await client.post("/answers", {"query": QUESTION})).json()
+        themes = {"query": QUESTION, "strategy": "global", "options": {"rate": "model"}}
+        rated = (await client.post("/search", themes)).json()
         occupying.cancel()
+        assert rated["meta"]["fallback_reason"] == "rating of themes failed: model_busy", "the request's time limits the wait"
         data, meta = body["data"], body["meta"]
         assert (data["model"], data["grounded"]) == ("extractive", True)
         assert meta["fallback_reason"].endswith("the model did not write the answer: model_busy")
