@@ -43,7 +43,6 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
     return {
         **_deployment(services),
         "model_states": states,
-        "model_limits": _model_limits(services),
         "calibration": _calibration(services),
         "ocr": describe_ocr(await services.ocr.status()),
         "extraction_methods": [
@@ -102,6 +101,7 @@ def _deployment(services: Container) -> dict[str, Any]:
             "extraction": extraction_method(settings),
             "extraction_model": extraction_model(settings) or services.model.name,
         },
+        "model_limits": _model_limits(services),
     }
 
 

@@ -96,13 +96,13 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _show_measurements(found: Measurements, *, as_json: bool) -> None:
+def _show_measurements(measurements: Measurements, *, as_json: bool) -> None:
     output = Output(as_json=as_json)
     if as_json:
-        output.result({"checks": [asdict(check) for check in found.checks], "measurements": found.figures})
+        output.result({"checks": [asdict(check) for check in measurements.checks], "measurements": measurements.figures})
     else:
-        output.show(_checks_table(found.checks))
-    if not all(check.ok for check in found.checks):
+        output.show(_checks_table(measurements.checks))
+    if not all(check.ok for check in measurements.checks):
         raise typer.Exit(1)
 
 

@@ -44,25 +44,25 @@ class Measurements:
 
 async def measure_models(settings: Settings, *, model: bool, embedder: bool) -> Measurements:
     """Measure the language models and the embedder of the settings, without opening any store."""
-    found = Measurements()
+    measurements = Measurements()
     if model:
-        await _measure_language_models(found, settings)
+        await _measure_language_models(measurements, settings)
     if embedder:
-        await _measure_embedder(found, settings)
-    return found
+        await _measure_embedder(measurements, settings)
+    return measurements
 
 
-async def _measure_language_models(found: Measurements, settings: Settings) -> None:
+async def _measure_language_models(measurements: Measurements, settings: Settings) -> None:
     if settings.llm == "extractive":
-        found.checks.append(Check("model", False, "LLM=extractive calls no model; set LLM=openai to measure one"))
+        measurements.checks.append(Check("model", False, "LLM=extractive calls no model; set LLM=openai to measure one"))
         return
     names = dict.fromkeys(name for name in (settings.llm_model, settings.llm_fast_model) if name)
     try:
         async with _open_model(settings) as opened:
             for name in names:
-                await _measure_language_model(found, settings, opened, name)
+                await _measure_language_model(measurements, settings, opened, name)
     except AgenticRagError as error:
-        found.checks.append(_failed("model", error))
+        measurements.checks.append(_failed("model", error))
 
 
 @asynccontextmanager
@@ -76,23 +76,23 @@ async def _open_model(settings: Settings) -> AsyncIterator[LanguageModel]:
         await model.close()
 
 
-async def _measure_language_model(found: Measurements, settings: Settings, opened: LanguageModel, name: str) -> None:
+async def _measure_language_model(measurements: Measurements, settings: Settings, opened: LanguageModel, name: str) -> None:
     from agentic_rag_backend.models.llm.measurement import Measuring
 
     measuring = Measuring(opened, name)
     try:
         schema_s = await measuring.ask_for_object()
-        found.checks.append(Check(f"{name}: schema", True, f"an object that matches, within {schema_s:.1f} s"))
+        measurements.checks.append(Check(f"{name}: schema", True, f"an object that matches, within {schema_s:.1f} s"))
     except AgenticRagError as error:
         schema_s = None
-        found.checks.append(_failed(f"{name}: schema", error))
+        measurements.checks.append(_failed(f"{name}: schema", error))
     try:
         prompt, speed = await measuring.read_and_write()
     except AgenticRagError as error:
-        found.checks.append(_failed(f"{name}: window", error))
+        measurements.checks.append(_failed(f"{name}: window", error))
         return
-    found.checks += [_window(name, prompt), _speed(name, speed), *_work(name, settings, speed)]
-    found.figures[name] = {"schema_s": schema_s, **asdict(prompt), **asdict(speed)}
+    measurements.checks += [_window(name, prompt), _speed(name, speed), *_work(name, settings, speed)]
+    measurements.figures[name] = {"schema_s": schema_s, **asdict(prompt), **asdict(speed)}
 
 
 def _window(name: str, prompt: LongPrompt) -> Check:
@@ -138,7 +138,7 @@ def _compared(work: str, needed_s: float, limit_s: float, advice: str) -> Check:
     return Check(work, needed_s <= limit_s, text if needed_s <= limit_s else f"{text}; {advice}")
 
 
-async def _measure_embedder(found: Measurements, settings: Settings) -> None:
+async def _measure_embedder(measurements: Measurements, settings: Settings) -> None:
     from agentic_rag_backend.container.embedders import open_embedder
     from agentic_rag_backend.models.embedding.measurement import measure_embedder
 
@@ -152,10 +152,10 @@ async def _measure_embedder(found: Measurements, settings: Settings) -> None:
             await embedder.close()
     except AgenticRagError as error:
         advice = f"; lower EMBEDDING_BATCH_SIZE ({batch}) or raise LLM_TIMEOUT_S" if error.code == "model_timeout" else ""
-        found.checks.append(_failed("embedder", error, advice))
+        measurements.checks.append(_failed("embedder", error, advice))
         return
     rate = measured.passages_per_s
-    found.checks += [
+    measurements.checks += [
         Check("embedder: vectors", True, f"{embedder.fingerprint}; {measured.dimensions} dimensions, finite, in order"),
         Check(
             "embedder: speed",
@@ -165,7 +165,7 @@ async def _measure_embedder(found: Measurements, settings: Settings) -> None:
             f"10,000 chunks take about {10_000 / rate / 60:,.0f} min",
         ),
     ]
-    found.figures["embedder"] = {**asdict(measured), "passages_per_s": rate}
+    measurements.figures["embedder"] = {**asdict(measured), "passages_per_s": rate}
 
 
 def _failed(name: str, error: AgenticRagError, advice: str = "") -> Check:
