@@ -101,11 +101,11 @@ def _deployment(services: Container) -> dict[str, Any]:
             "extraction": extraction_method(settings),
             "extraction_model": extraction_model(settings) or services.model.name,
         },
-        "model_limits": _model_limits(services),
+        "model_settings": _model_settings(services),
     }
 
 
-def _model_limits(services: Container) -> dict[str, Any]:
+def _model_settings(services: Container) -> dict[str, Any]:
     """Return the settings of time and size for calls of the language model, with the values that are used."""
     settings = services.settings
     return {name: getattr(settings, name) for name in (PROFILE, *PROFILES["local"], *SCALED)}

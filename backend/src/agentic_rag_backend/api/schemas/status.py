@@ -128,7 +128,7 @@ class StatusView(View):
     stores: dict[str, str]
     models: dict[str, str]
     model_states: dict[str, str]
-    model_limits: dict[str, float | str | None] = Field(
+    model_settings: dict[str, float | str | None] = Field(
         description="time limits, budgets and concurrency of the language model as they are used, after LLM_PROFILE and "
         "LLM_TIMEOUT_S"
     )
