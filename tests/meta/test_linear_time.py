@@ -26,6 +26,7 @@ from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headi
 from agentic_rag_backend.ingestion.questions.patterns import pattern_questions
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
+from agentic_rag_backend.models.llm.replies import RawReply, read_object, read_text
 from agentic_rag_backend.retrieval.queries.weights import preset_for
 
 TENANT = TenantId("t_" + "1" * 32)
@@ -36,7 +37,7 @@ UNITS = (
     "AB ", "the ", "Ab the ", "Anna Lee and ", "in 1999 ", "1,", "1.", "1-", "May 5, 1999, ", "-", "a-", "A-b", "_", "a_b.",
     "aB", "http://a", "www.", "\"A\" ", "“", "Ab & ", "AbCd ", "é", "\u0301", "雨", "雨。", "what is ", "how many ", "<", "&lt;",
     "---\n", "a: b\n", "Ab is Cd. ", "a,b\n", "a\tb\n", "|-|\n", "a|b\n-|-\n", "<td>", "<table><tr><th>a", "Ab:\n- a\n", "\"a,",
-    "千万", "万亿千",
+    "千万", "万亿千", "{'", "{\"a\":", "[1,", "</think> ", "\n</think>\n", "<think>", "{\"a", "\\",
 )  # fmt: skip
 BEGINNINGS = ("", "# a", "---\na: b\n", "Ab (")
 
@@ -95,6 +96,13 @@ def _ask(text: str) -> object:
     return [pattern_questions("Ab Cd", chunk, 3) for chunk in _whole(text)]
 
 
+def _read_object(text: str) -> object:
+    try:
+        return read_object(text, {"type": "object"}, partial=True)
+    except ValueError:
+        return None
+
+
 def _check(text: str) -> object:
     passage = Passage(marker=1, chunk_id="c", document_id="d", title=text[:200], text=text, start_char=0, score=1.0)
     return LexicalVerifier((passage,)).check(Claim(text[: len(text) // 2], (1,)))
@@ -114,6 +122,8 @@ READERS: Mapping[str, Callable[[str], object]] = {
     "names and numbers": names_and_numbers,
     "form of a question": preset_for,
     "a name": normalise_name,
+    "a reply of a model": lambda text: read_text(RawReply(text)),
+    "an object of a model": _read_object,
 }
 
 

@@ -241,6 +241,17 @@ class ModelInputRefused(ModelRefused):
     title = "Model refused the text"
 
 
+class PromptTooLong(ModelInputRefused):
+    """The prompt and the requested reply do not fit in the model's context window. ``window`` is its size in tokens, if known."""
+
+    code = "prompt_too_long"
+    title = "Prompt too long"
+
+    def __init__(self, message: str, *, window: int | None = None, retry_after_s: float | None = None) -> None:
+        super().__init__(message, retry_after_s=retry_after_s)
+        self.window = window
+
+
 class ModelReplyInvalid(ModelUnavailable):
     """The model's reply does not match the schema."""
 

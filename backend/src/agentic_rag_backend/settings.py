@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_va
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from agentic_rag_backend.settings_derived import derive_values
+from agentic_rag_backend.settings_endpoints import body_fields, endpoint_address
 from agentic_rag_backend.settings_file import CONFIG_VARIABLE, ConfigFile
 
 DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
@@ -235,7 +236,7 @@ class Settings(BaseSettings):
         description="address of the model hub or of a mirror of it, for `agentic-rag models pull`",
     )
     embedding_base_url: str | None = Field(
-        None, description="base URL of the endpoint of EMBEDDER=openai, ending in /v1; unset: OPENAI_BASE_URL"
+        None, description="base URL of the endpoint of EMBEDDER=openai, mostly ending in /v1; unset: OPENAI_BASE_URL"
     )
     embedding_api_key: SecretStr | None = Field(
         None, description="key of that endpoint; unset: OPENAI_API_KEY, but no key if EMBEDDING_BASE_URL is set"
@@ -269,13 +270,32 @@ class Settings(BaseSettings):
     # --- language model
     llm: Literal["extractive", "openai"] = Field("extractive", description="model that writes answers and summaries")
     openai_api_key: SecretStr | None = Field(None, description="key of the OpenAI-compatible endpoint")
-    openai_base_url: str | None = Field(None, description="base URL of the OpenAI-compatible endpoint, ending in /v1")
+    openai_base_url: str | None = Field(None, description="base URL of the OpenAI-compatible endpoint, mostly ending in /v1")
     llm_model: str = Field("gpt-4o-mini", description="model that writes answers")
     llm_fast_model: str | None = Field(
         None, description="model for summaries, synthesis and follow-up questions; unset: LLM_MODEL"
     )
     llm_context_tokens: int | None = Field(
         None, ge=2048, le=10_000_000, description="context window of the models in tokens; unset: by the model's name, else 8192"
+    )
+    llm_temperature: float | None = Field(
+        None, ge=0, le=2, description="temperature of every call; unset: that of each prompt, mostly 0"
+    )
+    llm_reasoning_effort: Literal["none", "minimal", "low", "medium", "high"] | None = Field(
+        None, description="effort of reasoning models (`reasoning_effort`); unset: not sent"
+    )
+    llm_reasoning_tokens: int | None = Field(
+        None,
+        ge=0,
+        le=200_000,
+        description="tokens for reasoning, in addition to the limit of each reply; unset: 4096 for models that are known to "
+        "reason, otherwise 0",
+    )
+    llm_extra_body: str = Field(
+        "",
+        max_length=10_000,
+        description="further fields of every request as a JSON object, such as "
+        '`{"chat_template_kwargs": {"enable_thinking": false}}`; not messages, model, stream, response_format or n',
     )
     llm_profile: Literal["default", "local"] = Field(
         "default",
@@ -542,6 +562,22 @@ class Settings(BaseSettings):
             name = str(info.field_name).upper()
             raise ValueError(f"{name} must have at least 32 characters; it has {len(value.get_secret_value())}")
         return value
+
+    @field_validator("openai_base_url", "embedding_base_url")
+    @classmethod
+    def _endpoint(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return None if value is None else endpoint_address(value, str(info.field_name).upper())
+
+    @field_validator("llm_extra_body")
+    @classmethod
+    def _body_fields(cls, value: str) -> str:
+        body_fields(value, "LLM_EXTRA_BODY")
+        return value
+
+    @property
+    def extra_body(self) -> dict[str, Any]:
+        """The fields of LLM_EXTRA_BODY."""
+        return body_fields(self.llm_extra_body, "LLM_EXTRA_BODY")
 
     @field_validator("trusted_proxies")
     @classmethod

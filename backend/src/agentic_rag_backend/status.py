@@ -15,6 +15,7 @@ from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.ingestion.recognition.installation import OcrStatus
 from agentic_rag_backend.models.health import OK, state_of
+from agentic_rag_backend.models.llm.base import LimitedModel
 from agentic_rag_backend.settings_derived import PROFILE, PROFILES, SCALED
 from agentic_rag_backend.stores.catalogue.ports.outbox import READ_BY_FILTERS
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL
@@ -43,6 +44,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
     return {
         **_deployment(services),
         "model_states": states,
+        "model_limits": services.model.limits() if isinstance(services.model, LimitedModel) else [],
         "calibration": _calibration(services),
         "ocr": describe_ocr(await services.ocr.status()),
         "extraction_methods": [

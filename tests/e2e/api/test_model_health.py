@@ -76,6 +76,25 @@ async def test_a_refused_key_shows_after_the_first_call(
     assert (ready.status_code, ready.json()["models"]["llm"]) == (200, "model_refused")
 
 
+async def test_a_status_shows_what_the_server_of_a_model_refuses(
+    tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, server: ModelServer
+) -> None:
+    model = "quirk-gemma+quirk-think+cite"
+    async with open_world(tmp_path_factory.mktemp("limits"), **_settings(server, model)) as (_, http):
+        (client,) = await new_tenant(http, "alpha", "admin")
+        await client.upload("Mara Venn leads the Harbour Authority. The Harbour Authority built the pier in 1911.")
+        assert (await client.data("GET", "/status"))["model_limits"] == []
+        asked = {"query": "Who leads the Harbour Authority?"}
+        answer = await http.post("/api/v1/answers", headers={"X-API-Key": str(client.caller.key)}, json=asked)
+        (limits,) = (await client.data("GET", "/status"))["model_limits"]
+
+    assert "Okay" not in answer.text
+    assert "Mara Venn leads" in answer.json()["data"]["answer"]
+    assert limits["model"] == model
+    assert limits["refused"].keys() == {"system_role"}
+    assert 0 < limits["refused"]["system_role"] <= 600
+
+
 async def test_a_status_names_the_calibration_of_the_embedder(
     tmp_path_factory: pytest.TempPathFactory,
     open_world: Any,

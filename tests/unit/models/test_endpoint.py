@@ -318,7 +318,9 @@ async def _endless(stop: asyncio.Event, head: bytes, piece: bytes) -> asyncio.Se
         (
             b"Content-Type: text/event-stream",
             b'data: {"id":"1","object":"chat.completion.chunk","created":0,"model":"m",'
-            b'"choices":[{"index":0,"delta":{"content":"word word "},"finish_reason":null}]}\n\n',
+            b'"choices":[{"index":0,"delta":{"content":"'
+            + b" ".join(b"%d" % number for number in range(600))
+            + b'"},"finish_reason":null}]}\n\n',
             True,
         ),
     ],

@@ -338,6 +338,7 @@ def open_endpoint_model(settings: Settings) -> LanguageModel:
     """
     # The SDK would be a fifth of all imports of a process without an endpoint.
     from agentic_rag_backend.models.llm.openai import OpenAIModel
+    from agentic_rag_backend.models.llm.requests import RequestOptions
 
     return OpenAIModel(
         api_key=model_key(settings, "LLM=openai"),
@@ -345,6 +346,12 @@ def open_endpoint_model(settings: Settings) -> LanguageModel:
         model=settings.llm_model,
         timeout_s=settings.llm_timeout_s,
         max_concurrency=settings.llm_max_concurrency,
+        options=RequestOptions(
+            temperature=settings.llm_temperature,
+            reasoning_effort=settings.llm_reasoning_effort,
+            reasoning_tokens=settings.llm_reasoning_tokens,
+            extra_body=settings.extra_body,
+        ),
     )
 
 

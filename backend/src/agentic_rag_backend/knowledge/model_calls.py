@@ -16,7 +16,14 @@ from typing import Any, Protocol
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.errors import AgenticRagError, ModelInputRefused, ModelReplyInvalid, ModelTimeout, ModelUnavailable
+from agentic_rag_backend.errors import (
+    AgenticRagError,
+    ModelInputRefused,
+    ModelReplyInvalid,
+    ModelTimeout,
+    ModelUnavailable,
+    PromptTooLong,
+)
 from agentic_rag_backend.knowledge.absence import Absence, Persistence
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.prompts import Prompt
@@ -27,11 +34,13 @@ NO_MODEL = "no_model"
 BUDGET_SPENT = "budget_spent"
 TOO_LATE = ModelTimeout.code
 INVALID = ModelReplyInvalid.code
-_OF_ONE_REQUEST = frozenset({"", INVALID, ModelInputRefused.code})
+_OF_ONE_REQUEST = frozenset({"", INVALID, ModelInputRefused.code, PromptTooLong.code})
 """Failures after which the model is asked about the rest of the document."""
 MAX_TOKENS = 200_000
 """Default budget of one version, in tokens read and written."""
 _AT_ONCE = 4
+_CUT = "$cut"
+"""Member of a recorded object whose reply was cut off. No schema has it."""
 
 _log = get_logger(__name__)
 
@@ -117,10 +126,14 @@ class Inquiry:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The object that the model returned, or None and the failure code. ``error`` is the model's, if it has failed."""
+    """The object that the model returned, or None and the failure code.
+
+    ``cut``: the reply was cut off, and the object has only the whole items before that. ``error``: the model's, if it has failed.
+    """
 
     value: Mapping[str, Any] | None
     failure: str = ""
+    cut: bool = False
     error: ModelUnavailable | None = field(default=None, compare=False, repr=False)
 
 
@@ -157,7 +170,7 @@ class DocumentModel:
         known = await record.known(recipes)
         for number, recipe in enumerate(recipes):
             if recipe in known:
-                found[number] = Advice(known[recipe])
+                found[number] = _recorded(known[recipe])
         left = [number for number in range(len(inquiries)) if number not in found]
         failure = "" if self.model.generative else NO_MODEL
         budget = min(self.max_tokens, self.max_tokens if max_tokens is None else max_tokens)
@@ -217,7 +230,7 @@ class DocumentModel:
         request = replace(request, model=self.name)
         recipe = self._recipe(request)
         if recipe in (known := await record.known([recipe])):
-            return Advice(known[recipe])
+            return _recorded(known[recipe])
         if not self.model.generative:
             return Advice(None, NO_MODEL)
         if self.max_tokens - _tokens(await record.spent()) - reserved < estimated_tokens(request):
@@ -243,15 +256,16 @@ class DocumentModel:
         except TimeoutError:
             advice = Advice(None, TOO_LATE)
         except ModelUnavailable as error:
-            advice = Advice(None, error.code, error)
+            advice = Advice(None, error.code, error=error)
         else:
             if self.absence is not None:
                 self.absence.end()
             value = dict(reply.parsed or {})
-            advice = Advice(value) if accepts(value) else Advice(None, INVALID)
+            advice = Advice(value, cut=reply.cut) if accepts(value) else Advice(None, INVALID)
         if advice.failure:
             _log.warning("document_model_failed", prompt=request.prompt, code=advice.failure)
-        await record.keep(recipe, advice.value, request.account.usage)
+        kept = {**advice.value, _CUT: True} if advice.cut and advice.value is not None else advice.value
+        await record.keep(recipe, kept, request.account.usage)
         return advice
 
 
@@ -290,7 +304,7 @@ class VersionModel:
         if advice.value is None:
             self.failure = self.failure or advice.failure
             raise ModelUnavailable(f"the language model gave no reply: {advice.failure}")
-        return ModelReply("", Usage(), self.name, advice.value)
+        return ModelReply("", Usage(), self.name, advice.value, cut=advice.cut)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         """Refuse: replies are recorded as a whole."""
@@ -298,6 +312,13 @@ class VersionModel:
 
     async def close(self) -> None:
         """Do nothing: the container closes the model."""
+
+
+def _recorded(value: Mapping[str, Any] | None) -> Advice:
+    """Return the advice of a value on record."""
+    if value is None or _CUT not in value:
+        return Advice(value)
+    return Advice({name: item for name, item in value.items() if name != _CUT}, cut=True)
 
 
 def estimated_tokens(request: ModelRequest) -> int:

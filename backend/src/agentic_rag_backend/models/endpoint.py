@@ -28,11 +28,13 @@ from agentic_rag_backend.errors import (
     ModelReplyInvalid,
     ModelTimeout,
     ModelUnavailable,
+    PromptTooLong,
 )
 from agentic_rag_backend.fairness import actor
 from agentic_rag_backend.models.health import Health
 from agentic_rag_backend.models.llm.retries import FailedAttempt, Verdict, decide, refusal, retry_after_s
 from agentic_rag_backend.models.pace import GAP_SHARE, Pace
+from agentic_rag_backend.models.server_errors import overflow_of
 from agentic_rag_backend.models.slots import ModelSlots
 from agentic_rag_backend.telemetry.metrics import ModelCall, Outcome, count_model_call
 
@@ -41,12 +43,15 @@ MAX_REPLY_BYTES = 64 * 1024 * 1024
 """Maximum size of one reply, streamed or not. The largest batch of embeddings takes a third of it."""
 _GRACE_S = 0.5
 """Seconds that the reader of a stream has after the deadline to return what it has."""
+_WINDOW_FIELDS = ("max_model_len", "loaded_context_length", "context_length", "context_window", "max_context_length")
+"""Names of the context window in lists of models: vLLM, LM Studio, Together and OpenRouter, Groq."""
 _NOT_LISTED = frozenset({404, 405, 501})
 """Statuses of a server without a list of models. The server is reachable."""
 _OUTCOMES: dict[str, Outcome] = {
     "model_rate_limited": "rate_limited",
     "model_refused": "refused",
     "model_input_refused": "refused",
+    "prompt_too_long": "refused",
     "model_reply_invalid": "invalid",
     "model_timeout": "cancelled",  # by us: the endpoint answers
 }
@@ -293,8 +298,15 @@ class Endpoint:
         """Wait until the call may be retried.
 
         Raises:
+            PromptTooLong: the request does not fit in the context window.
             ModelUnavailable: the call may not be retried; the error gives the reason.
         """
+        overflow = overflow_of(error)
+        if overflow is not None:
+            stated = f" of {overflow.window} tokens" if overflow.window else ""
+            raise PromptTooLong(
+                f"{self._name(call)} refused a prompt that does not fit in its context window{stated}", window=overflow.window
+            ) from None
         if isinstance(error.__cause__, ReplyTooLong):
             raise ModelReplyInvalid(f"{self._name(call)} answered with {error.__cause__}") from None
         call.failures.append(failure_of(error))
@@ -321,6 +333,20 @@ class Endpoint:
 
     def _limit(self, call: Call) -> str:
         return " (LLM_TIMEOUT_S)" if call.timeout_s == self.timeout_s else ""
+
+    async def listed_window(self, call: Call) -> int | None:
+        """Return the context window in tokens that the list of models states. None: it states none."""
+        try:
+            async with asyncio.timeout_at(call.deadline):
+                listed = (await self.client.models.with_raw_response.list()).http_response.json()
+        except (openai.OpenAIError, ValueError, TimeoutError):
+            return None
+        models = listed.get("data") if isinstance(listed, dict) else None
+        for model in models if isinstance(models, list) else ():
+            if isinstance(model, dict) and model.get("id") == call.model:
+                windows = (model.get(name) for name in _WINDOW_FIELDS)
+                return next((window for window in windows if isinstance(window, int) and window > 0), None)
+        return None
 
     def _give_up(self, call: Call, verdict: Verdict, wait_s: float | None, left_s: float) -> NoReturn:
         failure = call.failures[-1]

@@ -58,6 +58,13 @@ _model_duration = Histogram(
     registry=REGISTRY,
 )
 
+_mended_replies = Counter(
+    "agentic_rag_model_mended_replies",
+    "Replies of language models that were read after a change, by what was changed.",
+    ["model", "kind"],
+    registry=REGISTRY,
+)
+
 _first_sentence = Histogram(
     "agentic_rag_answer_first_sentence_seconds",
     "Seconds from a question to the first checked sentence of its answer.",
@@ -112,6 +119,11 @@ class _Names:
 
 
 _models, _purposes = _Names(), _Names()
+
+
+def count_mended_reply(model: str, kind: str) -> None:
+    """Count a reply that was mended, such as ``removed reasoning``. ``kind`` is a constant of `models.llm`."""
+    _mended_replies.labels(_models.bounded(model), kind).inc()
 
 
 def observe_first_sentence(model: str, duration_s: float) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from scripted_models import COST, Reply, ScriptedModel
+from scripted_models import COST, Record, Reply, ScriptedModel
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Extraction, normalise_name
@@ -17,6 +18,7 @@ from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOp
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.model_calls import DocumentModel, Unrecorded
+from agentic_rag_backend.models.llm.base import ModelReply, ModelRequest
 from agentic_rag_backend.stores.catalogue.columns import encode_json, extraction_from_json
 
 TEXT = (
@@ -147,6 +149,26 @@ async def test_a_chunk_for_which_the_model_fails_has_the_rules_knowledge(chunks:
     assert unread.failure is not None
     assert "INGESTION_MODEL_MAX_TOKENS" in unread.failure.message
     assert model.prompts == []
+
+
+class CutOffModel(ScriptedModel):
+    """Its replies were cut off at their limit."""
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        return replace(await super().complete(request), cut=True)
+
+
+async def test_a_reply_that_was_cut_off_is_kept_and_told(chunks: MakeChunks) -> None:
+    model, record = CutOffModel(lambda _: reply(GOOD["entities"], GOOD["relationships"][:1])), Record()
+    extractor = ModelExtractor(rules=RuleExtractor(), model=DocumentModel(model), record=record)
+    for _ in range(2):
+        (found,) = await extractor.extract("Harbours", chunks(TEXT))
+        assert found.failure is not None
+        assert (found.failure.stage, found.failure.code) == ("extract", "model_reply_cut_off")
+        assert triples(found)[0][:2] == ("Mara Venn", "leads")
+        (by_rules,) = await RuleExtractor().extract("Harbours", chunks(TEXT))
+        assert {each.name for each in by_rules.mentions} <= {each.name for each in found.mentions}
+    assert len(model.prompts) == 1, "the second run reads the record, which knows that the reply was cut off"
 
 
 async def test_rules_and_model_together_ask_only_where_the_rules_relate_nothing(chunks: MakeChunks) -> None:

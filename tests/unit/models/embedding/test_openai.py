@@ -134,6 +134,7 @@ async def test_a_wait_beyond_the_time_left_ends_the_call_at_once(server: ModelSe
         ("status-413", ModelInputRefused),
         ("empty", ModelReplyInvalid),
         ("wrong-schema", ModelReplyInvalid),
+        ("nan", ModelReplyInvalid),
     ],
 )
 async def test_lasting_failures_end_the_call(server: ModelServer, model: str, error: type[Exception]) -> None:
@@ -143,6 +144,18 @@ async def test_lasting_failures_end_the_call(server: ModelServer, model: str, er
     assert type(caught.value) is error
     assert "secret-key" not in str(caught.value)
     assert server.stats().models[model].calls == 1
+    await embedder.close()
+
+
+async def test_a_vector_that_is_not_finite_is_the_models_fault(server: ModelServer) -> None:
+    embedder = connect(server, "nan")
+    with pytest.raises(ModelReplyInvalid, match="NaN: the model computed a value that is not a number"):
+        await embedder.embed(["text"])
+    for row in ([None, 1.0], [1e300, 1.0], [0.0, 0.0]):
+        with pytest.raises(ModelReplyInvalid, match="fault is the model's"):
+            embedder._checked({"data": [{"index": 0, "embedding": row * 32}]}, 1)
+    unnumbered = {"data": [{"embedding": [float(number)] * 64} for number in (1, 2)]}
+    assert embedder._checked(unnumbered, 2).shape == (2, 64)
     await embedder.close()
 
 

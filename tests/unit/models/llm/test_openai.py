@@ -333,8 +333,9 @@ async def test_a_server_that_refuses_streams_with_a_schema_is_asked_without(
     async def refusing(**arguments: Any) -> Any:
         sent.append(arguments["stream"])
         if arguments["stream"]:
-            response = httpx2.Response(400, request=httpx2.Request("POST", server.base_url))
-            raise openai.BadRequestError("no streams", response=response, body={"param": "stream"})
+            body = {"error": {"message": "stream is not supported with response_format", "param": "stream"}}
+            response = httpx2.Response(400, json=body, request=httpx2.Request("POST", server.base_url))
+            raise openai.BadRequestError("no streams", response=response, body=body)
         return await create(**arguments)
 
     monkeypatch.setattr(model._completions, "create", refusing)

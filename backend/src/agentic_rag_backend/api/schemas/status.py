@@ -120,6 +120,19 @@ class ExtractionMethodView(View):
     why_not: str | None
 
 
+class ModelLimitsView(View):
+    """What the server of a language model refuses, and the limits that it stated. This process learned them from errors.
+
+    ``refused``: features with the seconds until they are tried again.
+    """
+
+    model: str
+    refused: dict[str, int]
+    window_tokens: int | None
+    reply_tokens: int | None
+    reasoning_tokens: int
+
+
 class StatusView(View):
     """Status of the server and of a tenant."""
 
@@ -132,6 +145,7 @@ class StatusView(View):
         description="time limits, budgets and concurrency of the language model as they are used, after LLM_PROFILE and "
         "LLM_TIMEOUT_S"
     )
+    model_limits: list[ModelLimitsView]
     calibration: CalibrationView
     ocr: OcrView
     extraction_methods: list[ExtractionMethodView]

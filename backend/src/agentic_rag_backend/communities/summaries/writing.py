@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, S
 from agentic_rag_backend.domain.text.tokens import estimate_tokens, text_tokens
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelReply, ModelRequest
-from agentic_rag_backend.models.llm.schemas import INTEGER, NUMBER, TEXT, list_of, object_of
+from agentic_rag_backend.models.llm.schemas import INTEGER, NUMBER, TEXT, list_of, object_of, text_of
 from agentic_rag_backend.prompts import Prompt, built_in, fence
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -30,12 +30,13 @@ _NUMBER_TOKENS = 2
 """Tokens of a fact's number in the prompt."""
 _REPLY_TOKENS = 700
 _PART_CHARACTERS = 600
+_TITLE_CHARACTERS = 200
 _SCHEMA = object_of(
     {
-        "title": TEXT,
+        "title": text_of(_TITLE_CHARACTERS),
         "summary": TEXT,
-        "keywords": list_of(TEXT),
-        "findings": list_of(object_of({"statement": TEXT, "sources": list_of(INTEGER)})),
+        "keywords": list_of(TEXT, MAX_KEYWORDS),
+        "findings": list_of(object_of({"statement": TEXT, "sources": list_of(INTEGER)}), MAX_FINDINGS),
         "rating": NUMBER,
     }
 )
@@ -160,7 +161,7 @@ class Summariser:
         prose = _text(parsed.get("summary"))
         if not prose:
             raise ModelReplyInvalid("the reply holds no summary")
-        title = _text(parsed.get("title"))[:200]
+        title = _text(parsed.get("title"))[:_TITLE_CHARACTERS]
         words = dict.fromkeys(text for text in map(_text, _list(parsed.get("keywords"))) if text)
         prompt_version, model = self.keys[0]
         return replace(

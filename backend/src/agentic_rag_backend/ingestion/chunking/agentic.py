@@ -20,7 +20,7 @@ from agentic_rag_backend.prompts import built_in
 
 _STARTS = "starts"
 _REPLY_TOKENS = 4 * WINDOW_UNITS
-_SCHEMA = object_of({_STARTS: list_of(INTEGER)})
+_SCHEMA = object_of({_STARTS: list_of(INTEGER, WINDOW_UNITS)})
 
 
 def inquiry(text: str, units: Sequence[Piece], window: Window) -> Inquiry:

@@ -28,6 +28,8 @@ from agentic_rag_backend.knowledge.model_calls import (
 from agentic_rag_backend.prompts import built_in
 
 LLM, RULES_AND_LLM = "llm", "rules+llm"
+CUT_OFF = "model_reply_cut_off"
+"""Failure code of a reply that reached its limit of tokens."""
 _REASONS = {
     NO_MODEL: "no language model is configured",
     BUDGET_SPENT: "the budget of INGESTION_MODEL_MAX_TOKENS is spent",
@@ -75,6 +77,8 @@ class ModelExtractor:
     def _with(self, advice: Advice, chunk: Chunk, title: str, by_rules: Extraction) -> Extraction:
         if advice.value is not None:
             by_model = read_reply(advice.value, chunk, title, by_rules, self.options)
+            if advice.cut:
+                return _completed_by_rules(by_rules, by_model)
             return by_model if self.everywhere else _together(by_rules, by_model)
         if not self.everywhere and advice.failure == BUDGET_SPENT:
             return by_rules  # the budget decides how many chunks the model reads
@@ -87,6 +91,15 @@ def by_rules_instead(by_rules: Extraction, code: str) -> Extraction:
     remedy = _REMEDIES.get(code, "; retry the job to ask the model again")
     message = f"{reason}; rules extracted the entities and relationships instead{remedy}"
     return replace(by_rules, failure=by_rules.failure or Failure("extract", code, message, by_rules.chunk_id))
+
+
+def _completed_by_rules(by_rules: Extraction, by_model: Extraction) -> Extraction:
+    """Return what a reply had before it was cut off, the rules' knowledge, and the failure."""
+    message = (
+        f"the language model's reply was cut off after {len(by_model.mentions)} mentions and {len(by_model.relationships)} "
+        "relationships; the rest is what rules extracted"
+    )
+    return replace(_together(by_rules, by_model), failure=Failure("extract", CUT_OFF, message, by_rules.chunk_id))
 
 
 def _is_worth_a_call(extraction: Extraction) -> bool:

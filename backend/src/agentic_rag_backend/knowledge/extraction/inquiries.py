@@ -10,7 +10,7 @@ from agentic_rag_backend.knowledge.extraction.entity_types import OTHER
 from agentic_rag_backend.knowledge.model_calls import (
     Inquiry,
 )
-from agentic_rag_backend.models.llm.schemas import BOOLEAN, TEXT, list_of, object_of
+from agentic_rag_backend.models.llm.schemas import BOOLEAN, TEXT, Schema, list_of, object_of, one_of
 from agentic_rag_backend.prompts import built_in, fence
 
 DEFAULT_ONTOLOGY = Ontology(
@@ -19,14 +19,7 @@ DEFAULT_ONTOLOGY = Ontology(
 PROMPT = "extraction"
 _TOKENS_PER_ENTITY, _TOKENS_PER_RELATIONSHIP = 40, 70
 _ANY_RELATION = 'a verb phrase in lower case of at most four words, such as "works for", "located in", "acquired"'
-_SCHEMA = object_of(
-    {
-        "entities": list_of(object_of({"name": TEXT, "type": TEXT, "aliases": list_of(TEXT)})),
-        "relationships": list_of(
-            object_of({**dict.fromkeys(("source", "relation", "target", "valid_at", "invalid_at"), TEXT), "negated": BOOLEAN})
-        ),
-    }
-)
+MAX_ALIASES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +50,23 @@ def inquiry(title: str, chunk: Chunk, options: ModelExtractionOptions) -> Inquir
             "most_entities": str(options.max_entities),
             "most_relationships": str(options.max_relationships),
         },
-        schema=_SCHEMA,
+        schema=_schema(options),
         max_tokens=options.reply_tokens,
         partial=True,
         accepts=lambda reply: all(isinstance(reply.get(name), list) for name in ("entities", "relationships")),
+    )
+
+
+def _schema(options: ModelExtractionOptions) -> Schema:
+    type_ = one_of(tuple(dict.fromkeys((*options.ontology.type_names, OTHER))))
+    texts = dict.fromkeys(("source", "relation", "target", "valid_at", "invalid_at"), TEXT)
+    return object_of(
+        {
+            "entities": list_of(
+                object_of({"name": TEXT, "type": type_, "aliases": list_of(TEXT, MAX_ALIASES)}), options.max_entities
+            ),
+            "relationships": list_of(object_of({**texts, "negated": BOOLEAN}), options.max_relationships),
+        }
     )
 
 

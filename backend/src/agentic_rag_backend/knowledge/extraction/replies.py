@@ -15,13 +15,12 @@ from agentic_rag_backend.domain.periods import period_of
 from agentic_rag_backend.knowledge.extraction.aliases import is_acronym_of
 from agentic_rag_backend.knowledge.extraction.entity_types import DATE, OTHER
 from agentic_rag_backend.knowledge.extraction.grounding import GroundedText, Place, is_name, outermost
-from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOptions
+from agentic_rag_backend.knowledge.extraction.inquiries import MAX_ALIASES, ModelExtractionOptions
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.extraction.relations import RELATED
 from agentic_rag_backend.knowledge.relation_types import NEGATION, relation_key
 
 MAX_RELATION_CHARACTERS = 64
-_MAX_ALIASES = 5
 _End = tuple[str, str, list[Place]]
 """An end of a relationship: name, type and places."""
 
@@ -94,7 +93,7 @@ class _Reading:
         named = self._named.setdefault(key, _Named(name, self._type(key, item.get("type")), {}))
         named.forms.setdefault(name, places)
         aliases = item.get("aliases")
-        for alias in aliases[:_MAX_ALIASES] if isinstance(aliases, list) else ():
+        for alias in aliases[:MAX_ALIASES] if isinstance(aliases, list) else ():
             form = _spaced(alias)
             at = self._text.places(form) if _may_be_alias(name, form) else []
             self._rejected += not at

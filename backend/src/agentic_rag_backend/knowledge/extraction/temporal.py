@@ -18,7 +18,7 @@ from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Extraction, name_words, normalise_name
 from agentic_rag_backend.domain.periods import document_date, period_of
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import InvalidScope, ModelInputRefused, ModelUnavailable
+from agentic_rag_backend.errors import InvalidScope, ModelInputRefused, ModelUnavailable, PromptTooLong
 from agentic_rag_backend.knowledge.extraction.base import Extractor, Origin
 from agentic_rag_backend.knowledge.extraction.by_model import by_rules_instead
 from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOptions
@@ -36,7 +36,7 @@ _IN_A_ROW = 4
 """Chunks with an unusable reply after which no other chunk is asked about."""
 _OF_ENDS = 0.5
 """Confidence of the end of a fact. The passage that states the fact is shown before the passage that ends it."""
-_OF_ONE_REQUEST = (INVALID, ModelInputRefused.code)
+_OF_ONE_REQUEST = (INVALID, ModelInputRefused.code, PromptTooLong.code)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,10 @@ WINDOW_BYTES = 8_000
 _NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 _SHORTENED = frozenset({"text-embedding-3-small", "text-embedding-3-large"})
 """Models that take a ``dimensions`` parameter."""
+
+
+_NOT_FINITE = re.compile(rb"(?<=[\[,:\s])-?(?:NaN|Infinity|nan|inf)\b")
+"""Numbers that Python's servers write although JSON does not have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +231,7 @@ class OpenAIEmbedder:
                 with attempt.watched():
                     # The SDK's parsing visits every number in Python: 6 ms per text of 1,536 dimensions, on the event loop.
                     reply = await self._endpoint.client.embeddings.with_raw_response.create(**arguments)
-                    read = orjson.loads(reply.http_response.content)
+                    read = self._loaded(reply.http_response.content)
                     vectors = self._checked(read, len(batch))
             except (openai.OpenAIError, ValueError) as error:
                 await self._endpoint.pause(call, error)
@@ -234,11 +239,31 @@ class OpenAIEmbedder:
                 attempt.end("ok", prompt_tokens=_tokens_of(read))
                 return vectors
 
+    def _loaded(self, content: bytes) -> Any:
+        """Return the JSON value of a reply.
+
+        Raises:
+            ModelReplyInvalid: it has numbers that JSON does not have.
+            ValueError: it is no JSON, for example because it was cut off.
+        """
+        try:
+            return orjson.loads(content)
+        except orjson.JSONDecodeError:
+            word = _NOT_FINITE.search(content)
+            if word is None:
+                raise
+            raise ModelReplyInvalid(
+                f"embedder {self._model!r} returned a vector with {word[0].decode()}: the model computed a value that is not a "
+                "number; restart its server, or use another model or precision"
+            ) from None
+
     def _checked(self, reply: Any, count: int) -> Vectors:
         """Return the reply's vectors in the order of the request, at length 1."""
         try:
-            rows = sorted(reply["data"], key=lambda row: row["index"])
-            numbers, lengths = [row["index"] for row in rows], {len(row["embedding"]) for row in rows}
+            unnumbered = all("index" not in row for row in reply["data"])
+            rows = reply["data"] if unnumbered else sorted(reply["data"], key=lambda row: row["index"])
+            numbers = [*range(len(rows))] if unnumbered else [row["index"] for row in rows]
+            lengths = {len(row["embedding"]) for row in rows}
         except (KeyError, TypeError, AttributeError):
             raise ModelReplyInvalid(f"embedder {self._model!r} returned something other than vectors") from None
         if numbers != list(range(count)):
@@ -251,12 +276,18 @@ class OpenAIEmbedder:
                 f"not {self._dimensions} (EMBEDDING_DIMENSIONS)"
             )
         try:
-            vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
+            with np.errstate(over="ignore"):
+                vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
         except (TypeError, ValueError):
-            raise ModelReplyInvalid(f"embedder {self._model!r} returned a vector with values that are not numbers") from None
+            raise ModelReplyInvalid(
+                f"embedder {self._model!r} returned a vector with values that are not numbers, which servers send instead of "
+                "NaN: the fault is the model's"
+            ) from None
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(norms).all() or not (norms > 0).all():
-            raise ModelReplyInvalid(f"embedder {self._model!r} returned a vector that is zero or not finite")
+            raise ModelReplyInvalid(
+                f"embedder {self._model!r} returned a vector that is zero or not finite: the fault is the model's"
+            )
         result: Vectors = vectors / norms
         return result
 

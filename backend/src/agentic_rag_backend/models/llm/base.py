@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from agentic_rag_backend.domain.usage import Usage, UsageAccount
 
@@ -69,21 +69,43 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """The whole reply; ``parsed`` is the JSON object if the request had a schema."""
+    """The whole reply; ``parsed`` is the JSON object if the request had a schema.
+
+    ``cut``: the reply reached its limit of tokens or began to repeat itself, and what came before is used. ``mended``: what was
+    changed to read it, such as "removed reasoning".
+    """
 
     text: str
     usage: Usage
     model: str
     parsed: Mapping[str, Any] | None = None
+    cut: bool = False
+    mended: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDelta:
-    """A piece of a streamed reply. The last piece has ``usage``, and ``cut`` if the reply reached its limit of tokens."""
+    """A piece of a streamed reply.
+
+    The last piece has ``usage``, and ``cut`` if the reply reached its limit of tokens or began to repeat itself. ``restart``: the
+    text so far was the model's reasoning; the reply begins after this piece.
+    """
 
     text: str
     usage: Usage | None = None
     cut: bool = False
+    restart: bool = False
+
+
+@runtime_checkable
+class LimitedModel(Protocol):
+    """A model that learns its limits from a server."""
+
+    def window(self, model: str | None = None) -> int | None:
+        """Return the context window in tokens that the server stated for a model (None: the default). None: not known."""
+
+    def limits(self) -> list[dict[str, Any]]:
+        """Return what the server refuses, and the limits that it stated, for each model, as JSON values."""
 
 
 class LanguageModel(Protocol):
@@ -107,7 +129,8 @@ class LanguageModel(Protocol):
         Raises:
             ModelRateLimited: still limited at the time limit, or Retry-After exceeds it.
             ModelRefused: the endpoint refuses every request: key, model name or permissions are wrong.
-            ModelInputRefused: it refuses this request, such as a prompt that is too long.
+            ModelInputRefused: it refuses this request.
+            PromptTooLong: the request does not fit in the context window. `windows.window_of` gives the window that it stated.
             ModelReplyInvalid: the reply does not match the requested schema, also on a second try.
             ModelBusy: other requests took all places until the caller's time was over.
             ModelTimeout: the model did not begin or end its reply in time.

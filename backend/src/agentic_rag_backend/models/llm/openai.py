@@ -10,31 +10,56 @@ Every message leaves here, so the tokens of chat templates are neutralised here,
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import openai
 from openai import AsyncStream
 from openai.types.chat import ChatCompletion
 
-from agentic_rag_backend.domain.text.prompt_marks import StreamRestorer, neutralise, restore, restore_all
-from agentic_rag_backend.domain.text.tokens import estimate_tokens, text_tokens
-from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.domain.text.prompt_marks import restore, restore_all
+from agentic_rag_backend.errors import ModelInputRefused, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.models.endpoint import Attempt, Call, Endpoint, ModelStalled, failure_of, reason_of
 from agentic_rag_backend.models.health import Health
 from agentic_rag_backend.models.llm.assembly import Assembly, unstreamed
 from agentic_rag_backend.models.llm.base import Message, ModelDelta, ModelReply, ModelRequest
-from agentic_rag_backend.models.llm.structured import read_object
+from agentic_rag_backend.models.llm.completions import FILTERED, estimated_usage, read_chunk, read_completion, usage_of
+from agentic_rag_backend.models.llm.refusals import Refusals
+from agentic_rag_backend.models.llm.replies import (
+    RawReply,
+    ReadObject,
+    ReadReply,
+    ReplyStream,
+    read_structured,
+    read_text,
+)
+from agentic_rag_backend.models.llm.requests import (
+    SECOND_TEMPERATURE,
+    Body,
+    RequestOptions,
+    Turn,
+    build_body,
+    first_turn,
+    may_hide_opening,
+)
 from agentic_rag_backend.models.pace import tokens_in
+from agentic_rag_backend.models.server_errors import overflow_of, refused_feature, reply_limit_of
+from agentic_rag_backend.telemetry.logs import get_logger
+from agentic_rag_backend.telemetry.metrics import count_mended_reply
 
-STREAM = "stream"
-"""Parameter of a streamed reply. Some servers refuse it together with a schema."""
 MAX_CHARACTERS_PER_TOKEN = 32
 """Characters for each requested token after which a reply is cancelled: the server ignores the limit."""
 _LEAST_BOUND = 64 * 1024
+_MORE_REASONING = 4
+"""Factor of the limit of tokens after a reply that was spent on reasoning, and the least addition."""
+_LEAST_MORE = 4_096
+_LEAST_REPLY = 64
+_QUOTED_CHARACTERS = 8_000
+"""Characters of an invalid reply that the model gets back with its error."""
+
+_log = get_logger(__name__)
 
 
 class OpenAIModel:
@@ -44,17 +69,28 @@ class OpenAIModel:
         model: used if a request names none.
         timeout_s: time limit of a call in seconds, including retries, from the moment it is sent. See `models.pace`.
         max_concurrency: maximum number of concurrent calls. Further calls wait, questions before jobs.
+        options: settings of every request.
     """
 
     generative = True
 
-    def __init__(self, *, api_key: str, base_url: str | None, model: str, timeout_s: float, max_concurrency: int) -> None:
+    def __init__(
+        self,
+        *,
+        api_key: str,
+        base_url: str | None,
+        model: str,
+        timeout_s: float,
+        max_concurrency: int,
+        options: RequestOptions | None = None,
+    ) -> None:
         self._endpoint = Endpoint(
             "model", api_key=api_key, base_url=base_url, timeout_s=timeout_s, max_concurrency=max_concurrency
         )
         self._completions = self._endpoint.client.chat.completions  # which the SDK imports here, not during the first call
         self._model = model
-        self._refused: dict[str, set[str]] = {}
+        self._options = options or RequestOptions()
+        self._refusals = Refusals()
 
     @property
     def name(self) -> str:
@@ -66,14 +102,25 @@ class OpenAIModel:
         """Whether the endpoint answers."""
         return self._endpoint.health
 
+    def window(self, model: str | None = None) -> int | None:
+        """Return the context window in tokens that the server stated for a model. None: not known."""
+        return self._refusals.of(model or self._model).window
+
+    def limits(self) -> list[dict[str, Any]]:
+        """Return what the server refuses, and the limits that it stated, for each model, as JSON values."""
+        return self._refusals.describe()
+
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Return the whole reply. With a schema, a first invalid reply is sent back to the model once with its error."""
         call = self._call(request)
         async with self._endpoint.admitted(call), self._endpoint.watching(call):
             if request.schema is not None:
-                return await self._structured(call, request, request.schema)
-            text, _ = await self._write(call, request, request.messages)
-            return ModelReply(text, call.account.usage, call.model)
+                return await self._structured(call, request)
+            turn = self._first_turn(call, request)
+            read, _ = await self._write(call, request, turn)
+            if read.spent_on_reasoning:
+                read, _ = await self._write(call, request, self._with_more_room(call, turn))
+            return ModelReply(restore(read.text), call.account.usage, call.model, cut=read.cut, mended=read.mended)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         """Yield the reply while the model writes it. A failure is retried only before the first piece."""
@@ -93,74 +140,126 @@ class OpenAIModel:
         call.reply_tokens = request.max_tokens
         return call
 
+    # --- turns
+
+    def _first_turn(self, call: Call, request: ModelRequest) -> Turn:
+        return first_turn(call.model, request, self._options, self._refusals.of(call.model))
+
+    def _with_more_room(self, call: Call, turn: Turn) -> Turn:
+        """Return the turn with room for reasoning, which later calls of the model get at once."""
+        more = max((_MORE_REASONING - 1) * turn.tokens, _LEAST_MORE)
+        traits = self._refusals.of(call.model)
+        traits.reasoning_tokens = min(traits.reasoning_tokens + more, 4 * _LEAST_MORE)
+        return replace(turn, tokens=turn.tokens + more)
+
     # --- one reply
 
-    async def _structured(self, call: Call, request: ModelRequest, schema: Mapping[str, Any]) -> ModelReply:
-        messages, problem = request.messages, ""
-        for _ in range(2):
-            text, parsed = await self._write(call, request, messages)
-            if isinstance(parsed, dict):
-                return ModelReply(text, call.account.usage, call.model, parsed)
+    async def _structured(self, call: Call, request: ModelRequest) -> ModelReply:
+        turn, problem, enlarged = self._first_turn(call, request), "", False
+        tries = 0
+        while tries < 2:
+            read, parsed = await self._write(call, request, turn)
+            if isinstance(parsed, ReadObject):
+                mended = tuple(dict.fromkeys((*read.mended, *parsed.mended)))
+                value = restore_all(parsed.value)
+                return ModelReply(restore(read.text), call.account.usage, call.model, value, parsed.cut, mended)
             if call.cut:
                 raise self._endpoint.too_late(call)
             problem = parsed
             self._endpoint.expect(call)
-            asked = Message("user", f"That reply is not valid: {problem}. Write the JSON object again, and nothing else.")
-            messages = (*request.messages, Message("assistant", text), asked)
+            if read.spent_on_reasoning and not enlarged:
+                turn, enlarged = self._with_more_room(call, turn), True
+                continue
+            tries += 1
+            turn = _second_turn(request, turn, read, problem)
         raise ModelReplyInvalid(f"model {call.model!r} twice wrote a reply that does not match the schema: {problem}")
 
-    async def _write(self, call: Call, request: ModelRequest, messages: Sequence[Message]) -> tuple[str, dict[str, Any] | str]:
+    async def _write(self, call: Call, request: ModelRequest, turn: Turn) -> tuple[ReadReply, ReadObject | str]:
         """Return the text, and the parsed object or the error in it; without a schema the second value is empty."""
-        reply, attempt = await self._send(call, request, messages, stream=False)
+        reply, attempt = await self._send(call, request, turn, stream=False)
         with attempt.watched():
             # For a reply of status 200 that is not JSON, the SDK returns the text.
-            text = _text_of(reply)
-            if text is None:
+            raw = read_completion(reply)
+            if raw is None:
                 raise ModelReplyInvalid(f"model {call.model!r} returned something other than a chat completion")
-            usage = _counted(getattr(reply, "usage", None)) or _estimate(messages, text)
-            parsed: dict[str, Any] | str = ""
-            if len(text) > _most_characters(request):
-                parsed = f"it has {len(text)} characters; at most {request.max_tokens} tokens were asked for"
-            elif request.schema is not None:
-                parsed = _read(text, request)
+            usage = usage_of(reply) or estimated_usage(turn.messages, raw.content + raw.reasoning)
+            raw = _limit_size(raw, _most_characters(turn))
+            _check_filter(raw, call.model)
+            parsed: ReadObject | str = ""
+            if request.schema is None:
+                read = read_text(raw)
+            else:
+                read, parsed = read_structured(raw, request.schema, partial=request.partial)
         invalid = request.schema is not None and isinstance(parsed, str)
         attempt.end(
             "invalid" if invalid else "ok",
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
         )
-        return restore(text[: _most_characters(request)]), restore_all(parsed) if isinstance(parsed, dict) else parsed
+        self._note(call, read, parsed.mended if isinstance(parsed, ReadObject) else ())
+        return read, parsed
 
-    async def _send(self, call: Call, request: ModelRequest, messages: Sequence[Message], *, stream: bool) -> tuple[Any, Attempt]:
-        """Send the request until it succeeds or is given up. Drop parameters that this model refuses.
+    def _note(self, call: Call, read: ReadReply, mended: tuple[str, ...] = ()) -> None:
+        """Count what was mended, and remember how the model reasons."""
+        traits = self._refusals.of(call.model)
+        traits.unopened = traits.unopened or read.unopened
+        for kind in dict.fromkeys((*read.mended, *mended)):
+            count_mended_reply(call.model, kind)
+            _log.debug("model_reply_mended", model=call.model, prompt=call.purpose, kind=kind)
+
+    async def _send(self, call: Call, request: ModelRequest, turn: Turn, *, stream: bool) -> tuple[Any, Attempt]:
+        """Send the request until it succeeds or is given up. Leave out features that this model refuses.
 
         Returns the completion, or the stream and its first chunk, and the attempt, which the caller has to end.
         """
-        refused = self._refused.setdefault(call.model, set())
-        create = self._completions.create
+        create, traits = self._completions.create, self._refusals.of(call.model)
         while True:
-            attempt = self._endpoint.attempt(call)
+            self._refusals.current(call.model)  # which forgets old refusals
             # A structured reply is streamed as well, so that a slow model is told from one that hangs.
-            pieces = stream or (request.schema is not None and STREAM not in refused)
+            pieces = stream or (request.schema is not None and "stream" not in traits.refused)
+            body = build_body(call.model, request, turn, self._options, traits, stream=pieces)
+            attempt = self._endpoint.attempt(call)
             sent_at = asyncio.get_running_loop().time()
             try:
                 with attempt.watched():
-                    reply = await create(**_arguments(call.model, request, messages, refused, stream=pieces))
+                    reply = await create(**body.arguments)
                     if pieces and not stream:
-                        return await self._assembled(call, request, reply, sent_at), attempt
+                        return await self._assembled(call, request, turn, reply, sent_at), attempt
                     # Read the first piece here, so that a stream that breaks before it is retried.
                     first = await anext(reply, None) if stream else None
                     if first is not None:
                         self._endpoint.arrived(call, sent_at)
                     return ((reply, first) if stream else reply), attempt
             except (openai.OpenAIError, ValueError) as error:
-                parameter = _refused_parameter(error, request)
-                if parameter is not None and parameter not in refused:
-                    refused.add(parameter)
-                    continue
-                await self._endpoint.pause(call, error)
+                if not await self._learn(call, error, body, turn):
+                    await self._endpoint.pause(call, error)
 
-    async def _assembled(self, call: Call, request: ModelRequest, chunks: AsyncStream[Any], sent_at: float) -> ChatCompletion:
+    async def _learn(self, call: Call, error: Exception, body: Body, turn: Turn) -> bool:
+        """Return whether the request can be changed to what the error asks for. The change is remembered."""
+        traits = self._refusals.of(call.model)
+        feature = refused_feature(error, body.sent)
+        if feature is not None:
+            self._refusals.add(call.model, feature)
+            _log.warning("model_feature_refused", model=call.model, feature=feature)
+            return True
+        limit = reply_limit_of(error)
+        if limit is not None and limit < min(turn.tokens, traits.reply_tokens or turn.tokens):
+            traits.reply_tokens = limit
+            return True
+        overflow = overflow_of(error)
+        if overflow is None:
+            return False
+        window = overflow.window or await self._endpoint.listed_window(call)
+        traits.window = window or traits.window
+        left = (window or 0) - (overflow.prompt_tokens or window or 0)
+        if turn.shortened or not max(_LEAST_REPLY, turn.tokens // 4) <= left < turn.tokens:
+            return False
+        turn.tokens, turn.shortened = left, True  # the prompt fits, and so does a shorter reply
+        return True
+
+    async def _assembled(
+        self, call: Call, request: ModelRequest, turn: Turn, chunks: AsyncStream[Any], sent_at: float
+    ) -> ChatCompletion:
         """Return the whole reply of a stream. A reply that ends too late is cut if the request uses a part of it."""
         whole = await unstreamed(chunks)
         if whole is not None:
@@ -168,7 +267,7 @@ class OpenAIModel:
         assembly = Assembly()
         async with chunks:
             try:
-                while (chunk := await self._next(chunks, call)) is not None and assembly.size <= _most_characters(request):
+                while (chunk := await self._next(chunks, call)) is not None and assembly.size <= _most_characters(turn):
                     self._endpoint.arrived(call, sent_at)
                     assembly.add(chunk)
             except ModelStalled:
@@ -182,38 +281,54 @@ class OpenAIModel:
     # --- streams
 
     async def _streamed(self, call: Call, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
+        turn, last = self._first_turn(call, request), False
+        while True:
+            reply = ReplyStream(hold=self._refusals.of(call.model).unopened or may_hide_opening(call.model))
+            async with aclosing(self._pieces(call, request, turn, reply)) as deltas:
+                async for delta in deltas:
+                    if delta.usage is None or last or not reply.read("length" if delta.cut else None).spent_on_reasoning:
+                        yield delta
+                        last = last or delta.usage is not None
+            if last:
+                return
+            turn, last = self._with_more_room(call, turn), True
+
+    async def _pieces(
+        self, call: Call, request: ModelRequest, turn: Turn, reply: ReplyStream
+    ) -> AsyncGenerator[ModelDelta, None]:
         # No timeout may span a yield: it would interrupt the reader's own work. Each step has the remaining time.
         async with self._endpoint.watching(call):
-            (chunks, chunk), attempt = await self._send(call, request, request.messages, stream=True)
-        usage: Usage | None = None
-        written, size, ending = list[str](), 0, None
-        restorer = StreamRestorer()
+            (chunks, chunk), attempt = await self._send(call, request, turn, stream=True)
+        usage, written, ending = None, list[str](), None
         try:
             with attempt.watched():
                 async with chunks:
-                    while chunk is not None:
-                        usage = _counted(getattr(chunk, "usage", None)) or usage
-                        piece, ended = _piece_of(chunk)
-                        ending = ending or ended
-                        size += len(piece)
-                        if size > _most_characters(request):
+                    while chunk is not None and not reply.over:
+                        usage = usage_of(chunk) or usage
+                        piece = read_chunk(chunk)
+                        ending = ending or piece.ending
+                        written.append(piece.content + piece.reasoning)
+                        for delta in reply.feed(piece):
+                            yield delta
+                        if reply.size > _most_characters(turn):
                             raise ModelReplyInvalid(
-                                f"model {call.model!r} wrote more than {_most_characters(request)} characters; "
-                                f"at most {request.max_tokens} tokens were asked for"
+                                f"model {call.model!r} wrote more than {_most_characters(turn)} characters; "
+                                f"at most {turn.tokens} tokens were asked for"
                             )
-                        if piece:
-                            written.append(piece)
-                        if restored := restorer.feed(piece):
-                            yield ModelDelta(restored)
                         self._endpoint.arrived(call, call.began)  # here, so that the reader's own work is no gap
                         chunk = await self._next(chunks, call)
-                if ending is None:
-                    raise ModelUnavailable(f"model {call.model!r} broke off its reply after {size} characters")
+                if ending is None and not reply.over:
+                    raise ModelUnavailable(f"model {call.model!r} broke off its reply after {reply.size} characters")
+                _check_filter(RawReply("".join(written), ending=ending), call.model)
         except (openai.OpenAIError, ValueError) as error:
             raise ModelUnavailable(f"model {call.model!r} broke off its reply: {reason_of(failure_of(error))}") from None
-        used = usage or _estimate(request.messages, "".join(written))
+        used = usage or estimated_usage(turn.messages, "".join(written))
         attempt.end("ok", prompt_tokens=used.prompt_tokens, completion_tokens=used.completion_tokens)
-        yield ModelDelta(restorer.finish(), call.account.usage, cut=ending == "length")
+        for delta in reply.finish():
+            yield delta
+        read = reply.read(ending)
+        self._note(call, read)
+        yield ModelDelta("", call.account.usage, cut=read.cut)
 
     async def _next(self, chunks: Any, call: Call) -> Any:
         try:
@@ -223,74 +338,30 @@ class OpenAIModel:
             raise self._endpoint.too_late(call) from None
 
 
-def _text_of(reply: object) -> str | None:
-    """Return the text of a completion. None if the reply is not a completion: the SDK does not check replies."""
-    choices = reply.choices if isinstance(reply, ChatCompletion) else None
-    if not isinstance(choices, list) or not choices:
-        return None
-    message = getattr(choices[0], "message", None)
-    content = getattr(message, "content", None)
-    return content if isinstance(content, str) else None if message is None or content is not None else ""
+def _second_turn(request: ModelRequest, turn: Turn, read: ReadReply, problem: str) -> Turn:
+    """Return the turn that asks for a valid object: with a larger limit if the reply was cut off, otherwise with its error."""
+    temperature = max(turn.temperature, SECOND_TEMPERATURE)
+    if read.cut:
+        return replace(turn, temperature=temperature, tokens=2 * turn.tokens)
+    asked = f"That reply is not valid: {problem}. Write the JSON object again, and nothing else."
+    if not read.text.strip():
+        last = request.messages[-1]
+        messages = (*request.messages[:-1], replace(last, content=f"{last.content}\n\nWrite the JSON object, and nothing else."))
+        return replace(turn, temperature=temperature, messages=messages)
+    quoted = Message("assistant", read.text[:_QUOTED_CHARACTERS])
+    return replace(turn, temperature=temperature, messages=(*request.messages, quoted, Message("user", asked)))
 
 
-def _piece_of(chunk: object) -> tuple[str, str | None]:
-    """Return the text of a piece of a stream, and why the reply ends with it; None if it goes on."""
-    choices = getattr(chunk, "choices", None)
-    if not isinstance(choices, list) or not choices:
-        return "", None
-    content = getattr(getattr(choices[0], "delta", None), "content", None)
-    ending = getattr(choices[0], "finish_reason", None)
-    return content if isinstance(content, str) else "", None if ending is None else str(ending)
+def _most_characters(turn: Turn) -> int:
+    return max(_LEAST_BOUND, MAX_CHARACTERS_PER_TOKEN * turn.tokens)
 
 
-def _counted(usage: object) -> Usage | None:
-    """Return the token counts of a server, if it reports them."""
-    counts = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
-    read, written = (count if isinstance(count, int) and count >= 0 else None for count in counts)
-    return None if read is None or written is None else Usage(read, written)
+def _limit_size(raw: RawReply, most: int) -> RawReply:
+    """Return a reply that is not longer than its limit, as a reply that was cut off there."""
+    return raw if len(raw.content) <= most else replace(raw, content=raw.content[:most], ending="length")
 
 
-def _most_characters(request: ModelRequest) -> int:
-    return max(_LEAST_BOUND, MAX_CHARACTERS_PER_TOKEN * request.max_tokens)
-
-
-def _read(text: str, request: ModelRequest) -> dict[str, Any] | str:
-    """Return the object in a reply, or the error in it."""
-    try:
-        return read_object(text, request.schema or {}, partial=request.partial)
-    except ValueError as error:
-        return str(error)
-
-
-def _arguments(
-    model: str, request: ModelRequest, messages: Sequence[Message], refused: Collection[str], *, stream: bool
-) -> dict[str, Any]:
-    sent = [{"role": message.role, "content": neutralise(message.content)} for message in messages]
-    arguments: dict[str, Any] = {"model": model, "messages": sent, "stream": stream}
-    if stream and "stream_options" not in refused:
-        arguments["stream_options"] = {"include_usage": True}
-    if "temperature" not in refused:
-        arguments["temperature"] = request.temperature
-    arguments["max_completion_tokens" if "max_tokens" in refused else "max_tokens"] = request.max_tokens
-    if request.schema is not None and "response_format" in refused:
-        rule = f"Answer with one JSON object that holds to this JSON Schema, and nothing else:\n{json.dumps(request.schema)}"
-        arguments["messages"] = [{"role": "system", "content": rule}, *sent]
-        arguments["response_format"] = {"type": "json_object"}
-    elif request.schema is not None:
-        described = {"name": request.prompt.partition("@")[0] or "reply", "schema": dict(request.schema), "strict": True}
-        arguments["response_format"] = {"type": "json_schema", "json_schema": described}
-    return arguments
-
-
-def _refused_parameter(error: Exception, request: ModelRequest) -> str | None:
-    """Return the parameter that an endpoint or model does not know and that can be left out, if that is the error."""
-    if not isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
-        return None
-    if error.param in ("max_tokens", "temperature", "stream_options", STREAM):
-        return error.param
-    # Servers without JSON schemas report this in different ways.
-    return "response_format" if request.schema is not None else None
-
-
-def _estimate(messages: Iterable[Message], text: str) -> Usage:
-    return Usage(text_tokens(message.content for message in messages), estimate_tokens(text))
+def _check_filter(raw: RawReply, model: str) -> None:
+    """Raise `ModelInputRefused` if a filter of the endpoint removed the reply."""
+    if raw.ending == FILTERED and not raw.content.strip():
+        raise ModelInputRefused(f"model {model!r}: a content filter of the endpoint refused the request")

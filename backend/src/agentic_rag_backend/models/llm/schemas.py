@@ -1,11 +1,12 @@
 """Schemas of structured replies: JSON Schema in the form that structured outputs require.
 
-Every property of an object is required, and no other is allowed.
+Every property of an object is required, and no other is allowed. Bounds keep a model from writing without an end, and are only
+where the reader of a reply cuts it anyway. Servers that refuse bounds get the schema without them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Schema = Mapping[str, Any]
@@ -21,6 +22,16 @@ def object_of(properties: Mapping[str, Schema]) -> Schema:
     return {"type": "object", "properties": dict(properties), "required": list(properties), "additionalProperties": False}
 
 
-def list_of(items: Schema) -> Schema:
-    """Return the schema of a list."""
-    return {"type": "array", "items": items}
+def list_of(items: Schema, most: int | None = None) -> Schema:
+    """Return the schema of a list of at most ``most`` items."""
+    return {"type": "array", "items": items} | ({} if most is None else {"maxItems": most})
+
+
+def text_of(most: int) -> Schema:
+    """Return the schema of a text of at most ``most`` characters. Grammars of servers are slow for more than some hundred."""
+    return {**TEXT, "maxLength": most}
+
+
+def one_of(words: Sequence[str]) -> Schema:
+    """Return the schema of one of several words. Another word is read as ``other`` if that is one of them."""
+    return {**TEXT, "enum": list(words)}

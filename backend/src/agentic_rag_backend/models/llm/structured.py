@@ -1,4 +1,4 @@
-"""Structured replies: read the JSON object in a model's reply, and check it against the requested schema.
+"""Structured replies: fits a JSON value to the requested schema.
 
 Covers the part of JSON Schema that OpenAI's structured outputs allow: types, properties, required,
 additionalProperties, items, enum, const, anyOf, $ref into $defs, and bounds on lengths and numbers.
@@ -6,15 +6,18 @@ additionalProperties, items, enum, const, anyOf, $ref into $defs, and bounds on 
 
 from __future__ import annotations
 
-import json
-import re
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-_FENCE = "```"
-_CLOSING = {"{": "}", "[": "]"}
-_BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?|[][{}]', re.DOTALL)
-"""A bracket, or a string, which may end with the text."""
+UNKNOWN_KEYS = "dropped unknown keys"
+NO_VALUES = "replaced missing values"
+CONVERTED = "converted values"
+SHORTENED = "shortened values"
+
+OTHER = "other"
+"""Word of an enumeration that stands for every word that it lacks."""
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -24,74 +27,168 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
+_EMPTY: dict[str, type] = {"array": list, "string": str, "boolean": bool}
+"""Types for which null has one meaning: nothing."""
+_MAX_WRAPPERS = 2
 
 
-def read_object(text: str, schema: Mapping[str, Any], *, partial: bool = False) -> dict[str, Any]:
-    """Return the JSON object in ``text`` (a fenced code block around it is tolerated).
-
-    Args:
-        partial: whether an object that ends in the middle of a list is used up to the last whole item of the list.
+def fit(value: Any, schema: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
+    """Return ``value`` in the form of ``schema``, and what was changed: unknown keys, null for a list, a number in quotes.
 
     Raises:
-        ValueError: it is not JSON, not an object, or does not match ``schema``; the message gives place and error, for the
-            model.
+        ValueError: it does not fit. The message has place and error, for the model.
     """
-    try:
-        try:
-            value = json.loads(_unfenced(text))
-        except json.JSONDecodeError as error:
-            completed = _completed(text, schema) if partial else None
-            if completed is None:
-                raise ValueError(f"not JSON: {error.msg} at character {error.pos}") from error
-            value = json.loads(completed)
-    except RecursionError as error:
-        raise ValueError("not JSON: nested too deeply") from error
-    if not isinstance(value, dict):
-        raise ValueError(f"the reply must be a JSON object, not {type(value).__name__}")
-    problem = _problem(value, schema, schema, "$")
-    if problem:
-        raise ValueError(problem)
+    fitting = _Fitting(schema)
+    return fitting.fit(value, schema, "$"), tuple(dict.fromkeys(fitting.mended))
+
+
+def unwrap(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return the object in ``[ {…} ]`` or ``{"result": {…}}``. A list of items becomes the only list of the schema."""
+    properties = schema.get("properties", {})
+    for _ in range(_MAX_WRAPPERS):
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and _shares(value[0], properties):
+            value = value[0]
+        elif isinstance(value, list) and len(properties) == 1 and next(iter(properties.values())).get("type") == "array":
+            value = {next(iter(properties)): value}
+        elif isinstance(value, dict) and len(value) == 1 and not _shares(value, properties):
+            inner = next(iter(value.values()))
+            value = inner if isinstance(inner, dict) and _shares(inner, properties) else value
     return value
 
 
-def _completed(text: str, schema: Mapping[str, Any]) -> str | None:
-    """Return an object that was cut off, up to the last whole item of a list. Lists that are missing are empty. None: no item."""
-    begin = text.find("{")
-    open_brackets: list[str] = []
-    end, closing = 0, ""
-    for match in _BRACKET_OR_STRING.finditer(text, max(begin, 0)):
-        mark = match[0][0]
-        if mark in _CLOSING:
-            open_brackets.append(_CLOSING[mark])
-        elif mark in "}]" and open_brackets and open_brackets.pop() == mark and open_brackets[1:] == ["]"]:
-            end, closing = match.end(), "".join(reversed(open_brackets))
-    if begin < 0 or not end:
-        return None
-    value = json.loads(f"{text[begin:end]}{closing}")
-    lists: dict[str, list[Any]] = {name: [] for name, of in schema.get("properties", {}).items() if of.get("type") == "array"}
-    return json.dumps({**lists, **value})
+def _shares(value: Mapping[str, Any], properties: Mapping[str, Any]) -> bool:
+    return any(name in properties for name in value)
 
 
-def _problem(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], at: str) -> str | None:
-    """Return the first error in ``value``, or None."""
-    while "$ref" in schema:
-        schema = root["$defs"][str(schema["$ref"]).rpartition("/")[2]]
-    choices = schema.get("anyOf") or schema.get("oneOf")
-    if choices:
-        problems = [_problem(value, choice, root, at) for choice in choices]
-        return None if None in problems else problems[0]
-    if "const" in schema and value != schema["const"]:
-        return f"{at} must be {schema['const']!r}"
-    if "enum" in schema and value not in schema["enum"]:
-        return f"{at} must be one of {schema['enum']!r}"
-    kinds = schema.get("type")
-    if kinds is not None and not _is_one_of(value, [kinds] if isinstance(kinds, str) else kinds):
-        return f"{at} must be of type {kinds}, not {type(value).__name__}"
-    if isinstance(value, dict):
-        return _object_problem(value, schema, root, at)
-    if isinstance(value, list):
-        return _array_problem(value, schema, root, at)
-    return _bounds_problem(value, schema, at)
+@dataclass(slots=True)
+class _Fitting:
+    """Fits the values of one reply. ``root`` is the whole schema."""
+
+    root: Mapping[str, Any]
+    mended: list[str] = field(default_factory=list)
+
+    def fit(self, value: Any, schema: Mapping[str, Any], at: str) -> Any:
+        while "$ref" in schema:
+            schema = self.root["$defs"][str(schema["$ref"]).rpartition("/")[2]]
+        choices = schema.get("anyOf") or schema.get("oneOf")
+        if choices:
+            return self._choice(value, choices, at)
+        if "const" in schema and value != schema["const"]:
+            raise ValueError(f"{at} must be {schema['const']!r}")
+        if "enum" in schema:
+            return self._one_of(value, schema["enum"], at)
+        kinds = schema.get("type")
+        if kinds is not None and not _is_one_of(value, _kinds(kinds)):
+            value = self._convert(value, schema, at)
+        if isinstance(value, dict):
+            return self._object(value, schema, at)
+        if isinstance(value, list):
+            return self._list(value, schema, at)
+        return self._check_bounds(value, schema, at)
+
+    def _choice(self, value: Any, choices: list[Mapping[str, Any]], at: str) -> Any:
+        first: ValueError | None = None
+        # A choice of the value's own type comes before a choice that the value can be converted to.
+        for choice in sorted(choices, key=lambda choice: not _is_one_of(value, _kinds(choice.get("type", [])))):
+            try:
+                return self.fit(value, choice, at)
+            except ValueError as error:
+                first = first or error
+        raise first or ValueError(f"{at} fits no choice")
+
+    def _one_of(self, value: Any, allowed: list[Any], at: str) -> Any:
+        if value in allowed:
+            return value
+        folded = {word.casefold(): word for word in allowed if isinstance(word, str)}
+        if isinstance(value, str) and value.strip().casefold() in folded:
+            self.mended.append(CONVERTED)
+            return folded[value.strip().casefold()]
+        if isinstance(value, str) and OTHER in allowed:
+            self.mended.append(CONVERTED)
+            return OTHER
+        raise ValueError(f"{at} must be one of {allowed!r}")
+
+    def _convert(self, value: Any, schema: Mapping[str, Any], at: str) -> Any:
+        """Return a value of another type in the schema's type, if its meaning is certain."""
+        kinds = _kinds(schema["type"])
+        converted: Any = None
+        empty = next((_EMPTY[kind] for kind in kinds if kind in _EMPTY), None)
+        if value is None and empty is not None:
+            self.mended.append(NO_VALUES)
+            return empty()
+        if "array" in kinds and not isinstance(value, list):
+            converted = self._only_item(value, schema.get("items"), at)
+        elif isinstance(value, str) and value.strip().lower() in ("true", "false") and "boolean" in kinds:
+            converted = value.strip().lower() == "true"
+        elif isinstance(value, str):
+            converted = _number(value)
+        elif isinstance(value, float) and value.is_integer():
+            converted = int(value)
+        elif isinstance(value, int) and not isinstance(value, bool) and "string" in kinds:
+            converted = str(value)
+        if converted is None or not _is_one_of(converted, kinds):
+            raise ValueError(f"{at} must be of type {schema['type']}, not {type(value).__name__}")
+        self.mended.append(CONVERTED)
+        return converted
+
+    def _only_item(self, value: Any, items: Mapping[str, Any] | None, at: str) -> list[Any] | None:
+        """Return a list of ``value`` if it is an item of the list. An empty text is no item."""
+        if value == "":
+            return []
+        if items is None or not _is_one_of(value, _kinds(items.get("type", "object"))):
+            return None
+        return [self.fit(value, items, at)]
+
+    def _object(self, value: dict[str, Any], schema: Mapping[str, Any], at: str) -> dict[str, Any]:
+        properties = schema.get("properties", {})
+        known = {name: inner for name, inner in value.items() if name in properties}
+        if len(known) < len(value) and schema.get("additionalProperties") is False:
+            if not known:
+                raise ValueError(f"{at}.{next(iter(value))} is not asked for")
+            self.mended.append(UNKNOWN_KEYS)
+        else:
+            known = value
+        fitted = {
+            name: self.fit(inner, properties[name], f"{at}.{name}") if name in properties else inner
+            for name, inner in known.items()
+        }
+        for name in schema.get("required", ()):
+            if name not in fitted:
+                kind = properties.get(name, {})
+                if not fitted or kind.get("type") != "array" or kind.get("minItems"):
+                    raise ValueError(f"{at}.{name} is missing")
+                self.mended.append(NO_VALUES)
+                fitted[name] = []
+        return fitted
+
+    def _list(self, value: list[Any], schema: Mapping[str, Any], at: str) -> list[Any]:
+        least, most = schema.get("minItems", 0), schema.get("maxItems")
+        if len(value) < least:
+            raise ValueError(f"{at} must have {least} to {most or 'any number of'} items, not {len(value)}")
+        if most is not None and len(value) > most:
+            self.mended.append(SHORTENED)
+            value = value[:most]
+        items = schema.get("items")
+        return [self.fit(item, items, f"{at}[{index}]") for index, item in enumerate(value)] if items else value
+
+    def _check_bounds(self, value: Any, schema: Mapping[str, Any], at: str) -> Any:
+        if isinstance(value, str):
+            value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            least, most = schema.get("minLength", 0), schema.get("maxLength")
+            if len(value) < least:
+                raise ValueError(f"{at} must have {least} to {most or 'any number of'} characters, not {len(value)}")
+            if most is not None and len(value) > most:
+                self.mended.append(SHORTENED)
+                value = value[:most]
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            low, high = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
+            if not (math.isfinite(value) and low <= value <= high):
+                raise ValueError(f"{at} must be between {low} and {high}, not {value}")
+        return value
+
+
+def _kinds(kinds: str | list[str]) -> list[str]:
+    return [kinds] if isinstance(kinds, str) else kinds
 
 
 def _is_one_of(value: Any, kinds: list[str]) -> bool:
@@ -100,45 +197,13 @@ def _is_one_of(value: Any, kinds: list[str]) -> bool:
     return any(isinstance(value, _TYPES.get(kind, (object,))) for kind in kinds)
 
 
-def _object_problem(value: dict[str, Any], schema: Mapping[str, Any], root: Mapping[str, Any], at: str) -> str | None:
-    properties = schema.get("properties", {})
-    for name in schema.get("required", ()):
-        if name not in value:
-            return f"{at}.{name} is missing"
-    for name, held in value.items():
-        if name in properties:
-            problem = _problem(held, properties[name], root, f"{at}.{name}")
-            if problem:
-                return problem
-        elif schema.get("additionalProperties") is False:
-            return f"{at}.{name} is not asked for"
+def _number(text: str) -> int | float | None:
+    """Return the number that a short text consists of."""
+    if len(text) > 32 or not text.isascii():
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
     return None
-
-
-def _array_problem(value: list[Any], schema: Mapping[str, Any], root: Mapping[str, Any], at: str) -> str | None:
-    if len(value) < schema.get("minItems", 0) or len(value) > schema.get("maxItems", len(value)):
-        return f"{at} must have {schema.get('minItems', 0)} to {schema.get('maxItems', 'any number of')} items, not {len(value)}"
-    items = schema.get("items")
-    problems = (_problem(item, items, root, f"{at}[{index}]") for index, item in enumerate(value)) if items else ()
-    return next((problem for problem in problems if problem), None)
-
-
-def _bounds_problem(value: Any, schema: Mapping[str, Any], at: str) -> str | None:
-    if isinstance(value, str):
-        size, least, most = len(value), schema.get("minLength", 0), schema.get("maxLength")
-        if size < least or (most is not None and size > most):
-            return f"{at} must have {least} to {most or 'any number of'} characters, not {size}"
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        low, high = schema.get("minimum"), schema.get("maximum")
-        if (low is not None and value < low) or (high is not None and value > high):
-            return f"{at} must be between {low} and {high}, not {value}"
-    return None
-
-
-def _unfenced(text: str) -> str:
-    """Return the content of a fenced code block that spans all of ``text``, otherwise ``text``."""
-    block = text.strip()
-    first, newline, rest = block.partition("\n")
-    if not newline or not first.startswith(_FENCE) or not rest.endswith(_FENCE):
-        return text
-    return rest.removesuffix(_FENCE) if first.removeprefix(_FENCE).strip() in ("", "json") else text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from agentic_rag_backend.models.llm.base import LanguageModel, LimitedModel
+
 UNKNOWN_WINDOW = 8_192
 """Tokens assumed for a model that is not in the table."""
 _WINDOWS: tuple[tuple[str, int], ...] = (
@@ -65,3 +67,14 @@ def context_window(model: str, configured: int | None = None) -> int:
     name = model.lower()
     names = (name, name.rsplit("/", 1)[-1], name.rsplit("/", 1)[-1].removeprefix("meta-"))
     return next((window for opening, window in _WINDOWS for one in names if one.startswith(opening)), UNKNOWN_WINDOW)
+
+
+def window_of(model: LanguageModel, name: str | None = None, configured: int | None = None) -> int:
+    """Return the context window of a model: the smaller one of `context_window` and what its server stated.
+
+    Args:
+        name: the model that is asked for; None: the default of ``model``.
+    """
+    window = context_window(name or model.name, configured)
+    stated = model.window(name) if isinstance(model, LimitedModel) else None
+    return window if stated is None else min(window, stated)

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.filters import LINK_FIELDS, And, Filter
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.models.llm.schemas import TEXT, list_of, object_of
+from agentic_rag_backend.models.llm.schemas import TEXT, list_of, object_of, text_of
 from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint, written_by_model
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
 from agentic_rag_backend.retrieval.structured_calls import line_in, objects_in
@@ -20,14 +20,17 @@ MAX_QUERY = 500
 MAX_PASSAGE = 1200
 MAX_INTENT = 200
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,6})?\Z")
-_CONSTRAINT = object_of({"kind": TEXT, "name": TEXT, "value": TEXT})
-NEGATIVE_CONSTRAINTS = list_of(_CONSTRAINT)
+_MAX_CONSTRAINTS = 10
+_WORD = text_of(MAX_QUERY)
+_CONSTRAINT = object_of({"kind": _WORD, "name": _WORD, "value": _WORD})
+NEGATIVE_CONSTRAINTS = list_of(_CONSTRAINT, _MAX_CONSTRAINTS)
+SEARCH_QUERIES = list_of(text_of(MAX_QUERY), MAX_QUERIES)
 PLAN_SCHEMA = object_of(
     {
-        "primary_intent": TEXT,
+        "primary_intent": text_of(MAX_INTENT),
         "hyde_passage": TEXT,
-        "search_queries": list_of(TEXT),
-        "filter_constraints": list_of(object_of({"field": TEXT, "operator": TEXT, "values": list_of(TEXT)})),
+        "search_queries": SEARCH_QUERIES,
+        "filter_constraints": list_of(object_of({"field": _WORD, "operator": _WORD, "values": list_of(_WORD)}), _MAX_CONSTRAINTS),
         "negative_constraints": NEGATIVE_CONSTRAINTS,
     }
 )

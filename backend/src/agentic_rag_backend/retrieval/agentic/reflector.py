@@ -10,7 +10,7 @@ from agentic_rag_backend.models.llm.schemas import INTEGER, TEXT, list_of, objec
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.agentic.findings import Reflection, VerifiedFact, by_rules, next_plan, suggested, verified
 from agentic_rag_backend.retrieval.agentic.meter import Meter
-from agentic_rag_backend.retrieval.agentic.plan import MAX_QUERIES, NEGATIVE_CONSTRAINTS
+from agentic_rag_backend.retrieval.agentic.plan import MAX_QUERIES, NEGATIVE_CONSTRAINTS, SEARCH_QUERIES
 from agentic_rag_backend.retrieval.grading.base import read_text
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
@@ -21,7 +21,7 @@ _SCHEMA = object_of(
     {
         "verified_facts": list_of(object_of({"passage": INTEGER, "quote": TEXT})),
         "negative_constraints": NEGATIVE_CONSTRAINTS,
-        "search_queries": list_of(TEXT),
+        "search_queries": SEARCH_QUERIES,
         "hyde_passage": TEXT,
     }
 )

@@ -26,7 +26,7 @@ MAX_RELEVANCE = 10
 PASSAGE_CHARACTERS = 1_200
 """Characters of a passage that the model reads: about 300 tokens."""
 _TOKENS_A_PASSAGE = 20
-_SCHEMA = object_of({"ranking": list_of(object_of({"passage": INTEGER, "relevance": INTEGER}))})
+_SCHEMA = object_of({"ranking": list_of(object_of({"passage": INTEGER, "relevance": INTEGER}), WINDOW)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.models.llm.schemas import TEXT, list_of, object_of
+from agentic_rag_backend.models.llm.schemas import list_of, object_of, text_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.hydration import shown_graph
 from agentic_rag_backend.retrieval.rewriting.names import rewrites_by_names
@@ -19,7 +19,7 @@ MAX_CHARACTERS = 500
 TOKENS_PER_REWRITE = 120
 NO_NAMES = "no name in the question has another name in the graph: only the question itself was searched"
 NO_OTHER_WORDING = "the model wrote no other wording: only the question itself was searched"
-_SCHEMA = object_of({"queries": list_of(object_of({"query": TEXT}))})
+_SCHEMA = object_of({"queries": list_of(object_of({"query": text_of(MAX_CHARACTERS)}))})
 
 
 @dataclass(frozen=True, slots=True)

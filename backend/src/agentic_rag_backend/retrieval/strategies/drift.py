@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.models.llm.schemas import TEXT, list_of, object_of
+from agentic_rag_backend.models.llm.schemas import list_of, object_of, text_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.strategies.community import theme_search
@@ -37,7 +37,7 @@ COUNTED = 20
 """Top passages of each search that are counted for the number of searches that found a passage."""
 MAX_CHARACTERS = 400
 """Maximum length of a follow-up question and of the sketched answer."""
-_SCHEMA = object_of({"answer": TEXT, "follow_ups": list_of(object_of({"question": TEXT}))})
+_SCHEMA = object_of({"answer": text_of(MAX_CHARACTERS), "follow_ups": list_of(object_of({"question": text_of(MAX_CHARACTERS)}))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

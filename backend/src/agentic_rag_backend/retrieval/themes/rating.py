@@ -30,7 +30,7 @@ OWN_SHARE = 0.3
 UNRATED_SHARE = 0.5
 """Score factor of themes that no call was left for, so that rated themes come first."""
 _SUMMARY_CHARACTERS = 400
-_SCHEMA = object_of({"ratings": list_of(object_of({"theme": INTEGER, "relevance": NUMBER}))})
+_SCHEMA = object_of({"ratings": list_of(object_of({"theme": INTEGER, "relevance": NUMBER}), MAX_PER_CALL)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,9 @@ part                         effect
 ``cut-stream``               closes the connection in the middle of a stream
 ``short-stream``             ends a stream in the middle as if it were whole, but for its finish reason
 ``poison-zebra``             400 for a request with that word (letters and digits) in a prompt or in a text to embed
+``quirk-think``              a habit of real models and servers; `testing.models.quirks` lists them
 ``hashed``                   embeddings from a text's hash instead of its words: fast, and similar to no other text
+``nan``                      embeddings with a value that is not a number
 ``dimensions-384``           length of embeddings, if a request names none (64)
 ``floor-70``                 cosines of embeddings from .7 on, in the same order: the scale of another encoder
 ============================ ==========================================================================================
@@ -54,7 +56,7 @@ from typing import Any
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED
-from agentic_rag_backend.testing.models import reader
+from agentic_rag_backend.testing.models import quirks, reader
 
 _PASSAGE = re.compile(r"<passage id=\"(\d+)\"[^>]*>\n(.*?)\n</passage>", re.DOTALL)
 _NUMBERED_LINE = re.compile(r"^\[(\d+)\] (.+)$", re.MULTILINE)
@@ -69,7 +71,7 @@ _STATUS = re.compile(r"status-([45]\d\d)\Z")
 _CONTENT = frozenset(
     {"echo", "cite", "cite-wrong", "refuse", "empty", "recorded", "broken-json", "wrong-schema", "numbers", "reader"}
 )
-_SWITCHES = frozenset({"json-object-only", "no-usage", "drop", "cut-stream", "short-stream", "no-stream", "hashed"})
+_SWITCHES = frozenset({"json-object-only", "no-usage", "drop", "cut-stream", "short-stream", "no-stream", "hashed", "nan"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,11 @@ class Kinds(Mapping[str, float | str]):
         """Return a value that is a number; 0 if the kind does not apply."""
         return float(self._held.get(kind, 0.0))
 
+    @property
+    def quirks(self) -> frozenset[str]:
+        """The habits of the model and its server, as `testing.models.quirks` names them."""
+        return frozenset(kind.removeprefix(quirks.PREFIX) for kind in self._held if kind.startswith(quirks.PREFIX))
+
     def word(self, kind: str) -> str:
         """Return a value that is a word; empty if the kind does not apply."""
         return str(self._held.get(kind, "") or "")
@@ -119,7 +126,7 @@ def _parse_part(text: str) -> Part | None:
     counted = _COUNTED.match(text)
     if counted:
         text, times = counted["part"], int(counted["times"])
-    if text in _CONTENT or text in _SWITCHES:
+    if text in _CONTENT or text in _SWITCHES or text.removeprefix(quirks.PREFIX) in quirks.NAMES:
         return Part(text, times=times)
     number, named, duration = _NUMBER.match(text), _NAMED.match(text), _DURATION.match(text)
     if number:

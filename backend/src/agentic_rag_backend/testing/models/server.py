@@ -40,6 +40,7 @@ from agentic_rag_backend.testing.models.behaviour import (
     write,
 )
 from agentic_rag_backend.testing.models.counts import Ledger, Stats
+from agentic_rag_backend.testing.models.quirks import WINDOW, Shape, refuse, schema_in, shape_reply
 from agentic_rag_backend.testing.models.recordings import load_recordings
 from agentic_rag_backend.testing.models.vectors import embed_text, hash_text, packed, with_floor
 
@@ -147,7 +148,8 @@ class ModelServer:
             await _json(send, 200, {})
         elif (method, path) == ("GET", "/v1/models"):
             names = sorted({*self._ledger.model_names(), "echo", "cite"})
-            await _json(send, 200, {"object": "list", "data": [{"id": name, "object": "model"} for name in names]})
+            listed = [{"id": name, "object": "model", **_listed_window(name)} for name in names]
+            await _json(send, 200, {"object": "list", "data": listed})
         elif method == "POST" and path in ("/v1/chat/completions", "/v1/embeddings"):
             await self._post(path, receive, send)
         else:
@@ -207,6 +209,9 @@ class ModelServer:
         elif "json-object-only" in kinds and wants_schema:
             self._ledger.failed(model, "400")
             await _error(send, 400, "response_format json_schema is not supported")
+        elif (refusal := refuse(kinds.quirks, request, count_tokens(_prompt_of(request)))) is not None:
+            self._ledger.failed(model, str(refusal.status))
+            await _raw(send, refusal.status, json.dumps(refusal.body).encode())
         else:
             return False
         return True
@@ -216,9 +221,10 @@ class ModelServer:
         messages = request.get("messages", [])
         if "window" in kinds:
             messages = in_window(messages, int(kinds.number("window")))
+            request = {**request, "messages": messages}
         digest = prompt_hash(messages)
-        prompt = "\n\n".join(str(message.get("content") or "") for message in messages)
-        wanted = request.get("response_format", {}).get("json_schema", {}).get("schema")
+        prompt = _prompt_of(request)
+        wanted = schema_in(request)
         try:
             recorded = await self._recorded(kinds, digest, prompt, wanted)
         except FileNotFoundError as error:
@@ -230,28 +236,33 @@ class ModelServer:
             return
         text = write(kinds, messages, wanted) if recorded is None else recorded
         most = request.get("max_completion_tokens") or request.get("max_tokens")
-        text, shortened = cut(text, int(most)) if most else (text, False)
-        ending = "length" if shortened else "stop"
+        shape = shape_reply(kinds.quirks, text, structured=wanted is not None)
+        if isinstance(shape.content, str) and most:
+            text, shortened = cut(shape.content, int(most))
+            shape = Shape(text, shape.more, "length" if shortened else shape.ending)
+        ending = shape.ending or "stop"
         tokens = count_tokens(prompt), count_tokens(text)
         self._ledger.chatted(model, digest, tokens, fenced_passages(prompt))
         usage = None if "no-usage" in kinds else _usage(*tokens)
         if request.get("stream") and "no-stream" not in kinds:
             asked = (request.get("stream_options") or {}).get("include_usage")
-            await self._stream(exchange, _pieces(text), usage if asked else None, ending)
+            await self._stream(exchange, _deltas(shape), usage if asked else None, ending)
             return
-        choice = {"index": 0, "finish_reason": ending, "message": {"role": "assistant", "content": text}}
+        choice = {"index": 0, "finish_reason": ending, "message": {"role": "assistant", "content": shape.content, **shape.more}}
         reply = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": model, "choices": [choice]}
         await _json(send, 200, reply if usage is None else {**reply, "usage": usage})
 
-    async def _stream(self, exchange: _Exchange, pieces: Sequence[str], usage: Mapping[str, int] | None, ending: str) -> None:
+    async def _stream(
+        self, exchange: _Exchange, deltas: Sequence[Mapping[str, Any]], usage: Mapping[str, int] | None, ending: str
+    ) -> None:
         send, kinds = exchange.send, exchange.kinds
         broken = "cut-stream" in kinds or "short-stream" in kinds
         base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": exchange.model}
         await send(_start(200, [(b"content-type", b"text/event-stream")]))
         gone = asyncio.ensure_future(_disconnected(exchange.receive))
         try:
-            for piece in pieces[: len(pieces) // 2] if broken else pieces:
-                await _event(send, {**base, "choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]})
+            for delta in deltas[: len(deltas) // 2] if broken else deltas:
+                await _event(send, {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
                 await asyncio.sleep(kinds.number("slow-stream"))
                 if gone.done():
                     self._ledger.cancelled()
@@ -289,6 +300,8 @@ class ModelServer:
         floor = kinds.number("floor") / 100
         vectors = [with_floor(made, floor) if floor else made for made in (make(text, size) for text in texts[:kept])]
         self._ledger.embedded(model, texts[:kept], tokens)
+        if "nan" in kinds and vectors:
+            vectors[0] = [float("nan"), *vectors[0][1:]]
         in_base64 = request.get("encoding_format") == "base64"
         data = [
             {"object": "embedding", "index": index, "embedding": packed(vector) if in_base64 else vector}
@@ -321,6 +334,29 @@ def _has_word(request: Mapping[str, Any], word: str) -> bool:
 
 def _usage(read: int, written: int) -> dict[str, int]:
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+
+def _listed_window(name: str) -> Mapping[str, int]:
+    """Return the context window of a model whose server states it only in the list of models."""
+    return {"max_model_len": WINDOW} if "quirk-ollama-context" in name.split("+") else {}
+
+
+def _prompt_of(request: Mapping[str, Any]) -> str:
+    return "\n\n".join(str(message.get("content") or "") for message in request.get("messages", []))
+
+
+def _deltas(shape: Shape) -> list[Mapping[str, Any]]:
+    """Return the pieces of a streamed reply: reasoning and other members first, then the text."""
+    more: list[Mapping[str, Any]] = [
+        {name: piece} for name, value in shape.more.items() if isinstance(value, str) for piece in _pieces(value)
+    ]
+    for call in shape.more.get("tool_calls", ()):
+        pieces = _pieces(call["function"]["arguments"])
+        more += [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
+    parts = shape.content if isinstance(shape.content, list) else None
+    if parts is not None:
+        return [*more, *({"content": [part]} for part in parts)]
+    return [*more, *({"content": piece} for piece in _pieces(str(shape.content or "")))]
 
 
 def _pieces(text: str, size: int = 12) -> list[str]:

@@ -1,0 +1,210 @@
+"""Separates the reasoning of a model from its reply, in whole texts and in streams.
+
+A model may write its reasoning into the reply, between marks such as ``<think>`` and ``</think>``. Some chat templates write the
+opening mark themselves, so that the reply has only the closing one. Reasoning counts only at the beginning of a reply. A reply
+that mentions a mark later keeps it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_MARKS = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "<reasoning>": "</reasoning>",
+    "<seed:think>": "</seed:think>",
+    "[think]": "[/think]",
+    "◁think▷": "◁/think▷",
+    "<|start_thinking|>": "<|end_thinking|>",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|channel|>analysis": "<|channel|>final<|message|>",
+    "<|channel|>commentary": "<|channel|>final<|message|>",
+}
+"""Opening and closing marks: DeepSeek, Qwen and many others; Seed; Magistral; Kimi; Command A; OpenThinker; gpt-oss."""
+_BARE_CHANNEL, _BARE_FINAL = "analysis", "assistantfinal"
+"""Marks of gpt-oss behind a server that removes control tokens: ``analysisWe need …assistantfinalThe answer``."""
+_LEADING = (
+    *("<|start|>assistant", "<|channel|>final<|message|>", "<|start_response|>", "<|begin_of_solution|>"),
+    *("<|start_text|>", "<|message|>"),
+)
+"""Marks before the reply itself."""
+_ENDINGS = (
+    *("<|im_end|>", "<|im_start|>", "<|eot_id|>", "<|eom_id|>", "<|start_header_id|>", "<|end|>", "<|return|>", "<|endoftext|>"),
+    *("<|end_response|>", "<|end_of_solution|>", "<|end_text|>", "<end_of_turn>", "<start_of_turn>", "<｜end▁of▁sentence｜>"),
+)
+"""Control tokens after the reply. Text of documents never has them: see `prompt_marks`."""
+_OPENINGS = (*_MARKS, _BARE_CHANNEL)
+_CLOSINGS = tuple(dict.fromkeys(_MARKS.values()))
+_LONGEST = max(map(len, (*_OPENINGS, *_CLOSINGS, *_LEADING, *_ENDINGS)))
+_CLOSING = {mark: re.compile(re.escape(mark), re.IGNORECASE) for mark in (*_CLOSINGS, _BARE_FINAL)}
+_CLOSING_OR_ENDING = re.compile("|".join(map(re.escape, (*_CLOSINGS, *_ENDINGS))), re.IGNORECASE)
+_STOP = re.compile(r"</s>\s{0,8}\Z")
+"""The end token of Llama 2 and Mistral. It is also a tag of HTML, so it ends a reply only as its last word."""
+_QUOTES = "\"'`“”‘’«»("
+_SENTENCE_ENDS = ".!?…:。！？"
+_BEFORE = 3
+"""Characters before a closing mark that decide whether it is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleText:
+    """A piece of the reply. ``restart``: the pieces before it were reasoning; the reply begins with this one."""
+
+    text: str
+    restart: bool = False
+
+
+@dataclass(slots=True)
+class ReasoningFilter:
+    """Removes reasoning from a text that arrives in pieces. The result does not depend on how the text is split.
+
+    Args:
+        hold: return nothing before it is certain that no closing mark follows. For a whole text, and for models whose
+            reasoning has no opening mark.
+    """
+
+    hold: bool = False
+    reasoned: bool = False
+    """Whether reasoning was removed."""
+    unopened: bool = False
+    """Whether the reasoning had no opening mark."""
+    ended: bool = False
+    """Whether a control token ended the reply. Later text is ignored."""
+    _pending: str = ""
+    _closing: str = ""
+    """Closing mark of the reasoning that is being read."""
+    _began: bool = False
+    """Whether the reply itself has begun."""
+    _before: str = "\n"
+    _waiting: list[str] | None = None
+    """Text of the reply that is held back."""
+
+    def feed(self, piece: str) -> Iterator[VisibleText]:
+        """Yield the text that is known to belong to the reply. The beginning of a mark waits for its end."""
+        self._pending += piece
+        yield from self._read(last=False)
+
+    def finish(self) -> Iterator[VisibleText]:
+        """Yield the rest of the reply."""
+        yield from self._read(last=True)
+        yield from self.release()
+
+    def release(self) -> Iterator[VisibleText]:
+        """Yield what is held back, and hold nothing back from now on."""
+        self.hold = False
+        if self._waiting:
+            text, self._waiting = "".join(self._waiting), None
+            yield VisibleText(text)
+
+    @property
+    def opened(self) -> bool:
+        """Whether the reply itself has begun after reasoning with an opening mark."""
+        return self._began and self.reasoned and not self.unopened
+
+    def _read(self, *, last: bool) -> Iterator[VisibleText]:
+        going_on = True
+        while going_on and not self.ended:
+            if self._closing:
+                going_on = self._skip()
+            elif not self._began:
+                going_on = self._begin(last=last)
+            else:
+                pieces, going_on = self._write(last=last)
+                yield from pieces
+        if self.ended:
+            self._pending = ""
+
+    # --- each returns whether to go on with the pending text
+
+    def _skip(self) -> bool:
+        """Drop reasoning up to its closing mark."""
+        mark = _CLOSING[self._closing].search(self._pending)
+        if mark is None:
+            self._pending = self._pending[max(0, len(self._pending) - len(self._closing) + 1) :]
+            return False
+        self._pending, self._closing = self._pending[mark.end() :], ""
+        return True
+
+    def _begin(self, *, last: bool) -> bool:
+        """Decide whether the text begins with reasoning."""
+        text = self._pending = self._pending.lstrip()
+        head = text[:_LONGEST].lower()
+        if not last and (not text or any(mark.startswith(head) for mark in (*_OPENINGS, *_LEADING))):
+            return False
+        leading = next((mark for mark in _LEADING if head.startswith(mark)), "")
+        opening = next((mark for mark in _MARKS if head.startswith(mark)), "")
+        if leading:
+            self._pending, self.reasoned = text[len(leading) :], True
+        elif opening:
+            self._pending, self._closing, self.reasoned = text[len(opening) :], _MARKS[opening], True
+        elif text.startswith(_BARE_CHANNEL) and text[len(_BARE_CHANNEL) :][:1].isupper():
+            self._pending, self._closing, self.reasoned = text, _BARE_FINAL, True
+        else:
+            self._began = True
+        return True
+
+    def _write(self, *, last: bool) -> tuple[list[VisibleText], bool]:
+        """Return the text before the next mark."""
+        for mark in _CLOSING_OR_ENDING.finditer(self._pending):
+            before = (self._before + self._pending[: mark.start()])[-_BEFORE:]
+            if mark[0].lower() in _ENDINGS:
+                pieces = self._show(self._pending[: mark.start()])
+                self.ended = True
+                return pieces, False
+            if mark.end() == len(self._pending) and not last and before.rstrip(" \t")[-1:] != "\n":
+                return self._show(self._take(mark.start())), False
+            if _closes(before, self._pending[mark.end() : mark.end() + 1]):
+                return self._restart(mark.end()), True
+        if last:
+            return self._show(_STOP.sub("", self._take(len(self._pending)))), False
+        return self._show(self._take(_end_of_certain(self._pending))), False
+
+    def _take(self, end: int) -> str:
+        text, self._pending = self._pending[:end], self._pending[end:]
+        self._before = (self._before + text)[-_BEFORE:]
+        return text
+
+    def _show(self, text: str) -> list[VisibleText]:
+        if self.hold:
+            self._waiting = self._waiting or []
+            self._waiting.append(text)
+            return []
+        return [VisibleText(text)] if text else []
+
+    def _restart(self, end: int) -> list[VisibleText]:
+        self._pending, self._before = self._pending[end:], "\n"
+        self.reasoned, self.unopened, self._began, self._waiting = True, True, False, None
+        return [] if self.hold else [VisibleText("", restart=True)]
+
+
+def _closes(before: str, after: str) -> bool:
+    """Return whether a closing mark between two texts ends reasoning, rather than being mentioned in a sentence."""
+    line = before.rstrip(" \t")
+    if line[-1:] in ("\n", "") or after in ("\n", ""):
+        return True
+    return line[-1] in _SENTENCE_ENDS or not (before[-1].isspace() or before[-1] in _QUOTES)
+
+
+def _end_of_certain(text: str) -> int:
+    """Return how many characters of ``text`` come before the beginning of a mark at its end."""
+    stop = _STOP.search(text)
+    if stop:
+        return stop.start()
+    tail = text[-_LONGEST:]
+    starts = (at for at, letter in enumerate(tail) if letter in "<[◁" and _begins_mark(tail[at:].lower()))
+    return len(text) - len(tail) + next(starts, len(tail))
+
+
+def _begins_mark(text: str) -> bool:
+    return any(mark.startswith(text) for mark in (*_CLOSINGS, *_ENDINGS, "</s>"))
+
+
+def without_reasoning(text: str) -> tuple[str, ReasoningFilter]:
+    """Return the reply in a whole text, and the filter that says what was removed."""
+    reading = ReasoningFilter(hold=True)
+    pieces = [*reading.feed(text), *reading.finish()]
+    return "".join(piece.text for piece in pieces), reading

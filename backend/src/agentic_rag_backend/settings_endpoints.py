@@ -1,0 +1,91 @@
+"""Settings of model endpoints: addresses and fields of requests. What is clear is mended, everything else is refused."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+RESERVED_FIELDS = ("messages", "model", "stream", "response_format", "n")
+"""Fields of a request that an administrator may not set, because replies are read by them."""
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}://")
+_ROUTES = ("/chat/completions", "/completions", "/embeddings", "/responses", "/models", "/chat")
+"""Routes below the address, which people paste with it."""
+_VERSION = "/v1"
+_SHOWN = 200
+
+
+def endpoint_address(value: str, name: str) -> str:
+    """Return the base URL of an OpenAI-compatible endpoint in its usual form.
+
+    White space, quotes, a slash at the end and a route such as ``/chat/completions`` are removed. A missing scheme becomes
+    http for local hosts and https for others. A missing path becomes ``/v1``.
+
+    Raises:
+        ValueError: it is no such address. The message names the setting ``name``, the reason and an example.
+    """
+    address = value.strip().strip("\"'").strip()
+    if re.search(r"\s", address):
+        raise _refused(name, "has white space in it", value)
+    if not _SCHEME.match(address):
+        address = f"{'http' if _is_local(address) else 'https'}://{address}"
+    try:
+        parts = urlsplit(address)
+        _ = parts.port
+    except ValueError as error:
+        raise _refused(name, f"is no address: {error}", value) from None
+    if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
+        raise _refused(name, "is no http or https address", value)
+    if parts.query or parts.fragment:
+        raise _refused(name, "has a query; for Azure use https://RESOURCE.openai.azure.com/openai/v1", value)
+    path = _path_of(parts.path.rstrip("/"))
+    if path.endswith("/api"):
+        raise _refused(
+            name, "is an interface of Ollama or LM Studio that is not OpenAI-compatible; use /v1 instead of /api", value
+        )
+    return f"{parts.scheme.lower()}://{parts.netloc}{path or _VERSION}"
+
+
+def body_fields(value: str, name: str) -> dict[str, Any]:
+    """Return the fields of a JSON object.
+
+    Raises:
+        ValueError: it is not a JSON object, or sets a field that it may not set. The message names the setting ``name``.
+    """
+    if not value.strip():
+        return {}
+    try:
+        fields = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name} must be a JSON object: {error}") from None
+    if not isinstance(fields, dict):
+        raise ValueError(f"{name} must be a JSON object, not {type(fields).__name__}")
+    reserved = [field for field in RESERVED_FIELDS if field in fields]
+    if reserved:
+        raise ValueError(f"{name} may not set {', '.join(reserved)}")
+    return fields
+
+
+def _path_of(path: str) -> str:
+    route = next((route for route in _ROUTES if path.endswith(route)), "")
+    path = path.removesuffix(route).rstrip("/")
+    return f"{path}{_VERSION}" if path == "/openai" else path  # Azure
+
+
+def _is_local(address: str) -> bool:
+    """Return whether an address without a scheme names a host of this machine or network."""
+    try:
+        host = urlsplit(f"//{address}").hostname or ""
+    except ValueError:
+        return True
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".internal", ".localhost"))
+
+
+def _refused(name: str, reason: str, value: str) -> ValueError:
+    shown = value.rpartition("@")[2][:_SHOWN]  # without a password
+    return ValueError(f"{name} {reason}; got {shown!r}, expected an address such as http://127.0.0.1:11434/v1")
