@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from agentic_rag_backend.cli.configuration import effective
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.settings_derived import PROFILES
 from agentic_rag_backend.settings_reading import likely_setting, misspelt_settings, origins_of, read_settings
 
 _ORDINARY = """
@@ -165,3 +167,42 @@ def test_an_empty_config_file_sets_nothing(monkeypatch: pytest.MonkeyPatch, tmp_
     (tmp_path / "rag.yaml").write_text("# nothing yet\n")
     monkeypatch.setenv("AGENTIC_RAG_CONFIG", "rag.yaml")
     assert read_settings() == Settings(_env_file=None)  # type: ignore[call-arg]
+
+
+def test_a_longer_timeout_of_the_model_raises_the_limits_that_are_not_set() -> None:
+    settings = Settings(llm_timeout_s=180, rerank_timeout_s=4)
+    assert (settings.request_timeout_s, settings.verification_timeout_s, settings.theme_model_timeout_s) == (180, 45, 60)
+    assert (settings.agentic_max_seconds, settings.rerank_timeout_s) == (90, 4)
+    assert Settings(llm_timeout_s=600).request_timeout_s == 600
+    assert Settings(llm_timeout_s=600).agentic_max_seconds == 300
+    shorter = Settings(llm_timeout_s=1)
+    assert (shorter.request_timeout_s, shorter.agentic_max_seconds) == (60, 30)
+    assert "request_timeout_s" not in settings.model_fields_set
+
+
+def test_the_local_profile_sets_what_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLM_PROFILE", "LOCAL")
+    monkeypatch.setenv("GLOBAL_MAX_CALLS", "5")
+    settings = Settings()
+    assert (settings.llm_max_concurrency, settings.llm_timeout_s, settings.request_timeout_s) == (1, 180, 180)
+    assert (settings.global_max_calls, settings.answer_context_tokens) == (5, 1500)
+    faster = Settings(llm_timeout_s=60)
+    assert (faster.llm_max_concurrency, faster.request_timeout_s) == (1, 60)
+
+
+def test_every_value_of_a_profile_is_within_the_limits_of_its_setting() -> None:
+    for values in PROFILES.values():
+        Settings(**values)
+
+
+def test_the_source_of_a_derived_value_is_the_setting_it_follows_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLM_PROFILE", "local")
+    sources = {each.name: each.source for each in effective(Settings())}
+    assert (sources["LLM_MAX_CONCURRENCY"], sources["REQUEST_TIMEOUT_S"]) == ("LLM_PROFILE", "LLM_PROFILE")
+    monkeypatch.setenv("LLM_TIMEOUT_S", "120")
+    sources = {each.name: each.source for each in effective(Settings())}
+    assert (sources["LLM_TIMEOUT_S"], sources["REQUEST_TIMEOUT_S"], sources["HOST"]) == (
+        "environment",
+        "LLM_TIMEOUT_S",
+        "default",
+    )

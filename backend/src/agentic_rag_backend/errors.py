@@ -205,6 +205,20 @@ class ModelUnavailable(AgenticRagError):
     title = "Model unavailable"
 
 
+class ModelBusy(ModelUnavailable):
+    """The model answers, but other calls of this process kept all of its places until the request's time was over."""
+
+    code = "model_busy"
+    title = "Model busy"
+
+
+class ModelTimeout(ModelUnavailable):
+    """The model did not end its reply within the time of the call."""
+
+    code = "model_timeout"
+    title = "Model too slow"
+
+
 class ModelRateLimited(ModelUnavailable):
     """The model accepts no more requests at present. ``retry_after_s`` is the pause that it requests, if any."""
 

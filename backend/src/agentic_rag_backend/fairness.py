@@ -33,15 +33,17 @@ class Actor:
     tenant: TenantId | None = None
     job: bool = False
     """True if a job does the work, so that no request waits for it."""
+    ends_at: float | None = None
+    """Time on the loop's clock until which a request waits for models. None: no such limit is known."""
 
 
 _NOBODY = Actor()
 _ACTOR: ContextVar[Actor] = ContextVar("actor", default=_NOBODY)
 
 
-def act_for(tenant: TenantId, *, job: bool = False) -> None:
-    """Set the tenant for whom the current task, and everything it starts, works from now on."""
-    _ACTOR.set(Actor(tenant, job))
+def act_for(tenant: TenantId, *, job: bool = False, ends_at: float | None = None) -> None:
+    """Set the tenant for whom the current task, and everything it starts, works from now on. See `Actor`."""
+    _ACTOR.set(Actor(tenant, job, ends_at))
 
 
 def actor() -> Actor:
@@ -58,12 +60,15 @@ class Rotation(Generic[T]):
     """Waiting items by tenant: first in, first out within a tenant, and one item of each tenant in turn.
 
     A tenant with ``of_tenant`` running items is skipped. Items without a tenant have no such limit. Not thread-safe.
+
+    Args:
+        running: running items by tenant, if several rotations count them together.
     """
 
-    def __init__(self, of_tenant: int) -> None:
+    def __init__(self, of_tenant: int, running: Counter[TenantId | None] | None = None) -> None:
         self._of_tenant = of_tenant
         self._waiting: OrderedDict[TenantId | None, deque[T]] = OrderedDict()
-        self._running: Counter[TenantId | None] = Counter()
+        self._running: Counter[TenantId | None] = Counter() if running is None else running
 
     def add(self, tenant: TenantId | None, item: T) -> None:
         """Add a waiting item."""

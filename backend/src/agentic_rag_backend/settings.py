@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 from typing import Any, Literal, get_origin
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from agentic_rag_backend.settings_derived import derive_values
 from agentic_rag_backend.settings_endpoints import body_fields, endpoint_address
 from agentic_rag_backend.settings_file import CONFIG_VARIABLE, ConfigFile
 
@@ -155,7 +156,11 @@ class Settings(BaseSettings):
     parse_timeout_s: float = Field(60.0, ge=1, le=7200, description="seconds for parsing a document, per started 10 MiB")
     parse_memory_mb: int = Field(1024, ge=64, le=65_536, description="memory for parsing a document, MiB")
     job_patience_s: float = Field(
-        3600.0, ge=0, le=604_800, description="seconds without progress that a job waits for unavailable stores and models"
+        3600.0,
+        ge=0,
+        le=604_800,
+        description="seconds without progress that a job waits for unavailable stores and models; after them, rules and extracts "
+        "replace the language model",
     )
 
     reconcile_interval_s: float = Field(
@@ -292,9 +297,25 @@ class Settings(BaseSettings):
         description="further fields of every request as a JSON object, such as "
         '`{"chat_template_kwargs": {"enable_thinking": false}}`; not messages, model, stream, response_format or n',
     )
-    llm_timeout_s: float = Field(60.0, gt=0, le=600, description="timeout of one model call, including retries, seconds")
+    llm_profile: Literal["default", "local"] = Field(
+        "default",
+        description="local: one call at a time, longer limits and shorter prompts, for a slow model on this machine; settings "
+        "that are set have priority",
+    )
+    llm_timeout_s: float = Field(
+        60.0,
+        gt=0,
+        le=600,
+        description="timeout of one model call, including retries, from the moment it is sent, seconds; a reply that keeps "
+        "arriving may take up to five times as long; above the default, it raises the timeouts of requests, verification, "
+        "themes, agentic retrieval and reranking by the same factor, unless they are set",
+    )
     llm_max_concurrency: int = Field(
-        8, ge=1, le=256, description="maximum number of concurrent model calls; one tenant gets at most three quarters"
+        8,
+        ge=1,
+        le=256,
+        description="maximum number of concurrent model calls; jobs leave the last free one to questions; one tenant gets at "
+        "most three quarters",
     )
 
     # --- knowledge
@@ -604,6 +625,18 @@ class Settings(BaseSettings):
             if origin and origin != "*" and not re.fullmatch(r"https?://[^/\s*]+", origin):
                 raise ValueError(f"CORS_ORIGINS must hold origins such as https://app.example, without a path; got {origin!r}")
         return value
+
+    @model_validator(mode="after")
+    def _derived(self) -> Settings:
+        """Set the values that follow from LLM_PROFILE and LLM_TIMEOUT_S."""
+        self.__dict__.update(self.derived)
+        return self
+
+    @property
+    def derived(self) -> dict[str, Any]:
+        """The values that follow from other settings, by field."""
+        defaults = {name: field.default for name, field in type(self).model_fields.items()}
+        return derive_values(self.__dict__, self.model_fields_set, defaults)
 
     @field_validator("*", mode="before")
     @classmethod

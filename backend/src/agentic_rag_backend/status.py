@@ -16,6 +16,7 @@ from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.ingestion.recognition.installation import OcrStatus
 from agentic_rag_backend.models.health import OK, state_of
 from agentic_rag_backend.models.llm.base import LimitedModel
+from agentic_rag_backend.settings_derived import PROFILE, PROFILES, SCALED
 from agentic_rag_backend.stores.catalogue.ports.outbox import READ_BY_FILTERS
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL
 
@@ -102,7 +103,14 @@ def _deployment(services: Container) -> dict[str, Any]:
             "extraction": extraction_method(settings),
             "extraction_model": extraction_model(settings) or services.model.name,
         },
+        "model_settings": _model_settings(services),
     }
+
+
+def _model_settings(services: Container) -> dict[str, Any]:
+    """Return the settings of time and size for calls of the language model, with the values that are used."""
+    settings = services.settings
+    return {name: getattr(settings, name) for name in (PROFILE, *PROFILES["local"], *SCALED)}
 
 
 def _calibration(services: Container) -> dict[str, Any]:

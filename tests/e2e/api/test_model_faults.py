@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.testing.models.server import ModelServer
 
 if TYPE_CHECKING:
@@ -106,6 +108,25 @@ async def test_both_levels_come_back_with_an_extractive_answer(
         assert "".join(sent["text"] for _, name, sent in events if name == "token").strip() == done["answer"]
         assert done["grounded"] is True
         assert FAULTS[fault] in done["trace"]["fallback_reason"]
+
+
+async def test_an_answer_without_a_place_at_the_model_says_that_it_is_busy(
+    folder: Path, filled: dict[str, Any], server: ModelServer, open_world: Any
+) -> None:
+    busy = {"llm_max_concurrency": 1, "request_timeout_s": 4, "theme_model_timeout_s": 60}
+    settings = settings_for(server, "latency-30s", **busy)
+    async with open_world(folder, **settings) as (container, http):
+        request = ModelRequest(prompt="other@1", messages=(Message("user", "Hi."),), timeout_s=60)
+        occupying = asyncio.create_task(container.model.complete(request))
+        client = client_of(filled, http)
+        body = (await client.post("/answers", {"query": QUESTION})).json()
+        themes = {"query": QUESTION, "strategy": "global", "options": {"rate": "model"}}
+        rated = (await client.post("/search", themes)).json()
+        occupying.cancel()
+        assert rated["meta"]["fallback_reason"] == "rating of themes failed: model_busy", "the request's time limits the wait"
+        data, meta = body["data"], body["meta"]
+        assert (data["model"], data["grounded"]) == ("extractive", True)
+        assert meta["fallback_reason"].endswith("the model did not write the answer: model_busy")
 
 
 @pytest.mark.parametrize("strategy", ["drift", "global"])

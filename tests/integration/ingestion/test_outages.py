@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from agentic_rag_backend.breaker import Breaker
 from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.jobs import backoff
+from agentic_rag_backend.knowledge.absence import Absence
+from agentic_rag_backend.knowledge.model_calls import DocumentModel
+from agentic_rag_backend.models import endpoint
 from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
+from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.testing.models.server import ModelServer
 
 if TYPE_CHECKING:
@@ -131,3 +137,46 @@ async def test_cancelling_is_heard_while_a_job_waits(server: ModelServer, connec
     assert (await world.ended(job)).state is JobState.CANCELLED
     assert asyncio.get_running_loop().time() - before < 50
     assert server.stats().total.calls == calls
+
+
+@pytest.fixture
+async def reading(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Awaitable[World]]]:
+    """Open worlds whose documents a model reads. Pauses are short."""
+    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.02)
+    monkeypatch.setattr(backoff, "LONGEST_PAUSE_S", 0.1)
+    monkeypatch.setattr(endpoint, "Breaker", partial(Breaker, pause_s=0.05))
+    models: list[OpenAIModel] = []
+
+    async def open_world(server: ModelServer, model: str, *, patience_s: float = 3600) -> World:
+        models.append(OpenAIModel(api_key="any", base_url=server.base_url, model=model, timeout_s=0.2, max_concurrency=4))
+        return await builder.open(model=DocumentModel(models[-1], absence=Absence(patience_s)))
+
+    yield open_world
+    for model in models:
+        await model.close()
+
+
+async def test_extraction_waits_for_a_model_that_comes_back(
+    server: ModelServer, reading: Callable[..., Awaitable[World]]
+) -> None:
+    world = await reading(server, "status-503x12+reader")
+    job = (await world.submit(TEXT, key="tides", options=OPTIONS, extraction="llm")).job
+    assert job is not None
+    told = await until(lambda: world.catalogue.jobs.job(world.tenant, job.id), lambda held: bool(held.message))
+    assert "model 'status-503x12+reader'" in told.message
+    assert told.message.startswith("waiting until ")
+    ended = await world.ended(job, within_s=90)
+    assert ended.state is JobState.SUCCEEDED, "the model read every chunk"
+    assert ended.result is not None
+    assert server.stats().total.calls == 12 + CHUNKS
+
+
+async def test_extraction_does_without_a_model_that_stays_away_and_says_how_to_ask_it_again(
+    server: ModelServer, reading: Callable[..., Awaitable[World]]
+) -> None:
+    world = await reading(server, "status-503x12+reader", patience_s=0)
+    job = await world.ended((await world.submit(TEXT, key="tides", options=OPTIONS, extraction="llm")).job)
+    assert job.state is JobState.PARTIAL
+    document = await world.catalogue.documents.document(world.tenant, str(job.document_id))
+    assert {failure.code for failure in document.failures} == {"model_unavailable"}
+    assert "retry the job to ask the model again" in document.failures[0].message

@@ -6,6 +6,7 @@ function itself, and makes a request wait for a thread.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.errors import Forbidden, InvalidRequest, Unauthenticated
 from agentic_rag_backend.fairness import act_for
+from agentic_rag_backend.generation.service import FALLBACK_SHARE
 
 
 def container_of(request: Request) -> Container:
@@ -95,7 +97,9 @@ class Requires:
             secret, acting_for=acting_for, client=client_of_request(request)
         )
         request.state.tenant = caller.tenant.id.value
-        act_for(caller.tenant.id)
+        now, deadline = asyncio.get_running_loop().time(), request.state.deadline.at
+        # The rest of the time is for an answer without the model.
+        act_for(caller.tenant.id, ends_at=now + FALLBACK_SHARE * (deadline - now))
         structlog.contextvars.bind_contextvars(tenant=caller.tenant.id.value)
         if not caller.may(self.scope):
             raise Forbidden(f"this route requires a key with scope '{self.scope.value}'")

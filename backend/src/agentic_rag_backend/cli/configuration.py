@@ -43,9 +43,11 @@ def load_settings(**options: Any) -> Settings:
 
 def effective(settings: Settings, **options: Any) -> list[Effective]:
     """Return every setting with its value and source."""
+    from agentic_rag_backend.settings_derived import source_of
     from agentic_rag_backend.settings_reading import DEFAULT, origins_of
 
-    origins = origins_of({name: value for name, value in options.items() if value is not None})
+    origins = {name: source_of(name, settings.model_fields_set) for name in settings.derived}
+    origins |= origins_of({name: value for name, value in options.items() if value is not None})
     return [
         Effective(name.upper(), _shown(getattr(settings, name)), origins.get(name, DEFAULT), field.description or "")
         for name, field in type(settings).model_fields.items()

@@ -12,6 +12,7 @@ from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswerOptions
 from agentic_rag_backend.generation.service import FALLBACK_SHARE, PLACEHOLDERS, REQUIRED_PLACEHOLDERS, AnswerOptions
 from agentic_rag_backend.ingestion.service import IngestionOptions
+from agentic_rag_backend.knowledge.absence import Absence
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.extraction.by_model import LLM
 from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOptions
@@ -246,7 +247,8 @@ def extraction_methods(
     settings: Settings, rules: Extractor, model: LanguageModel, temporal: TemporalEngine | None = None
 ) -> ExtractionMethods:
     """Return the methods of extraction. ``model`` is asked by all but the rules. ``temporal`` makes episodes of chunks."""
-    asked = DocumentModel(model, extraction_model(settings), settings.ingestion_model_max_tokens)
+    absence = Absence(settings.job_patience_s)
+    asked = DocumentModel(model, extraction_model(settings), settings.ingestion_model_max_tokens, absence)
     options = ModelExtractionOptions(
         max_entities=settings.extraction_max_entities,
         max_relationships=settings.extraction_max_relationships,

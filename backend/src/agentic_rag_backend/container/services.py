@@ -366,7 +366,7 @@ class Container:
 
     @cached_property
     def _document_model(self) -> DocumentModel:
-        return DocumentModel(self.model, fast_model(self.settings), self.settings.ingestion_model_max_tokens)
+        return replace(self.extraction.model or DocumentModel(self.model), name=fast_model(self.settings))
 
     @cached_property
     def _computation(self) -> Computation:

@@ -14,7 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.errors import ModelUnavailable, PromptTooLong
+from agentic_rag_backend.errors import ModelBusy, ModelTimeout, ModelUnavailable, PromptTooLong
 from agentic_rag_backend.generation.brief import Brief, Refusal, failed
 from agentic_rag_backend.generation.claims.base import Verdict, VerifierFactory
 from agentic_rag_backend.generation.claims.reading import Claim, ClaimReader
@@ -128,8 +128,10 @@ class Writing:
 
     async def _asked(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         """Yield the model's text, within its time. A prompt that is too long is sent once more with fewer passages."""
+        patience_s = self._writers.patience_s
+        deadline = None if patience_s is None else asyncio.get_running_loop().time() + patience_s
         try:
-            async for delta in self._timed(request):
+            async for delta in self._timed(request, deadline):
                 yield delta
         except PromptTooLong:
             if self._brief.shorter is None:
@@ -137,12 +139,10 @@ class Writing:
             self.retrieval = failed(
                 self.retrieval, "the prompt was too long for the model: it read the better half of the passages"
             )
-            async for delta in self._timed(self._brief.shorter()):
+            async for delta in self._timed(self._brief.shorter(), deadline):
                 yield delta
 
-    async def _timed(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        patience_s = self._writers.patience_s
-        deadline = None if patience_s is None else asyncio.get_running_loop().time() + patience_s
+    async def _timed(self, request: ModelRequest, deadline: float | None) -> AsyncGenerator[ModelDelta, None]:
         started = time.perf_counter()
         try:
             async with aclosing(self._writers.model.stream(request)) as deltas:
@@ -151,7 +151,9 @@ class Writing:
         except TimeoutError as error:
             self.usage += request.account.usage
             waited = time.perf_counter() - started
-            raise ModelUnavailable(f"model {self.model!r} did not end its answer within {waited:.3g} s") from error
+            if not request.account.usage.calls:
+                raise ModelBusy(f"model {self.model!r} was busy with other calls for {waited:.3g} s") from error
+            raise ModelTimeout(f"model {self.model!r} did not end its answer within {waited:.3g} s") from error
         except ModelUnavailable:
             self.usage += request.account.usage
             raise

@@ -161,7 +161,7 @@ class Preparation:
         await run.progress("parse", 0, 0)
         # Without an original, use the text that an earlier version was parsed to.
         content = await self._original(run, version) if version.blob_key else version.text
-        record = VersionRecord(self.results, run.tenant, run.document_id, run.version)
+        record = VersionRecord(self.results, run.tenant, run.document_id, run.version, run.pause)
         document = await self.reader.read(run.tenant, version, content, record=record)
         parsed, chunks = document.parsed, document.chunks
         del content
@@ -247,7 +247,7 @@ class Preparation:
             missing.insert(0, group[0])  # the first chunk carries the failure of the whole document
         if not missing:
             return
-        record = VersionRecord(self.results, run.tenant, run.document_id, run.version)
+        record = VersionRecord(self.results, run.tenant, run.document_id, run.version, run.pause)
         asked = await self.questioner.ask(asking, title, missing, record)
         if asking.failure is not None and group[0].ordinal == 0:
             asked[first] = replace(asked[first], failure=replace(asking.failure, chunk_id=first))

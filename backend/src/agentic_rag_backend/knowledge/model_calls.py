@@ -1,22 +1,30 @@
 """Calls of a language model for one version of a document: within a budget of tokens, recorded, and never paid twice.
 
 A retry of a job, and another version of the document, reuse every reply to an equal request. Failures are returned, not raised:
-each caller has a fallback. After a failure that is not about one request, such as a timeout, or after four failures at once, no
-further request is sent.
+each caller has a fallback. A job waits for a model that does not answer (see `knowledge.absence`). After a failure that is not
+about one request, or after four failures at once, no further request is sent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.errors import ModelInputRefused, ModelReplyInvalid, ModelUnavailable, PromptTooLong
+from agentic_rag_backend.errors import (
+    AgenticRagError,
+    ModelInputRefused,
+    ModelReplyInvalid,
+    ModelTimeout,
+    ModelUnavailable,
+    PromptTooLong,
+)
+from agentic_rag_backend.knowledge.absence import Absence, Persistence
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.prompts import Prompt
 from agentic_rag_backend.stores.catalogue.base import ModelResultCatalogue
@@ -24,9 +32,10 @@ from agentic_rag_backend.telemetry.logs import get_logger
 
 NO_MODEL = "no_model"
 BUDGET_SPENT = "budget_spent"
-TOO_LATE = "model_timeout"
+TOO_LATE = ModelTimeout.code
 INVALID = ModelReplyInvalid.code
 _OF_ONE_REQUEST = frozenset({"", INVALID, ModelInputRefused.code, PromptTooLong.code})
+"""Failures after which the model is asked about the rest of the document."""
 MAX_TOKENS = 200_000
 """Default budget of one version, in tokens read and written."""
 _AT_ONCE = 4
@@ -34,6 +43,10 @@ _CUT = "$cut"
 """Member of a recorded object whose reply was cut off. No schema has it."""
 
 _log = get_logger(__name__)
+
+
+Pause = Callable[[float, AgenticRagError], Awaitable[None]]
+"""Waits for these seconds, because of this error."""
 
 
 class ResultRecord(Protocol):
@@ -48,6 +61,10 @@ class ResultRecord(Protocol):
     async def spent(self) -> Usage:
         """Return the cost of all calls for this version so far."""
 
+    @property
+    def pause(self) -> Pause | None:
+        """Waits before the model is asked again, and shows the reason. None: somebody waits for the result, so nothing pauses."""
+
 
 @dataclass(frozen=True, slots=True)
 class VersionRecord:
@@ -57,6 +74,7 @@ class VersionRecord:
     tenant: TenantId
     document_id: str
     version: int
+    pause: Pause | None = None
 
     async def known(self, recipes: Sequence[str]) -> Mapping[str, Any]:
         """Return the recorded values by recipe."""
@@ -76,6 +94,7 @@ class Unrecorded:
     """`ResultRecord` that only counts, for previews."""
 
     usage: Usage = field(default_factory=Usage)
+    pause: Pause | None = None
 
     async def known(self, recipes: Sequence[str]) -> Mapping[str, Any]:
         """Return nothing."""
@@ -109,12 +128,13 @@ class Inquiry:
 class Advice:
     """The object that the model returned, or None and the failure code.
 
-    ``cut``: the reply was cut off, and the object has only the whole items before that.
+    ``cut``: the reply was cut off, and the object has only the whole items before that. ``error``: the model's, if it has failed.
     """
 
     value: Mapping[str, Any] | None
     failure: str = ""
     cut: bool = False
+    error: ModelUnavailable | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +145,13 @@ class DocumentModel:
         model: the model; an extractive one is never called.
         name: name of the model to call; None: the model's default.
         max_tokens: budget of one version, in tokens read and written. A call begins if its estimated tokens fit the rest.
+        absence: how long jobs wait for a model that does not answer. None: they do not wait.
     """
 
     model: LanguageModel
     name: str | None = None
     max_tokens: int = MAX_TOKENS
+    absence: Absence | None = None
 
     async def ask(
         self, inquiries: Sequence[Inquiry], record: ResultRecord, *, max_tokens: int | None = None, within_s: float | None = None
@@ -153,26 +175,33 @@ class DocumentModel:
         failure = "" if self.model.generative else NO_MODEL
         budget = min(self.max_tokens, self.max_tokens if max_tokens is None else max_tokens)
         ends = None if within_s is None else asyncio.get_running_loop().time() + within_s
+        persistence = Persistence(self.absence)
         while left and not failure:
-            room = budget - _tokens(await record.spent())
-            group: list[int] = []
-            for number in left[:_AT_ONCE]:
-                room -= estimated_tokens(requests[number])
-                if room < 0:
-                    break
-                group.append(number)
+            group = _within([requests[number] for number in left[:_AT_ONCE]], left, budget - _tokens(await record.spent()))
             if not group:
                 failure = BUDGET_SPENT
                 break
+            persistence.begin()
             answers = await asyncio.gather(
                 *(self._answer(requests[number], inquiries[number].accepts, recipes[number], record, ends) for number in group)
             )
             found |= zip(group, answers, strict=True)
             left = left[len(group) :]
-            failure = next((each.failure for each in answers if each.failure not in _OF_ONE_REQUEST), "")
-            if len(answers) == _AT_ONCE and all(each.failure for each in answers):
-                failure = answers[0].failure  # this model is not up to the task: further calls would be paid for nothing
+            again = [number for number in group if persistence.is_worth_waiting(number, found[number].error)]
+            if again and await self._waited(found[again[0]].error, record):
+                left = again + left
+            else:
+                failure = _lasting([found[number] for number in group if not persistence.is_too_large(number)], len(group))
         return [found.get(number) or Advice(None, failure) for number in range(len(inquiries))]
+
+    async def _waited(self, error: ModelUnavailable | None, record: ResultRecord) -> bool:
+        """Wait before the model is asked again. Return False, without waiting, if the jobs do without it now."""
+        if self.absence is None or error is None or record.pause is None:
+            return False
+        pause_s = self.absence.pause_s(error)
+        if pause_s is not None:
+            await record.pause(pause_s, error)
+        return pause_s is not None
 
     def _request(self, inquiry: Inquiry) -> ModelRequest:
         system, user = inquiry.prompt.render(inquiry.values)
@@ -206,7 +235,12 @@ class DocumentModel:
             return Advice(None, NO_MODEL)
         if self.max_tokens - _tokens(await record.spent()) - reserved < estimated_tokens(request):
             return Advice(None, BUDGET_SPENT)
-        return await self._answer(request, lambda _: True, recipe, record, None)
+        persistence = Persistence(self.absence)
+        while True:
+            persistence.begin()
+            advice = await self._answer(request, lambda _: True, recipe, record, None)
+            if not persistence.is_worth_waiting(0, advice.error) or not await self._waited(advice.error, record):
+                return advice
 
     async def _answer(
         self,
@@ -222,8 +256,10 @@ class DocumentModel:
         except TimeoutError:
             advice = Advice(None, TOO_LATE)
         except ModelUnavailable as error:
-            advice = Advice(None, error.code)
+            advice = Advice(None, error.code, error=error)
         else:
+            if self.absence is not None:
+                self.absence.end()
             value = dict(reply.parsed or {})
             advice = Advice(value, cut=reply.cut) if accepts(value) else Advice(None, INVALID)
         if advice.failure:
@@ -292,3 +328,27 @@ def estimated_tokens(request: ModelRequest) -> int:
 
 def _tokens(usage: Usage) -> int:
     return usage.prompt_tokens + usage.completion_tokens
+
+
+def _within(requests: Sequence[ModelRequest], numbers: Sequence[int], tokens: int) -> list[int]:
+    """Return the numbers of the first requests that fit the budget together."""
+    group = []
+    for number, request in zip(numbers, requests, strict=False):
+        tokens -= estimated_tokens(request)
+        if tokens < 0:
+            break
+        group.append(number)
+    return group
+
+
+def _lasting(answers: Sequence[Advice], asked: int) -> str:
+    """Return the failure because of which the model is not asked any more. Empty: there is none.
+
+    Args:
+        answers: without those of requests that are too large for the model.
+        asked: size of the whole group.
+    """
+    failure = next((each.failure for each in answers if each.failure not in _OF_ONE_REQUEST), "")
+    if not failure and len(answers) == asked == _AT_ONCE and all(each.failure for each in answers):
+        failure = answers[0].failure  # this model is not up to the task: further calls would be paid for nothing
+    return failure

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -21,21 +21,28 @@ import openai
 from agentic_rag_backend.breaker import Breaker, Outages
 from agentic_rag_backend.domain.usage import Usage, UsageAccount
 from agentic_rag_backend.errors import (
+    ModelBusy,
     ModelInputRefused,
     ModelRateLimited,
     ModelRefused,
     ModelReplyInvalid,
+    ModelTimeout,
     ModelUnavailable,
     PromptTooLong,
 )
+from agentic_rag_backend.fairness import actor
 from agentic_rag_backend.models.health import Health
 from agentic_rag_backend.models.llm.retries import FailedAttempt, Verdict, decide, refusal, retry_after_s
+from agentic_rag_backend.models.pace import GAP_SHARE, Pace
 from agentic_rag_backend.models.server_errors import overflow_of
+from agentic_rag_backend.models.slots import ModelSlots
 from agentic_rag_backend.telemetry.metrics import ModelCall, Outcome, count_model_call
 
 _REASONS = {401: "the key was refused", 403: "access was refused", 404: "no such model or route", 413: "the prompt is too long"}
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 """Maximum size of one reply, streamed or not. The largest batch of embeddings takes a third of it."""
+_GRACE_S = 0.5
+"""Seconds that the reader of a stream has after the deadline to return what it has."""
 _WINDOW_FIELDS = ("max_model_len", "loaded_context_length", "context_length", "context_window", "max_context_length")
 """Names of the context window in lists of models: vLLM, LM Studio, Together and OpenRouter, Groq."""
 _NOT_LISTED = frozenset({404, 405, 501})
@@ -46,6 +53,7 @@ _OUTCOMES: dict[str, Outcome] = {
     "model_input_refused": "refused",
     "prompt_too_long": "refused",
     "model_reply_invalid": "invalid",
+    "model_timeout": "cancelled",  # by us: the endpoint answers
 }
 
 
@@ -53,7 +61,11 @@ class ModelUnreachable(ModelUnavailable):
     """The model could not be reached at several attempts in a row, as opposed to a model that does not answer in time."""
 
 
-OUTAGES = Outages(ModelUnavailable, ModelUnreachable, answered=(ModelRateLimited, ModelRefused, ModelReplyInvalid))
+class ModelStalled(ModelTimeout):
+    """The model began its reply in time, but did not end it."""
+
+
+OUTAGES = Outages(ModelUnavailable, ModelUnreachable, answered=(ModelRateLimited, ModelRefused, ModelReplyInvalid, ModelStalled))
 
 
 class ReplyTooLong(httpx2.ReadError):
@@ -134,18 +146,37 @@ class Attempt:
 
 @dataclass(slots=True)
 class Call:
-    """One call of a model, which may take several attempts.
+    """One call of a model, which may take several attempts. Times are those of the event loop's clock.
 
     Args:
-        deadline: time on the event loop's clock.
+        timeout_s: its configured time limit, from the moment it is sent.
+        prompt_tokens: estimated size of its prompt; 0: a call whose reply is not streamed.
+        reply_tokens: maximum size of its reply.
     """
 
     model: str
     purpose: str
-    deadline: float
+    timeout_s: float
     account: UsageAccount = field(default_factory=UsageAccount)
+    prompt_tokens: float = 0.0
+    reply_tokens: float = 0.0
     failures: list[FailedAttempt] = field(default_factory=list)
     """Number of failed attempts."""
+    began: float = math.inf
+    """Time at which it got its place."""
+    deadline: float = math.inf
+    ends_at: float = math.inf
+    """Time after which even a reply that keeps arriving is cut."""
+    first_piece_at: float | None = None
+    cut: bool = False
+    """Whether its reply was cut at the deadline."""
+    clock: asyncio.Timeout | None = None
+
+    def extend(self, deadline: float) -> None:
+        """Move the deadline, at most to ``ends_at``."""
+        self.deadline = min(deadline, self.ends_at)
+        if self.clock is not None:
+            self.clock.reschedule(self.deadline + _GRACE_S)
 
 
 class Endpoint:
@@ -154,66 +185,114 @@ class Endpoint:
     Args:
         noun: name of its models in messages: model or embedder.
         base_url: None for OpenAI's.
-        timeout_s: time limit of a call in seconds, including queueing and retries.
+        timeout_s: time limit of a call in seconds, including retries, from the moment it is sent.
+        max_concurrency: maximum number of concurrent calls. Further calls wait for their turn.
     """
 
-    def __init__(self, noun: str, *, api_key: str, base_url: str | None, timeout_s: float) -> None:
+    def __init__(self, noun: str, *, api_key: str, base_url: str | None, timeout_s: float, max_concurrency: int) -> None:
         self.client = openai.AsyncOpenAI(
             api_key=api_key,
             base_url=base_url,
             max_retries=0,
-            timeout=timeout_s,
+            timeout=None,  # of one attempt; the call's own clock limits all of them
             http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [bound_reply]}),
         )
         self.timeout_s = timeout_s
         self.health = Health(self._ping)
         self._noun = noun
         self._breakers: dict[str, Breaker] = {}
+        self._slots = ModelSlots(max_concurrency)
+        self._paces: dict[str, Pace] = {}
 
     async def close(self) -> None:
         """Release connections."""
         await self.health.close()
         await self.client.close()
 
-    def call(self, model: str, purpose: str, account: UsageAccount | None = None) -> Call:
-        """Begin a call."""
-        deadline = asyncio.get_running_loop().time() + self.timeout_s
-        return Call(model, purpose, deadline, UsageAccount(account))
+    def call(self, model: str, purpose: str, account: UsageAccount | None = None, *, timeout_s: float | None = None) -> Call:
+        """Begin a call. ``timeout_s`` None: the endpoint's."""
+        return Call(model, purpose, self.timeout_s if timeout_s is None else timeout_s, UsageAccount(account))
 
     def attempt(self, call: Call) -> Attempt:
         """Count a request as sent."""
         return Attempt(call.model, call.purpose, call.account, self.health)
 
+    def pace(self, model: str) -> Pace:
+        """Return the measured speed of a model."""
+        return self._paces.setdefault(model, Pace())
+
     @contextlib.asynccontextmanager
-    async def admitted(self, call: Call, *slots: AbstractAsyncContextManager[None]) -> AsyncIterator[None]:
-        """Wait for all slots within the call's time, and hold them.
+    async def admitted(self, call: Call) -> AsyncIterator[None]:
+        """Wait for a place, and hold it. Then the call's clock starts.
+
+        A job waits without a limit. A request waits until its time is over, or as long as the call may last if that is unknown.
 
         Raises:
-            ModelUnavailable: the model was just found to be down, or no slot was free in time.
+            ModelUnavailable: the model was just found to be down.
+            ModelBusy: no place was free in time.
         """
         self._breaker(call.model).check()
-        async with contextlib.AsyncExitStack() as held:
+        loop = asyncio.get_running_loop()
+        queued_at, until = loop.time(), None if actor().job else actor().ends_at or loop.time() + call.timeout_s
+        async with contextlib.AsyncExitStack() as place:
             try:
-                async with asyncio.timeout_at(call.deadline):
-                    for each in slots:
-                        await held.enter_async_context(each)
+                async with asyncio.timeout_at(until):
+                    await place.enter_async_context(self._slots.taken())
             except TimeoutError:
-                raise self.too_late(call) from None
+                waited_s = loop.time() - queued_at
+                raise ModelBusy(
+                    f"{self._name(call)} was busy with other calls for {waited_s:.3g} s (LLM_MAX_CONCURRENCY)"
+                ) from None
+            self._begin(call)
             yield
+
+    def _begin(self, call: Call) -> None:
+        """Start the clock of a call."""
+        who, pace, now = actor(), self.pace(call.model), asyncio.get_running_loop().time()
+        call.began = call.ends_at = now
+        call.ends_at += (
+            pace.whole_s(call.prompt_tokens, call.reply_tokens, call.timeout_s) if call.prompt_tokens else call.timeout_s
+        )
+        if not who.job and who.ends_at is not None and who.ends_at > now:
+            call.ends_at = min(call.ends_at, who.ends_at)
+        self.expect(call)
+
+    def expect(self, call: Call) -> None:
+        """Set the deadline for the first piece of a reply."""
+        now, limit_s, call.first_piece_at = asyncio.get_running_loop().time(), call.timeout_s, None
+        if call.prompt_tokens:
+            limit_s = self.pace(call.model).first_piece_s(call.prompt_tokens, call.timeout_s, patient=actor().job)
+        call.extend(now + limit_s)
+
+    def arrived(self, call: Call, sent_at: float) -> None:
+        """Move the deadline, because a piece of a reply has arrived."""
+        now = asyncio.get_running_loop().time()
+        if call.first_piece_at is None:
+            call.first_piece_at = now
+            self.pace(call.model).note_read(call.prompt_tokens, now - sent_at)
+        call.extend(now + GAP_SHARE * call.timeout_s)
+
+    def written(self, call: Call, tokens: float) -> None:
+        """Record the size of a reply that has just ended."""
+        if call.first_piece_at is not None:
+            self.pace(call.model).note_written(tokens, asyncio.get_running_loop().time() - call.first_piece_at)
 
     @contextlib.asynccontextmanager
     async def watching(self, call: Call) -> AsyncIterator[None]:
         """Limit the body to the call's time. Its outcome opens or closes the circuit.
 
         Raises:
-            ModelUnavailable: the circuit is open, or the time is over.
+            ModelUnavailable: the circuit is open.
+            ModelTimeout: the time is over.
         """
         with self._breaker(call.model).watching():
             try:
-                async with asyncio.timeout_at(call.deadline):
+                async with asyncio.timeout_at(call.deadline) as call.clock:
                     yield
             except TimeoutError:
                 raise self.too_late(call) from None
+            finally:
+                call.clock = None
 
     async def pause(self, call: Call, error: Exception) -> None:
         """Wait until the call may be retried.
@@ -238,11 +317,22 @@ class Endpoint:
         if decision.verdict is not Verdict.RETRY:
             self._give_up(call, decision.verdict, decision.retry_after_s, left_s)
         await asyncio.sleep(decision.pause_s)
+        if call.first_piece_at is not None:  # the reply broke off
+            self.expect(call)
 
-    def too_late(self, call: Call) -> ModelUnavailable:
+    def too_late(self, call: Call) -> ModelTimeout:
         """Return the error of a call that exceeded its time."""
+        limit_s = call.deadline - call.began
+        if call.first_piece_at is not None:
+            return ModelStalled(
+                f"{self._name(call)} began its reply, but did not end it within {limit_s:.3g} s{self._limit(call)}"
+            )
+        self.pace(call.model).note_late(call.prompt_tokens, limit_s)
         before = f"; before that {reason_of(call.failures[-1])}" if call.failures else ""
-        return ModelUnavailable(f"{self._name(call)} did not answer within {self.timeout_s:g} s (LLM_TIMEOUT_S){before}")
+        return ModelTimeout(f"{self._name(call)} did not answer within {limit_s:.3g} s{self._limit(call)}{before}")
+
+    def _limit(self, call: Call) -> str:
+        return " (LLM_TIMEOUT_S)" if call.timeout_s == self.timeout_s else ""
 
     async def listed_window(self, call: Call) -> int | None:
         """Return the context window in tokens that the list of models states. None: it states none."""
@@ -261,7 +351,7 @@ class Endpoint:
     def _give_up(self, call: Call, verdict: Verdict, wait_s: float | None, left_s: float) -> NoReturn:
         failure = call.failures[-1]
         asked = f"; it asks to wait {wait_s:.3g} s" if wait_s is not None else ""
-        left = f"{max(0.0, left_s):.3g} s of {self.timeout_s:g} s (LLM_TIMEOUT_S) were left"
+        left = f"{max(0.0, left_s):.3g} s of {call.deadline - call.began:.3g} s{self._limit(call)} were left"
         if verdict is Verdict.RATE_LIMITED:
             raise ModelRateLimited(f"{self._name(call)} is rate limited{asked}; {left}", retry_after_s=wait_s) from None
         kind = refusal(failure.status)

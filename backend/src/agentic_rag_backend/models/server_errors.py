@@ -19,6 +19,7 @@ Feature = Literal[
     "schema_bounds",
     "json_object",
     "stream_options",
+    "stream",
     "system_role",
     "temperature",
     "max_tokens",
@@ -39,6 +40,7 @@ _OWN_WORDS = ("message", "msg", "detail", "error", "code", "param", "type", "loc
 _NAMES: tuple[tuple[Feature, re.Pattern[str]], ...] = (
     ("reasoning_effort", re.compile(r"reasoning[_. ]effort|does not support thinking|think value")),
     ("stream_options", re.compile(r"stream_options|include_usage")),
+    ("stream", re.compile(r"\bstream(?:ing)?\b")),
     ("schema_bounds", re.compile(r"\b(?:max|min)(?:items|length|imum)\b|failed to parse grammar|number of repetitions")),
     ("json_schema", re.compile(r"response_format|json_schema|json schema|structured[_ ]output|guided_json|grammar")),
     ("json_object", re.compile(r"response_format|json_object|json mode|structured[_ ]output|grammar")),

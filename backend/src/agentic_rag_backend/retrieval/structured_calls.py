@@ -10,6 +10,7 @@ from typing import Any
 from agentic_rag_backend.domain.usage import Usage, UsageAccount
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest
+from agentic_rag_backend.models.pace import MOST
 from agentic_rag_backend.prompts import Prompt
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -34,7 +35,8 @@ class StructuredCalls:
 
     Args:
         model_name: name of the model; None: the model's default.
-        timeout_s: time limit of one call in seconds, including retries. The model's own limit applies if it is shorter.
+        timeout_s: time limit of one call in seconds, including retries, from the moment it is sent. A reply that keeps arriving
+            may take `models.pace.MOST` times as long, within the request's time.
     """
 
     model: LanguageModel
@@ -67,10 +69,11 @@ class StructuredCalls:
             schema=schema,
             model=self.model_name,
             max_tokens=max_tokens,
+            timeout_s=self.timeout_s,
             account=UsageAccount(account),
         )
         try:
-            async with asyncio.timeout(self.timeout_s):
+            async with asyncio.timeout((1 + MOST) * self.timeout_s):  # for models without a clock of their own
                 reply = await self.model.complete(request)
         except TimeoutError:
             _log.warning("structured_call_failed", prompt=prompt.id, code=TOO_LATE, timeout_s=self.timeout_s)

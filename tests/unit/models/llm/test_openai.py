@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
+from typing import Any
 
+import httpx2
+import openai
 import pytest
 
-from agentic_rag_backend.errors import ModelRateLimited, ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.breaker import TOO_LATE
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import ModelBusy, ModelRateLimited, ModelReplyInvalid, ModelTimeout, ModelUnavailable
+from agentic_rag_backend.fairness import act_for
+from agentic_rag_backend.models import endpoint
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.testing.models.server import ModelServer
@@ -134,10 +142,18 @@ async def test_the_timeout_bounds_the_whole_call(make: Make, name: str) -> None:
     assert time.perf_counter() - started < 15
 
 
-async def test_the_timeout_bounds_a_stream_and_the_wait_for_a_slot(make: Make) -> None:
-    model = make("slow-stream-300ms", timeout_s=0.5, max_concurrency=1)
-    outcomes = await asyncio.gather(streamed(model, ask("x" * 600)), streamed(model, ask("y" * 600)), return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [ModelUnavailable, ModelUnavailable]
+async def test_a_stream_that_stalls_is_cut(make: Make) -> None:
+    with pytest.raises(ModelTimeout, match="began its reply, but did not end it"):
+        await streamed(make("slow-stream-30s", timeout_s=0.5), ask("x" * 600))
+
+
+async def test_a_wait_for_a_place_is_limited_and_says_busy(make: Make) -> None:
+    model = make("latency-30s", timeout_s=0.4, max_concurrency=1)
+    running = asyncio.create_task(model.complete(ask(timeout_s=30)))
+    await asyncio.sleep(0)
+    with pytest.raises(ModelBusy, match=r"busy with other calls for 0\.4"):
+        await model.complete(ask())
+    running.cancel()
 
 
 async def test_a_slow_reader_is_not_timed_out_by_its_own_work(make: Make) -> None:
@@ -209,3 +225,135 @@ async def test_a_server_without_schemas_is_asked_for_json(make: Make, server: Mo
 async def test_nobody_there(make: Make) -> None:
     with pytest.raises(ModelUnavailable, match="the connection failed"):
         await make("echo", timeout_s=1.0, base_url="http://127.0.0.1:9/v1").complete(ask())
+
+
+LIST = {
+    "type": "object",
+    "properties": {"items": {"type": "array", "items": {"type": "object"}}},
+    "required": ["items"],
+    "additionalProperties": False,
+}
+ITEMS = [{"name": f"item number {number} of the list"} for number in range(200)]
+
+
+@pytest.fixture
+def listing(server: ModelServer) -> Iterator[None]:
+    """Reply to prompts that ask for the list."""
+    server.matchers.append((lambda prompt: "list of items" in prompt, json.dumps({"items": ITEMS})))
+    yield
+    server.matchers.clear()
+
+
+async def test_a_structured_reply_that_keeps_arriving_may_exceed_the_timeout(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "GAP_SHARE", 5.0)  # a busy machine is no reason to fail
+    model = make("slow-stream-100ms", timeout_s=0.8)
+    started = time.perf_counter()
+    reply = await model.complete(ask("word " * 30, schema=SCHEMA))
+    assert time.perf_counter() - started > 0.8, "the case needs a reply that takes longer than the timeout"
+    assert reply.parsed == {"title": ("word " * 30).strip()}
+
+
+async def test_a_structured_reply_that_stalls_is_cut_and_does_not_open_the_circuit(make: Make) -> None:
+    model = make("slow-stream-30s", timeout_s=0.3)
+    for _ in range(TOO_LATE + 1):
+        with pytest.raises(ModelTimeout, match="began its reply"):
+            await model.complete(ask(schema=SCHEMA))
+
+
+async def test_whole_items_of_a_cut_reply_are_kept(make: Make, listing: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "GAP_SHARE", 5.0)
+    reply = await make("slow-stream-50ms", timeout_s=0.2).complete(ask("the list of items", schema=LIST, partial=True))
+    assert reply.parsed is not None
+    items = reply.parsed["items"]
+    assert 0 < len(items) < len(ITEMS)
+    assert items == ITEMS[: len(items)]
+    with pytest.raises(ModelTimeout, match="began its reply"):
+        await make("slow-stream-50ms", timeout_s=0.2).complete(ask("the list of items", schema=LIST))
+
+
+async def test_a_server_without_streams_answers_structured_calls(make: Make, server: ModelServer) -> None:
+    reply = await make("no-stream").complete(ask("Some title.", schema=SCHEMA))
+    assert (reply.parsed, reply.usage.prompt_tokens) == ({"title": "Some title."}, 3)
+    assert server.stats().total.calls == 1
+
+
+async def test_a_job_gives_an_unmeasured_model_more_time_than_a_question(make: Make) -> None:
+    model = make("latency-800ms", timeout_s=0.3)
+
+    async def in_job() -> str:
+        act_for(TenantId("t_" + "a" * 32), job=True)
+        return (await model.complete(ask("Hi.", schema=SCHEMA))).text
+
+    assert "Hi." in await asyncio.create_task(in_job())
+    with pytest.raises(ModelTimeout, match=r"did not answer within 0\.3 s"):
+        await model.complete(ask("Hi.", schema=SCHEMA))
+
+
+async def test_a_question_waits_for_at_most_one_call_of_a_job(make: Make) -> None:
+    model, ended = make("latency-100ms", max_concurrency=1), list[str]()
+
+    async def call(name: str, *, job: bool) -> None:
+        act_for(TenantId("t_" + "a" * 32), job=job)
+        await model.complete(ask(schema=SCHEMA))
+        ended.append(name)
+
+    jobs = [asyncio.create_task(call(f"job {number}", job=True)) for number in range(4)]
+    await asyncio.sleep(0)
+    await asyncio.gather(call("question", job=False), *jobs)
+    assert ended == ["job 0", "question", "job 1", "job 2", "job 3"]
+
+
+async def test_the_time_in_the_queue_is_not_the_calls(make: Make) -> None:
+    model = make("latency-400ms", timeout_s=0.7, max_concurrency=1)
+
+    async def call() -> str:
+        act_for(TenantId("t_" + "a" * 32), ends_at=asyncio.get_running_loop().time() + 60)
+        return (await model.complete(ask("Hi."))).text
+
+    assert await asyncio.gather(*(asyncio.create_task(call()) for _ in range(3))) == ["Hi."] * 3
+
+
+async def test_a_question_that_queued_to_its_end_was_not_sent(make: Make, server: ModelServer) -> None:
+    model = make("latency-30s", max_concurrency=1)
+    running = asyncio.create_task(model.complete(ask()))
+    await asyncio.sleep(0)
+    act_for(TenantId("t_" + "a" * 32), ends_at=asyncio.get_running_loop().time() + 0.2)
+    with pytest.raises(ModelBusy):
+        await model.complete(ask("late"))
+    running.cancel()
+    assert server.stats().total.calls <= 1
+
+
+async def test_a_server_that_refuses_streams_with_a_schema_is_asked_without(
+    make: Make, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make("echo")
+    create, sent = model._completions.create, list[bool]()
+
+    async def refusing(**arguments: Any) -> Any:
+        sent.append(arguments["stream"])
+        if arguments["stream"]:
+            body = {"error": {"message": "stream is not supported with response_format", "param": "stream"}}
+            response = httpx2.Response(400, json=body, request=httpx2.Request("POST", server.base_url))
+            raise openai.BadRequestError("no streams", response=response, body=body)
+        return await create(**arguments)
+
+    monkeypatch.setattr(model._completions, "create", refusing)
+    for _ in range(2):
+        assert (await model.complete(ask("Some title.", schema=SCHEMA))).parsed == {"title": "Some title."}
+    assert sent == [True, False, False], "it is remembered"
+
+
+async def test_a_stalled_reply_says_nothing_against_the_health_of_the_endpoint(make: Make) -> None:
+    model = make("slow-stream-30s", timeout_s=0.3)
+    with pytest.raises(ModelTimeout):
+        await model.complete(ask(schema=SCHEMA))
+    assert await model.health.state() == "ok"
+
+
+async def test_a_structured_reply_that_breaks_off_is_asked_for_again(make: Make, server: ModelServer) -> None:
+    for fault in ("cut-streamx1", "short-streamx1"):
+        server.reset()
+        reply = await make(f"{fault}+echo").complete(ask("A title that is long enough to be cut in the middle.", schema=SCHEMA))
+        assert reply.parsed is not None
+        assert server.stats().total.calls == 2

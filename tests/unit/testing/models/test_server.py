@@ -239,3 +239,13 @@ def test_it_listens_on_loopback_only_and_stops() -> None:
         assert httpx.get(f"{url}/models").json()["data"]
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{url}/models")
+
+
+def test_a_window_cuts_the_beginning_of_prompts_silently(client: httpx.Client) -> None:
+    messages = [{"role": "system", "content": "one two three"}, {"role": "user", "content": "four five six"}]
+    reply = client.post("/v1/chat/completions", json={"model": "window-2", "messages": messages}).json()
+    assert (reply["choices"][0]["message"]["content"], reply["usage"]["prompt_tokens"]) == ("five six", 2)
+
+
+def test_a_server_may_ignore_the_request_to_stream(client: httpx.Client) -> None:
+    assert text_of(chat(client, "no-stream", stream=True)) == QUESTION["content"]

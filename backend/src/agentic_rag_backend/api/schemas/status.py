@@ -141,6 +141,10 @@ class StatusView(View):
     stores: dict[str, str]
     models: dict[str, str]
     model_states: dict[str, str]
+    model_settings: dict[str, float | str | None] = Field(
+        description="time limits, budgets and concurrency of the language model as they are used, after LLM_PROFILE and "
+        "LLM_TIMEOUT_S"
+    )
     model_limits: list[ModelLimitsView]
     calibration: CalibrationView
     ocr: OcrView

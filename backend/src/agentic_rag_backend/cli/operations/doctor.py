@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import stat
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,11 +17,14 @@ from agentic_rag_backend.cli.command import ApiKey, AsJson, DataDir, Url, quiet_
 from agentic_rag_backend.cli.configuration import load_settings
 from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.operations.comparison import TenantComparison, compare_here, compare_on_server, show_comparisons
+from agentic_rag_backend.cli.operations.measuring import Check, Measurements, measure_models
 from agentic_rag_backend.cli.output import Output, table
 from agentic_rag_backend.cli.session.address import credentials_file
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, ModelReplyInvalid, StoreUnavailable
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from agentic_rag_backend.container import Container
     from agentic_rag_backend.settings import Settings
 
@@ -31,15 +34,6 @@ COMPARED = ("catalogue", "graph", "vectors", "blobs")
 """Checks that must succeed before the stores are compared."""
 _CHECK_S = 90.0
 """Above the default of LLM_TIMEOUT_S, so that a slow model fails with its own timeout."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Result of one check."""
-
-    name: str
-    ok: bool
-    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,23 +67,56 @@ def doctor(
         bool,
         typer.Option("--confirm", help="With --repair: remove all data unknown to the catalogue, even if it is much."),
     ] = False,
+    model: Annotated[
+        bool,
+        typer.Option("--model", help="Only measure the language model: schema, window, speed, and times against the limits."),
+    ] = False,
+    embedder: Annotated[bool, typer.Option("--embedder", help="Only measure the embedder: vectors, batch and speed.")] = False,
 ) -> None:
     """Check settings, folder, stores, embedder, model and disk space, and compare the stores. Fails if a check fails.
 
     With --url, that server checks and compares its stores: of every tenant with the operator's key, otherwise of the key's
-    tenant, which requires the scope admin.
+    tenant, which requires the scope admin. --model and --embedder measure the models of the settings on this machine, also while
+    a server runs.
     """
+    if model or embedder:
+        if url is not None:
+            raise typer.BadParameter("--model and --embedder measure the models of this machine's settings, without --url")
+        _show_measurements(run_async(_measure(data_dir, model=model, embedder=embedder)), as_json=json)
+        return
     asked = RepairMode(repair=repair, confirm=repair and confirm)
     health = run_async(_examine(data_dir, asked) if url is None else _examine_server(url, api_key, asked))
     output = Output(as_json=json)
     if json:
         output.result({"checks": [asdict(check) for check in health.checks], "stores": [asdict(each) for each in health.stores]})
     else:
-        rows = [[check.name, "ok" if check.ok else "WRONG", check.detail] for check in health.checks]
-        output.show(table(["check", "state", "detail"], rows))
+        output.show(_checks_table(health.checks))
         show_comparisons(output, health.stores, repair=repair)
     if not all(check.ok for check in health.checks) or any(each.left for each in health.stores):
         raise typer.Exit(1)
+
+
+def _show_measurements(measurements: Measurements, *, as_json: bool) -> None:
+    output = Output(as_json=as_json)
+    if as_json:
+        output.result({"checks": [asdict(check) for check in measurements.checks], "measurements": measurements.figures})
+    else:
+        output.show(_checks_table(measurements.checks))
+    if not all(check.ok for check in measurements.checks):
+        raise typer.Exit(1)
+
+
+def _checks_table(checks: Sequence[Check]) -> Table:
+    return table(["check", "state", "detail"], [[check.name, "ok" if check.ok else "WRONG", check.detail] for check in checks])
+
+
+async def _measure(data_dir: Path | None, *, model: bool, embedder: bool) -> Measurements:
+    try:
+        settings = load_settings(data_dir=data_dir)
+    except ConfigurationError as error:
+        return Measurements([Check("settings", False, error.message)])
+    quiet_logging(settings)
+    return await measure_models(settings, model=model, embedder=embedder)
 
 
 async def _examine(data_dir: Path | None, asked: RepairMode) -> HealthReport:

@@ -20,6 +20,7 @@ from agentic_rag_backend.knowledge.model_calls import (
     BUDGET_SPENT,
     INVALID,
     NO_MODEL,
+    TOO_LATE,
     Advice,
     DocumentModel,
     ResultRecord,
@@ -33,7 +34,10 @@ _REASONS = {
     NO_MODEL: "no language model is configured",
     BUDGET_SPENT: "the budget of INGESTION_MODEL_MAX_TOKENS is spent",
     INVALID: "the language model gave no usable reply",
+    TOO_LATE: "the language model took too long",
 }
+_REMEDIES = {NO_MODEL: "", BUDGET_SPENT: ""}
+"""What to do about a failure, if it is not to retry the job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +88,8 @@ class ModelExtractor:
 def by_rules_instead(by_rules: Extraction, code: str) -> Extraction:
     """Return the rules' knowledge of a chunk, with the failure of the model."""
     reason = _REASONS.get(code, "the language model did not answer")
-    message = f"{reason}; rules extracted the entities and relationships instead"
+    remedy = _REMEDIES.get(code, "; retry the job to ask the model again")
+    message = f"{reason}; rules extracted the entities and relationships instead{remedy}"
     return replace(by_rules, failure=by_rules.failure or Failure("extract", code, message, by_rules.chunk_id))
 
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.errors import ConfigurationError, ModelReplyInvalid
-from agentic_rag_backend.fairness import FairSlots, actor
 from agentic_rag_backend.models.embedding.base import EmbedderStats, Vectors
 from agentic_rag_backend.models.embedding.clock import BusyClock
 from agentic_rag_backend.models.endpoint import Call, Endpoint
@@ -96,7 +95,7 @@ class OpenAIEmbedder:
 
     Args:
         dimensions: length of the vectors. None: the default of a known model.
-        timeout_s: time limit of one request in seconds, including queueing and retries.
+        timeout_s: time limit of one request in seconds, including retries.
         max_concurrency: maximum number of concurrent requests.
         texts: prefixes and batch size.
 
@@ -122,10 +121,9 @@ class OpenAIEmbedder:
         self._shortened = model in _SHORTENED and dimensions not in (None, native)
         self._model = model
         self._texts = texts or RequestTexts()
-        self._endpoint = Endpoint("embedder", api_key=api_key, base_url=base_url, timeout_s=timeout_s)
-        self._slots = FairSlots(max_concurrency)
-        # With several slots, one is reserved for requests, so that they never queue behind passages of jobs.
-        self._job_slots = FairSlots(max(1, max_concurrency - 1))
+        self._endpoint = Endpoint(
+            "embedder", api_key=api_key, base_url=base_url, timeout_s=timeout_s, max_concurrency=max_concurrency
+        )
         self._clock = BusyClock()
 
     @property
@@ -171,10 +169,10 @@ class OpenAIEmbedder:
         """Embed one question: float32, shape (dimensions,)."""
         windows = windows_of(0, text[: self.query_characters(text)], self._texts.question_prefix)
         batches = batches_of(windows, self._texts.batch_size)
-        call = self._call()
         parts = []
         for batch in batches:
-            async with self._endpoint.admitted(call, self._slots.taken()), self._endpoint.watching(call):
+            call = self._call()
+            async with self._endpoint.admitted(call), self._endpoint.watching(call):
                 parts.append(await self._send(call, batch))
         self._clock.count(queries=1)
         row: NDArray[np.float32] = self._pooled(1, batches, parts)[0]
@@ -208,8 +206,7 @@ class OpenAIEmbedder:
 
     async def _passages(self, batch: Sequence[ByteWindow]) -> Vectors:
         call = self._call()
-        slots = (self._job_slots, self._slots) if actor().job else (self._slots,)
-        async with self._endpoint.admitted(call, *(each.taken() for each in slots)):
+        async with self._endpoint.admitted(call):
             with self._clock:
                 async with self._endpoint.watching(call):
                     return await self._send(call, batch)

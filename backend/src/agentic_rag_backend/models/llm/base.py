@@ -61,6 +61,8 @@ class ModelRequest:
     model: str | None = None
     temperature: float = 0.0
     max_tokens: int = 1024
+    timeout_s: float | None = None
+    """Seconds for the reply, from the moment the request is sent; None: ``LLM_TIMEOUT_S``."""
     account: UsageAccount = field(default_factory=UsageAccount, compare=False, repr=False)
     """The usage of the request so far, also if it fails or is cancelled: every attempt counts."""
 
@@ -107,7 +109,11 @@ class LimitedModel(Protocol):
 
 
 class LanguageModel(Protocol):
-    """Answers requests, at most ``LLM_MAX_CONCURRENCY`` at once, each within ``LLM_TIMEOUT_S`` including retries."""
+    """Answers requests, at most ``LLM_MAX_CONCURRENCY`` at once, those of questions first.
+
+    ``LLM_TIMEOUT_S`` limits a request including its retries, from the moment it is sent. A streamed or structured reply may take
+    longer as long as its pieces arrive; see `models.pace`.
+    """
 
     @property
     def generative(self) -> bool:
@@ -126,6 +132,8 @@ class LanguageModel(Protocol):
             ModelInputRefused: it refuses this request.
             PromptTooLong: the request does not fit in the context window. `windows.window_of` gives the window that it stated.
             ModelReplyInvalid: the reply does not match the requested schema, also on a second try.
+            ModelBusy: other requests took all places until the caller's time was over.
+            ModelTimeout: the model did not begin or end its reply in time.
             ModelUnavailable: any other failure of the model or the connection.
         """
 

@@ -16,12 +16,14 @@ from dataclasses import replace
 from typing import Any
 
 import openai
+from openai import AsyncStream
+from openai.types.chat import ChatCompletion
 
 from agentic_rag_backend.domain.text.prompt_marks import restore, restore_all
 from agentic_rag_backend.errors import ModelInputRefused, ModelReplyInvalid, ModelUnavailable
-from agentic_rag_backend.fairness import FairSlots
-from agentic_rag_backend.models.endpoint import Attempt, Call, Endpoint, failure_of, reason_of
+from agentic_rag_backend.models.endpoint import Attempt, Call, Endpoint, ModelStalled, failure_of, reason_of
 from agentic_rag_backend.models.health import Health
+from agentic_rag_backend.models.llm.assembly import Assembly, unstreamed
 from agentic_rag_backend.models.llm.base import Message, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.models.llm.completions import FILTERED, estimated_usage, read_chunk, read_completion, usage_of
 from agentic_rag_backend.models.llm.refusals import Refusals
@@ -42,6 +44,7 @@ from agentic_rag_backend.models.llm.requests import (
     first_turn,
     may_hide_opening,
 )
+from agentic_rag_backend.models.pace import tokens_in
 from agentic_rag_backend.models.server_errors import overflow_of, refused_feature, reply_limit_of
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.telemetry.metrics import count_mended_reply
@@ -64,8 +67,8 @@ class OpenAIModel:
 
     Args:
         model: used if a request names none.
-        timeout_s: time limit of a call in seconds, including queueing and retries.
-        max_concurrency: maximum number of concurrent calls. Further calls wait within their time limit.
+        timeout_s: time limit of a call in seconds, including retries, from the moment it is sent. See `models.pace`.
+        max_concurrency: maximum number of concurrent calls. Further calls wait, questions before jobs.
         options: settings of every request.
     """
 
@@ -81,10 +84,11 @@ class OpenAIModel:
         max_concurrency: int,
         options: RequestOptions | None = None,
     ) -> None:
-        self._endpoint = Endpoint("model", api_key=api_key, base_url=base_url, timeout_s=timeout_s)
+        self._endpoint = Endpoint(
+            "model", api_key=api_key, base_url=base_url, timeout_s=timeout_s, max_concurrency=max_concurrency
+        )
         self._completions = self._endpoint.client.chat.completions  # which the SDK imports here, not during the first call
         self._model = model
-        self._slots = FairSlots(max_concurrency)
         self._options = options or RequestOptions()
         self._refusals = Refusals()
 
@@ -109,7 +113,7 @@ class OpenAIModel:
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Return the whole reply. With a schema, a first invalid reply is sent back to the model once with its error."""
         call = self._call(request)
-        async with self._endpoint.admitted(call, self._slots.taken()), self._endpoint.watching(call):
+        async with self._endpoint.admitted(call), self._endpoint.watching(call):
             if request.schema is not None:
                 return await self._structured(call, request)
             turn = self._first_turn(call, request)
@@ -121,7 +125,7 @@ class OpenAIModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         """Yield the reply while the model writes it. A failure is retried only before the first piece."""
         call = self._call(request)
-        async with self._endpoint.admitted(call, self._slots.taken()), aclosing(self._streamed(call, request)) as deltas:
+        async with self._endpoint.admitted(call), aclosing(self._streamed(call, request)) as deltas:
             async for delta in deltas:
                 yield delta
 
@@ -131,7 +135,10 @@ class OpenAIModel:
 
     def _call(self, request: ModelRequest) -> Call:
         purpose = request.prompt.partition("@")[0] or "other"
-        return self._endpoint.call(request.model or self._model, purpose, request.account)
+        call = self._endpoint.call(request.model or self._model, purpose, request.account, timeout_s=request.timeout_s)
+        call.prompt_tokens = tokens_in(sum(len(message.content) for message in request.messages))
+        call.reply_tokens = request.max_tokens
+        return call
 
     # --- turns
 
@@ -156,7 +163,10 @@ class OpenAIModel:
                 mended = tuple(dict.fromkeys((*read.mended, *parsed.mended)))
                 value = restore_all(parsed.value)
                 return ModelReply(restore(read.text), call.account.usage, call.model, value, parsed.cut, mended)
+            if call.cut:
+                raise self._endpoint.too_late(call)
             problem = parsed
+            self._endpoint.expect(call)
             if read.spent_on_reasoning and not enlarged:
                 turn, enlarged = self._with_more_room(call, turn), True
                 continue
@@ -205,13 +215,21 @@ class OpenAIModel:
         create, traits = self._completions.create, self._refusals.of(call.model)
         while True:
             self._refusals.current(call.model)  # which forgets old refusals
-            body = build_body(call.model, request, turn, self._options, traits, stream=stream)
+            # A structured reply is streamed as well, so that a slow model is told from one that hangs.
+            pieces = stream or (request.schema is not None and "stream" not in traits.refused)
+            body = build_body(call.model, request, turn, self._options, traits, stream=pieces)
             attempt = self._endpoint.attempt(call)
+            sent_at = asyncio.get_running_loop().time()
             try:
                 with attempt.watched():
                     reply = await create(**body.arguments)
+                    if pieces and not stream:
+                        return await self._assembled(call, request, turn, reply, sent_at), attempt
                     # Read the first piece here, so that a stream that breaks before it is retried.
-                    return ((reply, await anext(reply, None)) if stream else reply), attempt
+                    first = await anext(reply, None) if stream else None
+                    if first is not None:
+                        self._endpoint.arrived(call, sent_at)
+                    return ((reply, first) if stream else reply), attempt
             except (openai.OpenAIError, ValueError) as error:
                 if not await self._learn(call, error, body, turn):
                     await self._endpoint.pause(call, error)
@@ -239,6 +257,27 @@ class OpenAIModel:
         turn.tokens, turn.shortened = left, True  # the prompt fits, and so does a shorter reply
         return True
 
+    async def _assembled(
+        self, call: Call, request: ModelRequest, turn: Turn, chunks: AsyncStream[Any], sent_at: float
+    ) -> ChatCompletion:
+        """Return the whole reply of a stream. A reply that ends too late is cut if the request uses a part of it."""
+        whole = await unstreamed(chunks)
+        if whole is not None:
+            return whole
+        assembly = Assembly()
+        async with chunks:
+            try:
+                while (chunk := await self._next(chunks, call)) is not None and assembly.size <= _most_characters(turn):
+                    self._endpoint.arrived(call, sent_at)
+                    assembly.add(chunk)
+            except ModelStalled:
+                if not request.partial or not assembly.size:
+                    raise
+                call.cut = True
+                return assembly.completion(cut=True)
+        self._endpoint.written(call, tokens_in(assembly.size))
+        return assembly.completion()
+
     # --- streams
 
     async def _streamed(self, call: Call, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
@@ -257,7 +296,7 @@ class OpenAIModel:
     async def _pieces(
         self, call: Call, request: ModelRequest, turn: Turn, reply: ReplyStream
     ) -> AsyncGenerator[ModelDelta, None]:
-        # No timeout may span a yield: it would interrupt the reader's own work. Each step is limited to the remaining time.
+        # No timeout may span a yield: it would interrupt the reader's own work. Each step has the remaining time.
         async with self._endpoint.watching(call):
             (chunks, chunk), attempt = await self._send(call, request, turn, stream=True)
         usage, written, ending = None, list[str](), None
@@ -276,6 +315,7 @@ class OpenAIModel:
                                 f"model {call.model!r} wrote more than {_most_characters(turn)} characters; "
                                 f"at most {turn.tokens} tokens were asked for"
                             )
+                        self._endpoint.arrived(call, call.began)  # here, so that the reader's own work is no gap
                         chunk = await self._next(chunks, call)
                 if ending is None and not reply.over:
                     raise ModelUnavailable(f"model {call.model!r} broke off its reply after {reply.size} characters")

@@ -115,6 +115,8 @@ def build_body(
     if stream and "stream_options" not in refused:
         arguments["stream_options"] = {"include_usage": True}
         sent.add("stream_options")
+    if stream and request.schema is not None:
+        sent.add("stream")
     if "temperature" not in refused:
         arguments["temperature"] = turn.temperature
         sent.add("temperature")

@@ -21,6 +21,8 @@ part                         effect
 ``no-usage``                 no token counts
 ``latency-500ms``            waits before it answers (``ms`` or ``s``)
 ``slow-stream-50ms``         waits between the pieces of a stream
+``no-stream``                ignores the request to stream a reply
+``window-2000``              reads only the last 2,000 tokens of a prompt, without an error
 ``length-200``               a reply of that many words: its text, repeated or cut
 ``status-500``               that status, any from 400 to 599
 ``rate-limited-1s``          429 with ``Retry-After: 1``
@@ -62,14 +64,14 @@ _SENTENCE_NUMBER = re.compile(r"^(\d+)\. ", re.MULTILINE)
 _QUESTION = re.compile(r"<question>\n(.*?)\n</question>", re.DOTALL)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _COUNTED = re.compile(r"(?P<part>.+?)x(?P<times>\d+)\Z")
-_NUMBER = re.compile(r"(?P<kind>length|dimensions|floor|numbers)-(?P<number>\d+)\Z")
+_NUMBER = re.compile(r"(?P<kind>length|dimensions|floor|numbers|window)-(?P<number>\d+)\Z")
 _NAMED = re.compile(r"(?P<kind>recorded|poison)-(?P<name>[A-Za-z0-9_.-]+)\Z")
 _DURATION = re.compile(r"(?P<kind>latency|slow-stream|rate-limited)-(?P<number>\d+)(?P<unit>ms|s)\Z")
 _STATUS = re.compile(r"status-([45]\d\d)\Z")
 _CONTENT = frozenset(
     {"echo", "cite", "cite-wrong", "refuse", "empty", "recorded", "broken-json", "wrong-schema", "numbers", "reader"}
 )
-_SWITCHES = frozenset({"json-object-only", "no-usage", "drop", "cut-stream", "short-stream", "hashed", "nan"})
+_SWITCHES = frozenset({"json-object-only", "no-usage", "drop", "cut-stream", "short-stream", "no-stream", "hashed", "nan"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,19 @@ def cut(text: str, tokens: int) -> tuple[str, bool]:
     """Return the first ``tokens`` tokens of ``text``, and whether that is less than the whole."""
     ends = [match.end() for match in _TOKEN.finditer(text)]
     return (text, False) if len(ends) <= tokens else (text[: ends[tokens - 1]] if tokens > 0 else "", True)
+
+
+def in_window(messages: Sequence[Mapping[str, Any]], tokens: int) -> list[Mapping[str, Any]]:
+    """Return the last ``tokens`` tokens of the messages, as a server reads them that cuts long prompts silently."""
+    kept: list[Mapping[str, Any]] = []
+    for message in reversed(messages):
+        text = str(message.get("content") or "")
+        starts = [match.start() for match in _TOKEN.finditer(text)]
+        if tokens <= 0:
+            break
+        kept.append(message if len(starts) <= tokens else {**message, "content": text[starts[-tokens] :]})
+        tokens -= len(starts)
+    return kept[::-1]
 
 
 def fenced_passages(prompt: str) -> list[str]:

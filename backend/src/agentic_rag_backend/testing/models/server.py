@@ -34,6 +34,7 @@ from agentic_rag_backend.testing.models.behaviour import (
     count_tokens,
     cut,
     fenced_passages,
+    in_window,
     parse_name,
     prompt_hash,
     write,
@@ -218,6 +219,9 @@ class ModelServer:
     async def _chat(self, exchange: _Exchange) -> None:
         model, kinds, request, send = exchange.model, exchange.kinds, exchange.request, exchange.send
         messages = request.get("messages", [])
+        if "window" in kinds:
+            messages = in_window(messages, int(kinds.number("window")))
+            request = {**request, "messages": messages}
         digest = prompt_hash(messages)
         prompt = _prompt_of(request)
         wanted = schema_in(request)
@@ -240,7 +244,7 @@ class ModelServer:
         tokens = count_tokens(prompt), count_tokens(text)
         self._ledger.chatted(model, digest, tokens, fenced_passages(prompt))
         usage = None if "no-usage" in kinds else _usage(*tokens)
-        if request.get("stream"):
+        if request.get("stream") and "no-stream" not in kinds:
             asked = (request.get("stream_options") or {}).get("include_usage")
             await self._stream(exchange, _deltas(shape), usage if asked else None, ending)
             return
@@ -343,7 +347,12 @@ def _prompt_of(request: Mapping[str, Any]) -> str:
 
 def _deltas(shape: Shape) -> list[Mapping[str, Any]]:
     """Return the pieces of a streamed reply: reasoning and other members first, then the text."""
-    more = [{name: piece} for name, value in shape.more.items() if isinstance(value, str) for piece in _pieces(value)]
+    more: list[Mapping[str, Any]] = [
+        {name: piece} for name, value in shape.more.items() if isinstance(value, str) for piece in _pieces(value)
+    ]
+    for call in shape.more.get("tool_calls", ()):
+        pieces = _pieces(call["function"]["arguments"])
+        more += [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
     parts = shape.content if isinstance(shape.content, list) else None
     if parts is not None:
         return [*more, *({"content": [part]} for part in parts)]
