@@ -146,8 +146,13 @@ class VerbatimPassages:
         pieces = _pieces_of(text)
         if not _says_something(pieces):
             return None
-        copies = [copy for passage in self._ordered(markers) if (copy := passage.find(pieces)) is not None]
-        return min(copies, key=lambda copy: not copy.whole, default=None)
+        part: Copy | None = None
+        for passage in self._ordered(markers):
+            copy = passage.find(pieces)
+            if copy is not None and copy.whole:
+                return copy
+            part = part or copy
+        return part
 
     def _find_item(self, text: str, markers: Sequence[int]) -> Copy | None:
         pieces = _pieces_of(text)
