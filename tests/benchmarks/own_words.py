@@ -1,6 +1,6 @@
 """Measure checks on sentences and refusals in a model's own words.
 
-The sentences are about passages of `examples/`, the refusals are in eight languages. Both were written by one author who did not know
+The sentences are about passages of `examples/`, the refusals are in eight languages. One author wrote both without knowledge of
 the checks, and each set was divided at random. Words were chosen on the `dev` half only.
 """
 
