@@ -206,8 +206,8 @@ def test_a_global_answer_is_resumed(server: httpx.Client, themed: str, model: Mo
     done = events[-1][2]
     assert (done["trace"]["strategy"], done["trace"]["fallback_used"]) == ("global", False)
     assert done["trace"]["details"]["partial_answers"]["written_by"] == "model"
-    # One call for partial answers, one for the answer: the resumption asked for nothing again.
-    assert (model.stats().total.calls, model.stats().cancelled) == (2, 0)
+    # Calls for partial answers, the answer, and the check of its sentences: the resumption asked for nothing again.
+    assert (model.stats().total.calls, model.stats().cancelled) == (3, 0)
     assert resumed(server, themed, address, 0) == events
 
 

@@ -173,8 +173,9 @@ async def test_drift_asks_one_call_for_follow_ups_and_one_for_the_answer(
 ) -> None:
     data, meta = await ask(client_of(site, served, "alpha"), "drift")
     assert data["grounded"]
-    assert (models.calls(FAST), models.calls(FINAL)) == (1, 1)
-    assert data["usage"]["calls"] == 2
+    # The second call of the fast model judges a sentence that words leave undecided.
+    assert (models.calls(FAST), models.calls(FINAL)) == (2, 1)
+    assert data["usage"]["calls"] == 3
     details = data["trace"]["details"]
     assert (details["asked_by"], len(details["follow_ups"])) == ("model", 1)
     assert {"community", "dense", "sparse"} <= set(meta["methods_used"])

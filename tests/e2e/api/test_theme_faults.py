@@ -83,7 +83,8 @@ FAULTS = {
     "status-500": "model_(unavailable|timeout)",
     "broken-json": "model_reply_invalid",
     "wrong-schema": "model_reply_invalid",
-    "latency-30s": "model_timeout",
+    # After several failures in a row, it is not called for a while.
+    "latency-30s": "model_(timeout|unavailable)",
     "rate-limited-60s": "model_rate_limited",
 }
 
@@ -103,7 +104,8 @@ async def test_a_cheap_model_that_fails_is_done_without_and_said(
         assert FINAL not in server.stats().models
         # The model of the final answer works.
         data, meta = await ask(client, "drift")
-        assert re.fullmatch(f"follow-up questions failed: {FAULTS[fault]}", meta["fallback_reason"])
+        failed = rf"follow-up questions failed: {FAULTS[fault]}(; the model did not check the sentences: {FAULTS[fault]})?"
+        assert re.fullmatch(failed, meta["fallback_reason"])
         assert data["trace"]["details"]["follow_ups"]
         body = {"query": QUESTION, "strategy": "global", "options": {"rate": "model"}}
         found = (await client.post("/search", body)).json()
