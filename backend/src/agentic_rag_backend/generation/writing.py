@@ -67,6 +67,8 @@ class Writing:
         self.refuses = False
         """Whether the reply states that the documents do not answer."""
         self._unquotable = False
+        self._sent_before = frozenset[str]()
+        """Sentences of reasoning that were sent. The reply does not repeat them."""
 
     @property
     def refusal(self) -> Refusal:
@@ -167,8 +169,9 @@ class Writing:
                     spent, cut = delta.usage or spent, cut or delta.cut
                     if delta.restart:
                         # The text so far was reasoning. Sentences of it that were sent are supported, and stay.
-                        reader, held = ClaimReader(), []
+                        reader, held, self._cites, self.refuses = ClaimReader(), [], False, False
                         draft.forget_omitted()
+                        self._sent_before = frozenset(claim.text for claim in draft.claims)
                     held += await self._checked(reader.feed(delta.text))
                     for event in self._sent(held, draft):
                         yield event
@@ -199,7 +202,8 @@ class Writing:
         """Return the verdicts of the claims that state something, and record whether the reply refuses or cites."""
         self._cites = self._cites or any(claim.markers for claim in claims)
         self.refuses = self.refuses or any(is_sentinel(claim.text) for claim in claims)
-        stated = [claim for claim in claims if not is_sentinel(claim.text) and _LABEL.fullmatch(claim.text.strip()) is None]
+        fresh = [claim for claim in claims if " ".join(claim.text.split()) not in self._sent_before]
+        stated = [claim for claim in fresh if not is_sentinel(claim.text) and _LABEL.fullmatch(claim.text.strip()) is None]
         return await self._verifier.verify(stated) if stated else []
 
     def _sent(self, held: list[Verdict], draft: AnswerDraft) -> list[DraftEvent]:

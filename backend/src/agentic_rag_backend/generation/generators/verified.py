@@ -212,7 +212,9 @@ class _Revising:
         asked = replace(
             request, prompt=prompt.id, messages=with_history(prompt, values), evidence=evidence, account=UsageAccount()
         )
-        return replace(brief, retrieval=self._first.retrieval, context=context, request=asked, text="", usage=self._usage)
+        # A shorter prompt of the first answer is no revision.
+        brief = replace(brief, request=asked, shorter=None, text="")
+        return replace(brief, retrieval=self._first.retrieval, context=context, usage=self._usage)
 
     def _evidence(self, checked: Sequence[_Checked], tokens: int) -> tuple[Passage, ...]:
         """Return the passages that fit: first the passages that the answers cite, then the others of the first answer."""
