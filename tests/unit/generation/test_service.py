@@ -430,11 +430,40 @@ async def test_a_refusal_in_reasoning_is_no_refusal() -> None:
     assert answer == f"The Halden Institute was perhaps founded by Mira Voss. [1]{MARKS['unverified']}"
 
 
-class Overflowing(Scripted):
-    """A model to which every prompt of the kinds in ``text`` is too long."""
+class Questioning(Scripted):
+    """A model that verifies its answer with one question, and revises it to ``text``."""
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         return ModelReply("", Usage(10, 5, 1), self.name, {"questions": ["When was the Tidal Array switched on?"]})
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
+        yield ModelDelta(self.text if request.prompt.startswith("verified_revision") else KEPT)
+        yield ModelDelta("", Usage(10, 5, 1))
+
+
+@pytest.mark.parametrize(
+    ("revision", "expected"),
+    [
+        ("No changes are needed.", KEPT),
+        ("It was perhaps founded by Mira Voss in 1994. [1]", KEPT),
+        ("It was perhaps founded by Mira Voss. [1] It studies tides in the northern fjords. [1]", None),
+        (NOT_ANSWERED, NOT_ANSWERED),
+    ],
+)
+async def test_a_revision_without_a_supported_sentence_erases_no_supported_answer(revision: str, expected: str | None) -> None:
+    made = service(Questioning(revision), found(1, 2))
+    events = await collect(made, generator="verified")
+    done = events[-1]
+    assert isinstance(done, DoneEvent)
+    assert "".join(event.text for event in events if isinstance(event, TokenEvent)) == done.answer.text
+    if expected is None:
+        assert done.answer.text.startswith("It was perhaps founded by Mira Voss. [1] [unverified] It studies tides")
+    else:
+        assert done.answer.text == expected
+
+
+class Overflowing(Questioning):
+    """A model to which every prompt of the kinds in ``text`` is too long."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         self.requests.append(request)
