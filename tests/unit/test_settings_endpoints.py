@@ -26,6 +26,7 @@ from agentic_rag_backend.settings_reading import read_settings
         ("https://api.openai.com/chat/completions/", "https://api.openai.com/v1"),
         ("http://tei/v1/embeddings", "http://tei/v1"),
         ("https://r.openai.azure.com/openai/v1", "https://r.openai.azure.com/openai/v1"),
+        ("https://r.openai.azure.com/", "https://r.openai.azure.com/openai/v1"),
         ("https://r.openai.azure.com/openai", "https://r.openai.azure.com/openai/v1"),
         ("https://generativelanguage.googleapis.com/v1beta/openai/", "https://generativelanguage.googleapis.com/v1beta/openai"),
         ("HTTPS://api.example.com/api/v1", "https://api.example.com/api/v1"),

@@ -14,6 +14,7 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}://")
 _ROUTES = ("/chat/completions", "/completions", "/embeddings", "/responses", "/models", "/chat")
 """Routes below the address, which people paste with it."""
 _VERSION = "/v1"
+_AZURE = ".openai.azure.com"
 _SHOWN = 200
 
 
@@ -45,7 +46,8 @@ def endpoint_address(value: str, name: str) -> str:
         raise _refused(
             name, "is an interface of Ollama or LM Studio that is not OpenAI-compatible; use /v1 instead of /api", value
         )
-    return f"{parts.scheme.lower()}://{parts.netloc}{path or _VERSION}"
+    missing = f"/openai{_VERSION}" if parts.hostname.endswith(_AZURE) else _VERSION
+    return f"{parts.scheme.lower()}://{parts.netloc}{path or missing}"
 
 
 def body_fields(value: str, name: str) -> dict[str, Any]:

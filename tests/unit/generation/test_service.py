@@ -16,7 +16,8 @@ from agentic_rag_backend.domain.graph import Finding, Support
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit, LevelWeights, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
-from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
+from agentic_rag_backend.domain.usage import UsageAccount
+from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, PromptTooLong
 from agentic_rag_backend.generation.base import (
     MARKS,
     AnswerEvent,
@@ -397,6 +398,100 @@ async def test_a_refusal_of_the_model_is_never_replaced(text: str) -> None:
     events = await replaced(Scripted(text))
     assert ended(events)[:3] == (NOT_ANSWERED, "scripted", None)
     assert events[-1].answer.details["refusal"] == "model_refused"  # type: ignore[union-attr]
+
+
+class Rethinking(Scripted):
+    """A model whose reasoning turns out to be reasoning only at its end."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
+        yield ModelDelta(self.text)
+        yield ModelDelta("", restart=True)
+        async for delta in super().stream(request):
+            yield delta
+
+
+async def test_a_reply_after_reasoning_repeats_no_sentence_that_was_sent() -> None:
+    answer, _, reason, _ = ended(await replaced(Rethinking(f"{KEPT} It was switched on in 2011. [2] ")))
+    assert (answer, reason) == (f"{KEPT} It was switched on in 2011. [2]", None)
+
+
+class Reconsidering(Rethinking):
+    """A model that refuses in its reasoning, and answers."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
+        yield ModelDelta(f"{NOT_ANSWERED} Or do they? Let me see. ")
+        yield ModelDelta("", restart=True)
+        async for delta in Scripted.stream(self, request):
+            yield delta
+
+
+async def test_a_refusal_in_reasoning_is_no_refusal() -> None:
+    answer, _, _, _ = ended(await replaced(Reconsidering("The Halden Institute was perhaps founded by Mira Voss. [1]")))
+    assert answer == f"The Halden Institute was perhaps founded by Mira Voss. [1]{MARKS['unverified']}"
+
+
+class Questioning(Scripted):
+    """A model that verifies its answer with one question, and revises it to ``text``."""
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        return ModelReply("", Usage(10, 5, 1), self.name, {"questions": ["When was the Tidal Array switched on?"]})
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
+        yield ModelDelta(self.text if request.prompt.startswith("verified_revision") else KEPT)
+        yield ModelDelta("", Usage(10, 5, 1))
+
+
+@pytest.mark.parametrize(
+    ("revision", "expected"),
+    [
+        ("No changes are needed.", KEPT),
+        ("It was perhaps founded by Mira Voss in 1994. [1]", KEPT),
+        ("It was perhaps founded by Mira Voss. [1] It studies tides in the northern fjords. [1]", None),
+        (NOT_ANSWERED, NOT_ANSWERED),
+    ],
+)
+async def test_a_revision_without_a_supported_sentence_erases_no_supported_answer(revision: str, expected: str | None) -> None:
+    made = service(Questioning(revision), found(1, 2))
+    events = await collect(made, generator="verified")
+    done = events[-1]
+    assert isinstance(done, DoneEvent)
+    assert "".join(event.text for event in events if isinstance(event, TokenEvent)) == done.answer.text
+    if expected is None:
+        assert done.answer.text.startswith("It was perhaps founded by Mira Voss. [1] [unverified] It studies tides")
+    else:
+        assert done.answer.text == expected
+
+
+class Overflowing(Questioning):
+    """A model to which every prompt of the kinds in ``text`` is too long."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
+        self.requests.append(request)
+        account = UsageAccount(request.account)
+        account.add(Usage(0, 0, 1, 1))
+        if request.prompt.partition("@")[0] in self.text:
+            raise PromptTooLong("too long")
+        yield ModelDelta(KEPT)
+        yield ModelDelta("", account.usage)
+
+
+async def test_a_prompt_that_is_too_long_twice_is_counted_twice() -> None:
+    model = Overflowing("answer")
+    assert ended(await replaced(model))[1:] == (
+        "extractive",
+        "the prompt was too long for the model: it read the better half of the passages; "
+        "the model did not write the answer: prompt_too_long",
+        3,  # and one of the stand-in
+    )
+
+
+async def test_a_revision_that_is_too_long_is_not_replaced_by_another_prompt() -> None:
+    model = Overflowing("verified_revision")
+    answer = await service(model, found(1, 2)).answer(
+        Query(tenant=TENANT, text=QUESTION), strategy="hybrid", generator="verified"
+    )
+    assert (answer.text, answer.verification) == (KEPT, None)
+    assert [request.prompt.partition("@")[0] for request in model.requests] == ["answer", "answer", "verified_revision"]
 
 
 async def test_a_quotation_replaces_a_model_only_if_it_answers_well_enough() -> None:

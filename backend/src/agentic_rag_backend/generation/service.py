@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, in_field
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge, Judgement
@@ -384,7 +385,7 @@ class AnswerService:
         def shorter() -> ModelRequest:
             fewer = halved(context)
             again = render(prompt, plan.query.text, fewer, plan.history, window=self._budget(model).window)
-            return replace(request, messages=again)
+            return replace(request, messages=again, account=UsageAccount(request.account))
 
         return replace(brief, context=context, request=request, shorter=shorter)
 

@@ -27,7 +27,7 @@ _log = get_logger(__name__)
 
 EXTRACTIVE = "extractive"
 """Model name of an answer without a model."""
-_LABEL = re.compile(r"[\W_]*(?:sources?|references?|citations?|answer|quellen|antwort|réponse|respuesta)?[\W_]*", re.IGNORECASE)
+_LABEL = re.compile(r"[\W_]*+(?:sources?|references?|citations?|answer|quellen|antwort|réponse|respuesta)?[\W_]*+", re.IGNORECASE)
 """A sentence without a statement: marks, or the heading of a list of sources."""
 Sentences = AsyncGenerator[DraftEvent, None]
 
@@ -66,7 +66,11 @@ class Writing:
         self.usage = brief.usage
         self.refuses = False
         """Whether the reply states that the documents do not answer."""
+        self.has_sentinel = False
+        """Whether it does so in the words that the prompts ask for."""
         self._unquotable = False
+        self._sent_before = frozenset[str]()
+        """Sentences of reasoning that were sent. The reply does not repeat them."""
 
     @property
     def refusal(self) -> Refusal:
@@ -168,7 +172,9 @@ class Writing:
                     if delta.restart:
                         # The text so far was reasoning. Sentences of it that were sent are supported, and stay.
                         reader, held = ClaimReader(), []
+                        self._cites = self.refuses = self.has_sentinel = False
                         draft.forget_omitted()
+                        self._sent_before = frozenset(claim.text for claim in draft.claims)
                     held += await self._checked(reader.feed(delta.text))
                     for event in self._sent(held, draft):
                         yield event
@@ -198,8 +204,10 @@ class Writing:
     async def _checked(self, claims: Sequence[Claim]) -> list[Verdict]:
         """Return the verdicts of the claims that state something, and record whether the reply refuses or cites."""
         self._cites = self._cites or any(claim.markers for claim in claims)
-        self.refuses = self.refuses or any(is_sentinel(claim.text) for claim in claims)
-        stated = [claim for claim in claims if not is_sentinel(claim.text) and _LABEL.fullmatch(claim.text.strip()) is None]
+        self.has_sentinel = self.has_sentinel or any(is_sentinel(claim.text) for claim in claims)
+        self.refuses = self.refuses or self.has_sentinel
+        fresh = [claim for claim in claims if " ".join(claim.text.split()) not in self._sent_before]
+        stated = [claim for claim in fresh if not is_sentinel(claim.text) and _LABEL.fullmatch(claim.text.strip()) is None]
         return await self._verifier.verify(stated) if stated else []
 
     def _sent(self, held: list[Verdict], draft: AnswerDraft) -> list[DraftEvent]:

@@ -26,6 +26,8 @@ from agentic_rag_backend.generation.claims.reading import MAX_MARKERS, Claim, Cl
         ("Yes.", [("Yes.", ())]),
         ("", []),
         ("[1]", []),
+        ("Tides rise (1). Moss grows (2)", [("Tides rise.", (1,)), ("Moss grows", (2,))]),
+        ("The rule is in section (2). See step (4)!", [("The rule is in section (2).", ()), ("See step (4)!", ())]),
         ("Tides rise. [1][", [("Tides rise.", (1,))]),
         ("Tides rise. [1", [("Tides rise.", ())]),
         ("Tides rise. [passage", [("Tides rise.", ())]),
@@ -133,7 +135,12 @@ def test_what_models_write_around_an_answer_is_no_part_of_it(text: str, expected
 
 
 @pytest.mark.parametrize(
-    "text", ['{"answer": "It studies tides [1]."}', '```json\n{"answer": "It studies tides [1].", "sources": [1]}\n```']
+    "text",
+    [
+        '{"answer": "It studies tides [1]."}',
+        '```json\n{"answer": "It studies tides [1].", "sources": [1]}\n```',
+        '{"answer": "It studies tides [1].", "source": "Notes"}',
+    ],
 )
 def test_an_answer_in_an_object_is_unwrapped(text: str) -> None:
     reader = ClaimReader()

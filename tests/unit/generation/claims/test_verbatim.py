@@ -15,7 +15,9 @@ TEXT = (
     "The total was $11,250.00 after the discount of 10 %.\n\n"
     "- Every Android device\n- Every iPhone\n\n"
     "| Cashier | Emily Rodriguez |\n|---|---|\n| Sales tax | 66.23 |\n\n"
-    "    if lo < 0:\n        raise ValueError('lo must be non-negative')\n"
+    "    if lo < 0:\n        raise ValueError('lo must be non-negative')\n\n"
+    "| Country | Medals |\n|---|---|\n| Sweden | 9 |\n| Norway | 12 |\n\n"
+    "The inquiry did not find that\nthe captain stole the money;\nit found that he was ill.\n"
 )
 OTHER = "Python 3.8 is no longer supported. Mira Voss, a painter from Oslo, founded the mill."
 
@@ -59,6 +61,8 @@ def test_items_of_several_passages_are_quoted_from_each() -> None:
     [
         "The plan was approved.",  # cut out of a denial
         "11,251",
+        "| Sweden | 12 |",  # the number of another row
+        "The captain stole the money.",  # a line that ends with a semicolon, cut out of a denial
         "PDF, PowerPoint, Word, OpenOffice.",
         "Emily Rodriguez, a painter from Oslo, founded the mill.",  # each part stands somewhere
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.errors import ModelInputRefused, ModelReplyInvalid, ModelUnavailable, PromptTooLong
+from agentic_rag_backend.models.endpoint import Call
 from agentic_rag_backend.models.llm import refusals
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.openai import OpenAIModel
+from agentic_rag_backend.models.llm.replies import RawReply, ReadObject, read_structured
 from agentic_rag_backend.models.llm.requests import RequestOptions
 from agentic_rag_backend.models.llm.schemas import BOOLEAN, INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.models.llm.windows import window_of
@@ -117,6 +120,33 @@ async def test_a_limit_spent_on_reasoning_is_raised_once_and_remembered(make: Ma
     assert (lasting.text, lasting.cut, server.stats().total.calls) == ("", True, 2)
     with pytest.raises(ModelReplyInvalid):
         await make(quirk).complete(ask(schema=SCHEMA))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_second_request_of_a_call_has_the_time_of_a_new_one(make: Make, stream: bool) -> None:
+    model, deadlines = make("think-cutx1"), list[float]()
+    expect = model._endpoint.expect
+
+    def noted(call: Call) -> None:
+        call.deadline = 0.0
+        expect(call)
+        deadlines.append(call.deadline)
+
+    model._endpoint.expect = noted  # type: ignore[method-assign]
+    text = (await streamed(model, ask()))[0] if stream else (await model.complete(ask())).text
+    assert text.strip() == ANSWER
+    assert len(deadlines) == 2
+    assert deadlines[1] >= deadlines[0] > 0
+
+
+def test_equal_items_of_a_whole_object_are_no_loop() -> None:
+    schema = object_of({"grades": list_of(object_of({"relevant": BOOLEAN, "grade": INTEGER}))})
+    value = {"grades": [{"relevant": False, "grade": 0}] * 8}
+    read, parsed = read_structured(RawReply(json.dumps(value), ending="stop"), schema)
+    assert isinstance(parsed, ReadObject)
+    assert (parsed.value, read.cut, read.mended) == (value, False, ())
+    looped = json.dumps({"names": [{"name": SENTENCE * 9, "rank": 1}], "done": True})
+    assert read_structured(RawReply(looped, ending="stop"), SCHEMA)[0].cut
 
 
 MENDED = sorted({*quirks.OBJECTS} - {"json-half"} | {"reasoning-holds-object", "tool-call"})

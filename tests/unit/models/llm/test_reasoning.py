@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.models.llm.reasoning import ReasoningFilter, without_reasoning
 
 FRAGMENTS = (
+    "```",
     *(
         "<think>",
         "</think>",
@@ -72,6 +73,8 @@ def test_a_text_without_marks_stays_as_it_is(text: str) -> None:
         ("Hello. <think> stays, and so does </think> here.", "Hello. <think> stays, and so does </think> here."),
         ("Write `</think>` at its end.", "Write `</think>` at its end."),
         ("a\n</think>\nb\n</think>\nc", "c"),
+        ("Write:\n```\n<think>\na\n</think>\n```\nDone.", "Write:\n```\n<think>\na\n</think>\n```\nDone."),
+        ("Try:\n```\na\n```\nRight.\n</think>\nDone.", "Done."),
         ("analysis of the frame", "analysis of the frame"),
         ("Hello <|im_end|> more", "Hello "),
         ("a </s> b", "a </s> b"),

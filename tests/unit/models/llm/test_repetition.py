@@ -42,6 +42,12 @@ def test_ordinary_texts_have_no_loop(text: str) -> None:
     assert without_loop(text) == (text, False)
 
 
+@pytest.mark.parametrize("mark", ["-", " "])
+def test_wide_columns_of_a_table_are_no_loop_wherever_they_end(mark: str) -> None:
+    for size in range(48):
+        assert not without_loop("x" * size + ("|" + mark * 30) * 7)[1]
+
+
 def test_two_sentences_are_no_loop_wherever_they_end() -> None:
     for size in range(48):  # the detector reads steps of this length
         assert not without_loop(START[:5] + "z" * size + " " + SENTENCE * 2)[1]

@@ -22,6 +22,14 @@ _MARKER = re.compile(
     re.IGNORECASE,
 )
 """A marker; or a tag of the prompt, which some models repeat."""
+_NUMBERED = re.compile(
+    r"\b(?:articles?|chapters?|clauses?|columns?|conditions?|eqs?\.|equations?|examples?|figs?\.|figures?|footnotes?|formulas?|"
+    r"items?|lemmas?|levels?|lines?|methods?|notes?|numbers?|options?|pages?|paragraphs?|parts?|phases?|points?|rows?|rules?|"
+    r"sections?|stages?|steps?|tables?|theorems?|types?|versions?|and|or|to|of|in|is|was)\Z",
+    re.IGNORECASE,
+)
+"""A word before a number in parentheses that is no marker: "see section (2)"."""
+_LONGEST_NUMBERED = 16
 _LEAD = re.compile(
     r"\A(?:(?:final\s+)?answer|antwort|réponse|respuesta|risposta)\s*:\s+"
     r"|\A(?:according to|as (?:stated|described|noted) in|per|in),\s+",
@@ -125,14 +133,15 @@ def _without_lead(sentence: str) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """Return the answer in a JSON object that has one text, such as ``{"answer": "…"}``; any other text as it is."""
+    """Return the answer in a JSON object that has an ``answer`` or only one text; any other text as it is."""
     if _ENVELOPE.match(text) is None:
         return text
     try:
         value = json.loads(text.strip().removeprefix("```json").strip("`\n "))
     except (ValueError, RecursionError):
         return text
-    texts = [each for each in value.values() if isinstance(each, str)]
+    answer = value.get("answer")
+    texts = [answer] if isinstance(answer, str) else [each for each in value.values() if isinstance(each, str)]
     return texts[0] if len(texts) == 1 else text
 
 
@@ -150,6 +159,8 @@ def _without_markers(text: str) -> tuple[str, list[tuple[int, tuple[int, ...]]]]
         length += len(piece)
 
     for match in _MARKER.finditer(text):
+        if match[4] and _NUMBERED.search(text, max(0, match.start() - _LONGEST_NUMBERED), match.start()):
+            continue
         add(text[end : match.start()])
         end = match.end()
         if text[end : end + 1].isalnum():

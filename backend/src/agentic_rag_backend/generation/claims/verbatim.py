@@ -33,7 +33,8 @@ _VERBAL = re.compile(
 )
 """Words of clauses. "Mira Voss, a painter, founded the mill" is no list, though all its parts may stand in a passage."""
 _WORD = re.compile(r"[a-z]+")
-_CODE = re.compile(r"\w[(\[]\S|[;{}=]")
+_CODE = re.compile(r"\w[(\[]\S|[{}=]")
+"""Signs of a line of code. Lines of prose may end with a semicolon, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,9 @@ class VerbatimPassages:
         parts = [part for part in (part.strip() for part in _BETWEEN_ITEMS.split(text)) if part]
         parts = [part for part in parts if _pieces_of(part)]
         if not 1 < len(parts) <= MAX_ITEMS or any(len(_pieces_of(part)) > MAX_ITEM_WORDS for part in parts):
+            return None
+        # "Norway, 12; Sweden, 9" states which number belongs to which name.
+        if len({any(piece[0].isdigit() for piece in _pieces_of(part)) for part in parts}) > 1:
             return None
         found: list[tuple[str, Copy]] = []
         for part in parts:

@@ -83,9 +83,12 @@ class VerifiedGenerator:
         revising = _Revising(self, assignment, first, ends_at)
         draft = AnswerDraft(assignment.policy or "checked", assignment.style)
         try:
+            waiting: list[DraftEvent] = []
             async with aclosing(revising.sentences(draft)) as sentences:
                 async for event in sentences:
-                    yield event
+                    waiting.append(event)
+                    while waiting and revising.replaces_first(draft):
+                        yield waiting.pop(0)
         except (_VerificationFailed, ModelUnavailable) as error:
             reason = f"the model did not revise the answer: {error.code}" if isinstance(error, ModelUnavailable) else str(error)
             _log.warning("answer_not_verified", reason=reason)
@@ -127,13 +130,21 @@ class _Revising:
             async for event in sentences:
                 yield event
 
+    def replaces_first(self, draft: AnswerDraft) -> bool:
+        """Return whether the revision so far is better than the first answer. Unverified sentences replace no supported one."""
+        return draft.begun and (draft.supported > 0 or self._first.supported == 0)
+
     def after(self, draft: AnswerDraft, reason: str | None = None) -> list[DraftEvent | Generated]:
-        """Return the last events: the revised answer, or the first answer if nothing was sent and ``reason`` says why."""
+        """Return the last events: the revised answer, or the first answer if nothing was sent.
+
+        A refusal replaces the first answer if it has the words that the prompt asks for: "No change is needed" denies, too.
+        """
         writing = self._writing
         usage = writing.usage if writing is not None else self._usage
         if writing is not None:
             revised = replace(generated(self._generator.name, draft, writing), verification=self._verification)
-            if draft.begun or (reason is None and revised.refusal == "model_refused"):
+            refuses = reason is None and revised.refusal == "model_refused"
+            if self.replaces_first(draft) or (refuses and (writing.has_sentinel or self._first.supported == 0)):
                 reasons = (*self._failures, *([reason] if reason else []))
                 return [replace(revised, retrieval=failed(revised.retrieval, *reasons))]
             reason = reason or "no sentence of the revised answer was supported"
@@ -212,7 +223,9 @@ class _Revising:
         asked = replace(
             request, prompt=prompt.id, messages=with_history(prompt, values), evidence=evidence, account=UsageAccount()
         )
-        return replace(brief, retrieval=self._first.retrieval, context=context, request=asked, text="", usage=self._usage)
+        # A shorter prompt of the first answer is no revision.
+        brief = replace(brief, request=asked, shorter=None, text="")
+        return replace(brief, retrieval=self._first.retrieval, context=context, usage=self._usage)
 
     def _evidence(self, checked: Sequence[_Checked], tokens: int) -> tuple[Passage, ...]:
         """Return the passages that fit: first the passages that the answers cite, then the others of the first answer."""

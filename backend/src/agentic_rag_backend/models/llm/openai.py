@@ -119,6 +119,7 @@ class OpenAIModel:
             turn = self._first_turn(call, request)
             read, _ = await self._write(call, request, turn)
             if read.spent_on_reasoning:
+                self._endpoint.expect(call)
                 read, _ = await self._write(call, request, self._with_more_room(call, turn))
             return ModelReply(restore(read.text), call.account.usage, call.model, cut=read.cut, mended=read.mended)
 
@@ -291,6 +292,7 @@ class OpenAIModel:
                         last = last or delta.usage is not None
             if last:
                 return
+            self._endpoint.expect(call)
             turn, last = self._with_more_room(call, turn), True
 
     async def _pieces(

@@ -46,6 +46,7 @@ _STOP = re.compile(r"</s>\s{0,8}\Z")
 """The end token of Llama 2 and Mistral. It is also a tag of HTML, so it ends a reply only as its last word."""
 _QUOTES = "\"'`“”‘’«»("
 _SENTENCE_ENDS = ".!?…:。！？"
+_FENCE = "```"
 _BEFORE = 3
 """Characters before a closing mark that decide whether it is one."""
 
@@ -82,6 +83,8 @@ class ReasoningFilter:
     _before: str = "\n"
     _waiting: list[str] | None = None
     """Text of the reply that is held back."""
+    _fences: tuple[int, str] = (0, "")
+    """Number of fences of code in the reply so far, and the beginning of a fence at its end. A mark in code is no mark."""
 
     def feed(self, piece: str) -> Iterator[VisibleText]:
         """Yield the text that is known to belong to the reply. The beginning of a mark waits for its end."""
@@ -157,7 +160,8 @@ class ReasoningFilter:
                 return pieces, False
             if mark.end() == len(self._pending) and not last and before.rstrip(" \t")[-1:] != "\n":
                 return self._show(self._take(mark.start())), False
-            if _closes(before, self._pending[mark.end() : mark.end() + 1]):
+            in_code = self._fences_after(self._pending[: mark.start()])[0] % 2
+            if not in_code and _closes(before, self._pending[mark.end() : mark.end() + 1]):
                 return self._restart(mark.end()), True
         if last:
             return self._show(_STOP.sub("", self._take(len(self._pending)))), False
@@ -166,7 +170,14 @@ class ReasoningFilter:
     def _take(self, end: int) -> str:
         text, self._pending = self._pending[:end], self._pending[end:]
         self._before = (self._before + text)[-_BEFORE:]
+        self._fences = self._fences_after(text)
         return text
+
+    def _fences_after(self, text: str) -> tuple[int, str]:
+        """Return the number of fences of code in the reply up to the end of ``text``, and the beginning of a fence there."""
+        count, begun = self._fences
+        begun += text
+        return count + begun.count(_FENCE), "`" * (len(begun) - len(begun.rstrip("`"))) if not begun.endswith(_FENCE) else ""
 
     def _show(self, text: str) -> list[VisibleText]:
         if self.hold:
@@ -176,7 +187,7 @@ class ReasoningFilter:
         return [VisibleText(text)] if text else []
 
     def _restart(self, end: int) -> list[VisibleText]:
-        self._pending, self._before = self._pending[end:], "\n"
+        self._pending, self._before, self._fences = self._pending[end:], "\n", (0, "")
         self.reasoned, self.unopened, self._began, self._waiting = True, True, False, None
         return [] if self.hold else [VisibleText("", restart=True)]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 REPEATS = 3
 SENTENCE_CHARACTERS = 24
-"""A repeated text of this length or more is a sentence."""
+"""A repeated text of this length or more is a sentence, if it has a letter: rows of a table may consist of marks and spaces."""
 LOOP_CHARACTERS = 240
 """Least length of the repetitions of a shorter phrase. Rules and leaders such as ``-----`` stay below it."""
 MAX_PERIOD = 1_200
@@ -63,7 +63,8 @@ def _period(text: str) -> int:
         period = len(text) - _PROBE - at
         if _repeats(text, period, REPEATS * period):
             # A multiple of a short period is no sentence.
-            return period if period >= SENTENCE_CHARACTERS or _repeats(text, period, LOOP_CHARACTERS) else 0
+            sentence = period >= SENTENCE_CHARACTERS and any(map(str.isalnum, text[-period:]))
+            return period if sentence or _repeats(text, period, LOOP_CHARACTERS) else 0
     return 0
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentic_rag_backend.domain.text.prompt_marks import StreamRestorer
@@ -96,12 +96,26 @@ def read_text(raw: RawReply) -> ReadReply:
 def read_structured(raw: RawReply, schema: Mapping[str, Any], *, partial: bool = False) -> tuple[ReadReply, ReadObject | str]:
     """Return the text of a reply and the object in it, or the error in it. The error is for the model."""
     read = read_text(raw)
+    if LOOP in read.mended and not raw.cut:
+        # Equal items of an object that is whole are no loop.
+        text, _ = without_reasoning(raw.content)
+        parsed = _object_or_error(text, schema)
+        if isinstance(parsed, ReadObject) and not _has_loop(parsed.value):
+            mended = tuple(kind for kind in read.mended if kind != LOOP)
+            return replace(read, text=text, cut=False, mended=mended), parsed
     if not read.text.strip() and raw.reasoning.strip() and not raw.cut:
         # Some servers put an object that a grammar enforces into the field for reasoning.
         parsed = _object_or_error(raw.reasoning, schema)
         if isinstance(parsed, ReadObject):
             return read, ReadObject(parsed.value, mended=(*parsed.mended, ANOTHER_FIELD))
     return read, _object_or_error(read.text, schema, partial=partial, cut=read.cut)
+
+
+def _has_loop(value: Any) -> bool:
+    """Return whether a text of a JSON value repeats itself."""
+    if isinstance(value, dict | list):
+        return any(map(_has_loop, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, str) and without_loop(value)[1]
 
 
 def _object_or_error(text: str, schema: Mapping[str, Any], *, partial: bool = False, cut: bool = False) -> ReadObject | str:
