@@ -357,3 +357,13 @@ async def test_a_structured_reply_that_breaks_off_is_asked_for_again(make: Make,
         reply = await make(f"{fault}+echo").complete(ask("A title that is long enough to be cut in the middle.", schema=SCHEMA))
         assert reply.parsed is not None
         assert server.stats().total.calls == 2
+
+
+async def test_a_server_whose_streams_always_break_is_asked_for_whole_replies(make: Make, server: ModelServer) -> None:
+    for fault in ("cut-stream", "short-stream"):
+        server.reset()
+        model = make(f"{fault}+echo")
+        for calls in (2, 3):
+            reply = await model.complete(ask("A title that is long enough to be cut in the middle.", schema=SCHEMA))
+            assert reply.parsed is not None
+            assert server.stats().total.calls == calls, "it is remembered"

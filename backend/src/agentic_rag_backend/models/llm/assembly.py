@@ -15,6 +15,10 @@ CUT = "length"
 """Reason for the end of a reply that is not whole: its limit of tokens, or its time."""
 
 
+class BrokenStream(ValueError):
+    """A stream that broke off in the middle of a reply."""
+
+
 @dataclass(slots=True)
 class Assembly:
     """A reply in pieces. ``size`` is the number of its characters so far, reasoning included."""
@@ -32,6 +36,11 @@ class Assembly:
         self._pieces.append(piece)
         self._arguments.append(called)
         self.size += len(piece.content) + len(piece.reasoning) + len(piece.other) + len(called)
+
+    @property
+    def ended(self) -> bool:
+        """Whether a piece said why the reply ended."""
+        return any(piece.ending is not None for piece in self._pieces)
 
     def completion(self, *, cut: bool = False) -> ChatCompletion:
         """Return the whole reply as a server without streams would. ``cut``: the reply did not end by itself."""

@@ -23,7 +23,7 @@ from agentic_rag_backend.domain.text.prompt_marks import restore, restore_all
 from agentic_rag_backend.errors import ModelInputRefused, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.models.endpoint import Attempt, Call, Endpoint, ModelStalled, failure_of, reason_of
 from agentic_rag_backend.models.health import Health
-from agentic_rag_backend.models.llm.assembly import Assembly, unstreamed
+from agentic_rag_backend.models.llm.assembly import Assembly, BrokenStream, unstreamed
 from agentic_rag_backend.models.llm.base import Message, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.models.llm.completions import FILTERED, estimated_usage, read_chunk, read_completion, usage_of
 from agentic_rag_backend.models.llm.refusals import Refusals
@@ -231,6 +231,10 @@ class OpenAIModel:
                     if first is not None:
                         self._endpoint.arrived(call, sent_at)
                     return ((reply, first) if stream else reply), attempt
+            except BrokenStream:
+                # A server or proxy whose streams break may still send whole replies.
+                self._refusals.add(call.model, "stream")
+                _log.warning("model_stream_broken", model=call.model)
             except (openai.OpenAIError, ValueError) as error:
                 if not await self._learn(call, error, body, turn):
                     await self._endpoint.pause(call, error)
@@ -261,7 +265,11 @@ class OpenAIModel:
     async def _assembled(
         self, call: Call, request: ModelRequest, turn: Turn, chunks: AsyncStream[Any], sent_at: float
     ) -> ChatCompletion:
-        """Return the whole reply of a stream. A reply that ends too late is cut if the request uses a part of it."""
+        """Return the whole reply of a stream. A reply that ends too late is cut if the request uses a part of it.
+
+        Raises:
+            BrokenStream: the stream ended after it began, and before the reply ended.
+        """
         whole = await unstreamed(chunks)
         if whole is not None:
             return whole
@@ -276,6 +284,12 @@ class OpenAIModel:
                     raise
                 call.cut = True
                 return assembly.completion(cut=True)
+            except (openai.OpenAIError, ValueError) as error:
+                if assembly.size:
+                    raise BrokenStream from error
+                raise
+        if assembly.size and not assembly.ended and assembly.size <= _most_characters(turn):
+            raise BrokenStream
         self._endpoint.written(call, tokens_in(assembly.size))
         return assembly.completion()
 

@@ -177,7 +177,8 @@ class ReasoningFilter:
         """Return the number of fences of code in the reply up to the end of ``text``, and the beginning of a fence there."""
         count, begun = self._fences
         begun += text
-        return count + begun.count(_FENCE), "`" * (len(begun) - len(begun.rstrip("`"))) if not begun.endswith(_FENCE) else ""
+        run = len(begun) - len(begun.rstrip("`"))
+        return count + begun.count(_FENCE), "`" * (run % len(_FENCE))
 
     def _show(self, text: str) -> list[VisibleText]:
         if self.hold:
