@@ -76,3 +76,18 @@ def test_every_quote_of_a_copy_is_verbatim(start: int, length: int) -> None:
     for support in VERIFIER.copied(Claim(TEXT[start : start + length], (1,))):
         assert support.passage.text[support.start : support.end] == support.quote
         assert support.quote.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "claim", "status"),
+    [
+        ("Fewer than 12 people died in 1912.", "12 people died", "unverified"),
+        ("It was -5 °C outside.", "5 °C", "unverified"),
+        ("Members may vote only by letter.", "Members may vote.", "unverified"),
+        ("Only members may vote.", "Members may vote.", "unverified"),
+        ("The path leads to the old mill.", "the old mill", "supported"),
+        ("In 1912, 12 people died.", "12 people died.", "supported"),
+    ],
+)
+def test_a_part_of_a_sentence_is_not_read_without_its_limits(text: str, claim: str, status: str) -> None:
+    assert LexicalVerifier((passage(1, text),)).check(Claim(claim, (1,))).status == status

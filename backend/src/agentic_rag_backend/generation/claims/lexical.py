@@ -133,6 +133,9 @@ class LexicalVerifier:
         copied = self.copied(claim)
         if copied:
             return Verdict(claim, copied)
+        part = self._verbatim.find(claim.text, claim.markers)
+        if part is not None and part.qualified:
+            return Verdict(claim, reason="modality")
         cited = [self._by_marker[marker] for marker in claim.markers if marker in self._by_marker]
         entry = check_entry(claim.text, [*cited, *(held for held in self._by_marker.values() if held not in cited)])
         if entry is not None:
@@ -254,6 +257,8 @@ def _lacks_words(tokens: Sequence[Token], covered: frozenset[str], names: frozen
 
 def _asserted(text: str, copy: Copy, *, item: bool) -> bool:
     """Return whether the sentence around a copy asserts it. A short ``item`` of a list states nothing by itself."""
+    if copy.qualified:
+        return False
     tokens = read_tokens(text)
     if copy.whole or (item and len(content_of(tokens)) < _CLAUSE_WORDS):
         return True

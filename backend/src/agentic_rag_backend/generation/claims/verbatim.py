@@ -33,6 +33,12 @@ _VERBAL = re.compile(
 )
 """Words of clauses. "Mira Voss, a painter, founded the mill" is no list, though all its parts may stand in a passage."""
 _WORD = re.compile(r"[a-z]+")
+_LIMITS_BEFORE = frozenset({"only", "not", "never", "no", "almost", "nearly"})
+_LIMITS_OF_NUMBERS = frozenset(
+    {"than", "between", "about", "around", "under", "over", "below", "above", "least", "most", "to", "-", "−"}
+)
+"""Words before a number that make it another one: "fewer than 12"."""
+_LIMITS_AFTER = frozenset({"only", "unless", "except"})
 _CODE = re.compile(r"\w[(\[]\S|[{}=]")
 """Signs of a line of code. Lines of prose may end with a semicolon, too."""
 
@@ -49,10 +55,12 @@ class Copy:
     """A claim, or an item of it, as it stands in a passage.
 
     ``support`` is the sentence around it. ``whole``: it begins and ends with a sentence, a list item, a row or a line of code.
+    ``qualified``: a word next to it in its sentence limits it, such as "fewer than" before a number.
     """
 
     support: SupportingSpan
     whole: bool
+    qualified: bool = False
 
 
 class VerbatimPassage:
@@ -91,7 +99,11 @@ class VerbatimPassage:
             around = min(inside[0].start, start), max(inside[-1].end, end)
             start, end = around if around[1] - around[0] <= max(LONGEST_QUOTE, end - start) else (start, end)
         forms = frozenset(token.form for token in self._indexed.within(start, end))
-        return Copy(SupportingSpan(self._indexed.passage, start, end, 1.0, forms), whole)
+        before = self._pieces[first - 1].text if first and self._pieces[first - 1].start >= start else ""
+        after = self._pieces[last + 1].text if last + 1 < len(self._pieces) and self._pieces[last + 1].end <= end else ""
+        limited = before in _LIMITS_BEFORE or (before in _LIMITS_OF_NUMBERS and self._pieces[first].text[0].isdigit())
+        qualified = not whole and (limited or after in _LIMITS_AFTER)
+        return Copy(SupportingSpan(self._indexed.passage, start, end, 1.0, forms), whole, qualified)
 
     @cached_property
     def _pieces(self) -> list[_Piece]:
