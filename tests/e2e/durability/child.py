@@ -78,7 +78,8 @@ def arm(kill: Mapping[str, Any]) -> None:
 
     def due(*arguments: Any) -> bool:
         nonlocal calls
-        calls += kill.get("containing", "") in repr(arguments)
+        # The text of many vectors takes long, and the watchdog of the event loop would see it.
+        calls += "containing" not in kill or kill["containing"] in repr(arguments)
         return calls == kill["call"]  # type: ignore[no-any-return]
 
     original = getattr(STORES[store], method)
