@@ -34,6 +34,7 @@ from agentic_rag_backend.generation.claims.thresholds import (
 from agentic_rag_backend.generation.claims.tokens import (
     Token,
     content_of,
+    forms_of,
     mentions_in,
     names_in,
     read_tokens,
@@ -50,6 +51,25 @@ MIN_NEAREST = 0.5
 SHORT_CLAUSE = 6
 """A clause of at most so many words that carry meaning is supported only if a quote has all of them: "A captain broke a wrist"
 differs from its quote in one word."""
+_LOGIC = {
+    form: number
+    for number, words in enumerate(
+        (
+            "because due therefore thus hence cause consequently owing",
+            "all every each always any entire whole both everyone everybody everything",
+            "only solely just merely alone exclusively",
+            "before until till earlier previously",
+            "after afterwards later following then since",
+            "more greater higher larger longer over above exceed rose increased",
+            "less fewer lower smaller shorter under below fell decreased",
+            "most majority",
+        )
+    )
+    for form in sorted(forms_of(words))
+}
+"""Words that say how things go together, by meaning. A claim that has one needs one of the same meaning in its quotes."""
+_AMBIGUOUS = forms_of("over above under below since then rose fell any just alone following")
+"""Words of `_LOGIC` with other common meanings: in a quote they count, in a claim they need none."""
 _CLAUSE_WORDS = 3
 _CONJUNCTIONS = frozenset(["and", "but", "or", "while", "whereas", "although", "because", "so", "which", "who", "where"])
 
@@ -222,7 +242,11 @@ class LexicalVerifier:
         rows = [row for held, support in kept for row in held.rows(support.start, support.end)]
         evidence = _evidence(tokens, kept)
         reason = "number" if misplaces_number(tokens, rows) else conflict(claim.text, tokens, evidence)
-        if reason is None and every_word and _lacks_words(tokens, covered, evidence.names):
+        if (
+            reason is None
+            and every_word
+            and (_lacks_words(tokens, covered, evidence.names) or _adds_logic(tokens, evidence.quotes))
+        ):
             reason = "unsupported"
         if reason is None and (share < least or not self._covers_parts(tokens, covered, min(1.0, least / MIN_SUPPORT))):
             reason = "unsupported"
@@ -253,6 +277,12 @@ def _lacks_words(tokens: Sequence[Token], covered: frozenset[str], names: frozen
     named = frozenset(form for mention in mentions_in(tokens, names) if not mention.number for form in mention.forms)
     clauses = [content_of(clause) for clause in _clauses(tokens)]
     return any(len(forms) <= SHORT_CLAUSE and not forms <= covered | named for forms in clauses)
+
+
+def _adds_logic(tokens: Sequence[Token], quotes: Sequence[Sequence[Token]]) -> bool:
+    """Return whether a claim has a word of `_LOGIC`, and no quote has one of the same meaning."""
+    stated = {_LOGIC.get(token.form) for quote in quotes for token in quote}
+    return any(_LOGIC[token.form] not in stated for token in tokens if token.form in _LOGIC and token.form not in _AMBIGUOUS)
 
 
 def _asserted(text: str, copy: Copy, *, item: bool) -> bool:
