@@ -172,12 +172,12 @@ def test_a_short_sentence_needs_all_of_its_words(text: str, status: str) -> None
 @pytest.mark.parametrize(
     ("claim", "status"),
     [
-        ("Forty-four apprentices were still working in 2012.", "supported"),
+        ("Forty-four were still working in 2012.", "supported"),
         ("Every apprentice was still working in 2012.", "unverified"),
         ("The boat went out before the ship lost her engine.", "supported"),
         ("The boat went out after the ship lost her engine.", "unverified"),
         ("The ship lost her engine because the boat went out.", "unverified"),
-        ("Only forty-four apprentices were still working in 2012.", "unverified"),
+        ("Only forty-four were still working in 2012.", "unverified"),
     ],
 )
 def test_a_claim_adds_no_words_of_cause_order_or_number(claim: str, status: str) -> None:
