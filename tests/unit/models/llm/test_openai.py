@@ -32,18 +32,6 @@ SCHEMA = {
 Make = Callable[..., OpenAIModel]
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: ModelServer) -> ModelServer:
-    running.reset()
-    return running
-
-
 @pytest.fixture
 async def make(server: ModelServer) -> AsyncIterator[Make]:
     made: list[OpenAIModel] = []

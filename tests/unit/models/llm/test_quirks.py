@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -28,18 +28,6 @@ ANSWER = f"{SENTENCE} [2]"
 SCHEMA = object_of({"names": list_of(object_of({"name": {**TEXT, "maxLength": 200}, "rank": INTEGER})), "done": BOOLEAN})
 OBJECT = {"names": [{"name": SENTENCE, "rank": 1}], "done": True}
 Make = Callable[..., OpenAIModel]
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: ModelServer) -> ModelServer:
-    running.reset()
-    return running
 
 
 @pytest.fixture
