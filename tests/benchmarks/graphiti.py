@@ -306,7 +306,7 @@ class StockSearch:
         self.driver = Neo4jDriver(address.uri, address.user, address.password, address.database)
         self._graphiti = Graphiti(
             graph_driver=self.driver,
-            llm_client=GraphitiLanguageModel(ExtractiveModel(source)),  # type: ignore[arg-type]
+            llm_client=GraphitiLanguageModel(ExtractiveModel()),  # type: ignore[arg-type]
             embedder=GraphitiEmbedder(source),  # type: ignore[arg-type]
             cross_encoder=GraphitiReranker(source),  # type: ignore[arg-type]
         )
@@ -405,7 +405,7 @@ async def measure(folder: Path, address: Neo4jAddress, sizes: argparse.Namespace
     vectors = await EdgeVectorStore.open(folder / "vectors", dimensions=DIMENSIONS, embedder_fingerprint=source.fingerprint)
     stock = StockSearch(address, source)
     world = World(catalogue, graph, vectors, source)
-    ours = GraphitiSearch.over(graph.connections, vectors, embedder=source, model=ExtractiveModel(source))  # type: ignore[arg-type]
+    ours = GraphitiSearch.over(graph.connections, vectors, embedder=source, model=ExtractiveModel())  # type: ignore[arg-type]
     try:
         started = time.perf_counter()
         small = [await world.add(f"small {number}", sizes.entities, 1) for number in range(sizes.tenants)]

@@ -46,12 +46,6 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
-class TestExtractive(LanguageModelContract):
-    @pytest.fixture
-    def model(self) -> LanguageModel:
-        return ExtractiveModel(WordEmbedder())
-
-
 class TestOpenAI(LanguageModelContract):
     @pytest.fixture(
         params=[

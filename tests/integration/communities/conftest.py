@@ -44,7 +44,7 @@ class World:
             graph=self.graph,
             vectors=self.vectors,
             embedder=self.embedder,
-            model=model or ExtractiveModel(self.embedder),
+            model=model or ExtractiveModel(),
             queue=self.queue,
             deliver=deliver_nothing,
             retire_after_s=0,

@@ -274,7 +274,7 @@ async def test_a_stock_graphiti_reads_what_we_wrote(held: World, empty_neo4j: Ne
     driver = Neo4jDriver(empty_neo4j.uri, empty_neo4j.user, empty_neo4j.password, empty_neo4j.database)
     stock = Graphiti(
         graph_driver=driver,
-        llm_client=GraphitiLanguageModel(ExtractiveModel(embedder)),
+        llm_client=GraphitiLanguageModel(ExtractiveModel()),
         embedder=GraphitiEmbedder(embedder),
         cross_encoder=GraphitiReranker(embedder),
     )

@@ -41,7 +41,7 @@ class World:
 
     def service(self, model: LanguageModel | None = None, **options: Any) -> RaptorService:
         stores = RaptorStores(catalogue=self.catalogue, vectors=self.vectors, embedder=self.embedder, queue=self.queue)  # type: ignore[arg-type]
-        summariser = Summariser(model or ExtractiveModel(self.embedder), prompt="tree_summary")
+        summariser = Summariser(model or ExtractiveModel(), prompt="tree_summary")
         shape = TreeOptions(**{"cluster_size": 4, **options})
         return RaptorService(
             stores, summariser=summariser, deliver=deliver_nothing, options=shape, retire_after_s=0, patience_s=0

@@ -33,7 +33,7 @@ class Stores:
 
 def methods(**named: Any) -> ExtractionMethods:
     settings = Settings(_env_file=None, **named)
-    model: LanguageModel = ReadingModel() if settings.llm == "openai" else ExtractiveModel(ANY)
+    model: LanguageModel = ReadingModel() if settings.llm == "openai" else ExtractiveModel()
     engine = _temporal_engine(settings, ANY, Stores())  # type: ignore[arg-type]
     return extraction_methods(settings, RuleExtractor(), model, engine)
 

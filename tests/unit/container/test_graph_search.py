@@ -27,7 +27,7 @@ async def chosen(**named: Any) -> GraphSearch | None:
     try:
         settings = Settings(_env_file=None, neo4j_uri="bolt://127.0.0.1:1", **named)
         calibrator = Calibrator(embedder, calibration=BUNDLED_CALIBRATION)
-        return _open_graph_search(settings, Neo4jGraphStore(connections), VECTORS, ExtractiveModel(embedder), calibrator)
+        return _open_graph_search(settings, Neo4jGraphStore(connections), VECTORS, ExtractiveModel(), calibrator)
     finally:
         await connections.close()
 

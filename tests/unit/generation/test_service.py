@@ -294,7 +294,7 @@ async def test_a_failing_model_ends_the_stream_with_an_error() -> None:
         await service(Scripted("x", error=error), found(1)).answer(Query(tenant=TENANT, text=QUESTION), strategy="hybrid")
 
 
-async def replaced(model: Scripted, fallback: str = "It was switched on in 2011. [2]", **options: object) -> list[AnswerEvent]:
+async def replaced(model: Scripted, **options: object) -> list[AnswerEvent]:
     """Return the events of an answer with a fallback."""
     library = Library(found(1, 2))
     made = AnswerOptions(**options)  # type: ignore[arg-type]
@@ -304,7 +304,7 @@ async def replaced(model: Scripted, fallback: str = "It was switched on in 2011.
         documents=library,
         checks=AnswerChecks(judge=judge()),
         options=made,
-        fallback=Scripted(fallback, name="extractive"),
+        quotes=True,
     )
     events = await collect(service)
     done = events[-1]
@@ -332,17 +332,19 @@ class Hanging(Scripted):
 
 
 KEPT = "Mira Voss founded the Halden Institute in 1994. [1]"
+QUOTED = f"{HALDEN} [1] {ARRAY} [2]"
+"""The quotations of `QUESTION`."""
 
 
 async def test_a_fallback_writes_where_the_model_fails_before_a_sentence_held() -> None:
-    error, instead = ModelUnavailable("away"), "It was switched on in 2011. [1]"
+    error, instead = ModelUnavailable("away"), QUOTED
     for text in ("", "Mira Vo", "It employs 900 cooks. [1] It stu"):
         events = await replaced(Scripted(text, error=error))
-        assert ended(events) == (instead, "extractive", "the model did not write the answer: model_unavailable", 1)
+        assert ended(events) == (instead, "extractive", "the model did not write the answer: model_unavailable", 0)
         assert events[-1].answer.dropped == ()  # type: ignore[union-attr]
     for text in ("", '{"answer": "It employs', "It employs 900 cooks."):
         events = await replaced(Scripted(text))
-        assert ended(events) == (instead, "extractive", "the passages state no sentence of the model's answer", 2)
+        assert ended(events) == (instead, "extractive", "the passages state no sentence of the model's answer", 1)
 
 
 @pytest.mark.parametrize(
@@ -357,7 +359,7 @@ async def test_a_fallback_writes_where_the_model_fails_before_a_sentence_held() 
         ),
         (
             "It was switched on in",
-            "It was switched on in 2011. [1]",
+            QUOTED,
             "extractive",
             "the passages state no sentence of the model's answer",
         ),
@@ -366,7 +368,7 @@ async def test_a_fallback_writes_where_the_model_fails_before_a_sentence_held() 
 async def test_a_reply_at_its_limit_of_tokens_loses_the_sentence_it_did_not_end(
     text: str, expected: str, model: str, last: str
 ) -> None:
-    events = await replaced(Scripted(text, cut=True), fallback="It was switched on in 2011. [1]")
+    events = await replaced(Scripted(text, cut=True))
     answer, writer, reason, _ = ended(events)
     assert (answer, writer) == (expected, model)
     assert reason is not None
@@ -481,7 +483,7 @@ async def test_a_prompt_that_is_too_long_twice_is_counted_twice() -> None:
         "extractive",
         "the prompt was too long for the model: it read the better half of the passages; "
         "the model did not write the answer: prompt_too_long",
-        3,  # and one of the stand-in
+        2,
     )
 
 
@@ -502,7 +504,7 @@ async def test_a_quotation_replaces_a_model_only_if_it_answers_well_enough() -> 
         documents=library,
         checks=AnswerChecks(judge=judge()),
         options=AnswerOptions(),
-        fallback=Scripted("It was switched on in 2011. [1]", name="extractive"),
+        quotes=True,
     )
     answer = await made.answer(Query(tenant=TENANT, text="Which duke of Ruritania invented the zeppelin?"), strategy="hybrid")
     assert (answer.text, answer.details["refusal"]) == (NOT_ANSWERED, "below_confidence")
@@ -545,8 +547,6 @@ async def test_both_levels_share_the_prompt_and_the_dual_level_choices() -> None
     request = model.requests[0]
     assert (request.model, request.temperature, request.prompt) == ("small", 0.3, "custom@1")
     assert "Tides at Sund" in request.messages[-1].content
-    assert [item.theme for item in request.evidence] == [False, True]
-    assert request.evidence[1].text == "Fishing at Sund changed when the Tidal Array came."
     assert [citation.chunk_id for citation in answer.citations] == ["c3"]
     assert_citations_resolve(answer)
     await made.synthesise(query, retrieval, model="other", temperature=1.0, prompt="{{passages}} {{question}}")
@@ -576,8 +576,7 @@ async def test_retrieval_and_the_model_read_the_self_contained_question() -> Non
     made = service(model, found(1))
     history = [Message("user", "Who leads the Halden Institute?"), Message("assistant", "Nobody does.")]
     answer = await made.answer(Query(tenant=TENANT, text="And who founded it?"), strategy="hybrid", history=history)
-    expected = "And who founded the Halden Institute?"
-    assert model.requests[0].question == expected
+    expected = "And who founded it? (Halden Institute, Nobody)"
     assert expected in model.requests[0].messages[-1].content
     details = answer.retrieval.trace.details
     shown = (details["question"], details["self_contained"], details["self_contained_by"])
@@ -616,7 +615,7 @@ async def test_a_request_with_little_time_leaves_some_of_it_for_the_fallback() -
         documents=library,
         checks=AnswerChecks(judge=judge()),
         options=AnswerOptions(model_patience_s=3600),
-        fallback=Scripted("It was switched on in 2011. [2]", name="extractive"),
+        quotes=True,
     )
     answer = await service.answer(Query(tenant=TENANT, text=QUESTION, timeout_s=0.02), strategy="hybrid")
     assert answer.model == "extractive"

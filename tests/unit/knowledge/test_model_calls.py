@@ -100,7 +100,7 @@ async def test_time_ends_all_calls() -> None:
 
 
 async def test_the_extractive_model_is_never_asked() -> None:
-    model = ExtractiveModel(None)  # type: ignore[arg-type]
+    model = ExtractiveModel()
     assert (await DocumentModel(model).ask(inquiries("1"), Record()))[0].failure == "no_model"
 
 

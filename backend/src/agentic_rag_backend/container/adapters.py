@@ -95,7 +95,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     stack.push_async_callback(calibrator.close)
     evidence_encoder = EvidenceEncoder(embedder)
     stack.push_async_callback(evidence_encoder.close)
-    model = _model(settings, evidence_encoder)
+    model = _model(settings)
     stack.push_async_callback(model.close)
     cross_encoder, rerank_endpoint = open_cross_encoder(settings), open_rerank_endpoint(settings)
     for scorer in (cross_encoder, rerank_endpoint):
@@ -326,8 +326,8 @@ def open_ocr(settings: Settings) -> Ocr:
     )
 
 
-def _model(settings: Settings, encoder: EvidenceEncoder) -> LanguageModel:
-    return ExtractiveModel(encoder) if settings.llm == "extractive" else open_endpoint_model(settings)
+def _model(settings: Settings) -> LanguageModel:
+    return ExtractiveModel() if settings.llm == "extractive" else open_endpoint_model(settings)
 
 
 def open_endpoint_model(settings: Settings) -> LanguageModel:
@@ -353,8 +353,3 @@ def open_endpoint_model(settings: Settings) -> LanguageModel:
             extra_body=settings.extra_body,
         ),
     )
-
-
-def fallback_model(settings: Settings, encoder: EvidenceEncoder) -> LanguageModel | None:
-    """Return the model that writes answers while the configured model fails. None if the fallback is disabled or useless."""
-    return ExtractiveModel(encoder) if settings.fallback_to_extractive and settings.llm != "extractive" else None

@@ -131,7 +131,7 @@ async def open_reindexing(settings: Settings) -> AsyncIterator[Reindexing]:
         isolation = open_isolation(settings)
         stack.push_async_callback(isolation.close)
         # No language model is called. It only identifies the recorded results.
-        methods = extraction_methods(settings, IsolatedExtractor(RuleExtractor(), isolation), ExtractiveModel(embedder))
+        methods = extraction_methods(settings, IsolatedExtractor(RuleExtractor(), isolation), ExtractiveModel())
         computation = Computation(embedder=embedder, extraction=methods)
         reindexer = _reindexer(catalogue, graph, vectors, computation, made_with)
 

@@ -14,7 +14,7 @@ from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.service import WORKFLOW as REBUILD
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.communities.summaries.writing import Summariser
-from agentic_rag_backend.container.adapters import Adapters, fallback_model
+from agentic_rag_backend.container.adapters import Adapters
 from agentic_rag_backend.container.caches import SearchCaches
 from agentic_rag_backend.container.options import (
     agentic_options,
@@ -612,7 +612,7 @@ class Container:
             model=self.model,
             documents=documents,
             options=answer_options(self.settings),
-            fallback=fallback_model(self.settings, self._adapters.evidence_encoder),
+            quotes=self.settings.fallback_to_extractive,
             rewriter=Rewriter(self._calls),
             checks=self._answer_checks,
             global_answers=GlobalAnswers(

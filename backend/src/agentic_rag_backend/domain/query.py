@@ -150,8 +150,6 @@ class Query:
     """Unit vector that is searched instead of the vector of ``text``. BM25 and entity linking read ``text`` in either case."""
     not_meant: frozenset[str] = frozenset()
     """Ids of entities that have a name of the question, but that it does not mean."""
-    passages_of_namesakes: bool = False
-    """Whether passages about people whom a shared name of the question does not mean stay. Answers tell them apart themselves."""
     session: str | None = None
     """Digest of the caller's API key and session id (`search_session.session_digest`), if the request has a session."""
     remember: bool = True

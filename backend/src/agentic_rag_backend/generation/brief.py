@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from agentic_rag_backend.domain.contradictions import Contradiction
 from agentic_rag_backend.domain.query import Retrieval, Trace
 from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.generation.claims.base import Verdict
 from agentic_rag_backend.generation.context import Context
 from agentic_rag_backend.models.llm.base import ModelRequest
 
@@ -26,15 +26,15 @@ class Brief:
         question: that the answer answers, in its self-contained form.
         answerable: probability in [0, 1] that they answer the question.
         refusal: the reason for writing no answer.
-        request: the request to the model; None: ``text`` is the answer.
+        request: the request to the model; None: ``text`` or ``quotations`` are the answer.
         shorter: makes a request with fewer passages, for a model to which the prompt is too long; None: there is none.
         text: sentences with markers, written without the model. With a request, it replaces a model that fails before its
             first word.
-        quotable: whether quotations may replace a model that fails: they answer with enough confidence.
+        quotations: windows of the passages that answer best, best first. Without a ``text``, they are the answer or replace the
+            model.
+        quotable: whether they answer with enough confidence to replace a model that fails.
         introduction: sentences before the quoted ones, if no model writes. They are not quoted, and so have no citation.
         usage: usage of the model so far.
-        unanswered: parts of the question that the passages do not answer.
-        conflicts: different values that the passages give for what the question asks.
     """
 
     retrieval: Retrieval
@@ -45,11 +45,10 @@ class Brief:
     request: ModelRequest | None = None
     shorter: Callable[[], ModelRequest] | None = None
     text: str = ""
+    quotations: tuple[Verdict, ...] = ()
     quotable: bool = True
     introduction: str = ""
     usage: Usage = field(default_factory=Usage)
-    unanswered: tuple[str, ...] = ()
-    conflicts: tuple[Contradiction, ...] = ()
 
 
 def failed(retrieval: Retrieval, *reasons: str) -> Retrieval:

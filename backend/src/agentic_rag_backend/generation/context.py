@@ -15,7 +15,6 @@ from agentic_rag_backend.domain.text.languages import language_in
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.domain.text.words import content_forms
-from agentic_rag_backend.models.llm.base import Evidence
 
 FRAME_TOKENS = 16
 """Tokens of a passage's tags, number and title in a prompt."""
@@ -69,10 +68,6 @@ class Passage:
     def with_header(self) -> str:
         """The header and the text, as a language model reads them."""
         return f"{self.header}\n{self.text}" if self.header else self.text
-
-    def evidence(self) -> Evidence:
-        """Return it as a language model is shown it."""
-        return Evidence(marker=self.marker, text=self.text, title=self.title, score=self.score, theme=self.theme)
 
 
 @dataclass(frozen=True, slots=True)

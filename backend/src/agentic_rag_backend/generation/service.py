@@ -11,9 +11,7 @@ from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, in_field
-from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge, Judgement
-from agentic_rag_backend.generation.answerability.parts import not_said
 from agentic_rag_backend.generation.base import (
     AnswerEvent,
     CitationPolicy,
@@ -30,17 +28,18 @@ from agentic_rag_backend.generation.claims.base import VerifierFactory
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.confidence import of_model, of_quotations
 from agentic_rag_backend.generation.context import Context, build_context, halved, theme_chunk_ids
-from agentic_rag_backend.generation.contradicting import AnswerContradictions, stated_conflicts
+from agentic_rag_backend.generation.contradicting import AnswerContradictions
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.endings import Ending, answer_of, refusal_events, with_first_sentence
 from agentic_rag_backend.generation.expansion import widened
 from agentic_rag_backend.generation.generators.base import Assignment, Generated
 from agentic_rag_backend.generation.generators.registry import GENERATORS, GeneratorParts, generator_warnings
+from agentic_rag_backend.generation.quotations import passage_text, quotations_of
 from agentic_rag_backend.generation.rendering import render
-from agentic_rag_backend.generation.shared_names import introduction, labelled
+from agentic_rag_backend.generation.shared_names import introduction
 from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers
-from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest, Quotation
+from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest
 from agentic_rag_backend.models.llm.windows import window_of
 from agentic_rag_backend.prompts import Prompt, built_in, parse
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
@@ -127,7 +126,7 @@ class AnswerService:
 
     With a history, ``rewriter`` makes the question self-contained first; retrieval and the model read that form.
 
-    If the model fails, ``fallback`` writes, and the trace of the answer's retrieval records it (`writing`).
+    If the model fails and ``quotes`` is set, quotations are the answer, and the trace of its retrieval records it (`writing`).
 
     Refused before a model is called: nothing was retrieved, or the question is foreign to the documents (`FOREIGN_RELEVANCE`).
     Refused after: the model replies that the documents do not answer. Without a language model, or in place of one that failed,
@@ -143,14 +142,14 @@ class AnswerService:
         checks: AnswerChecks,
         options: AnswerOptions,
         global_answers: GlobalAnswers | None = None,
-        fallback: LanguageModel | None = None,
+        quotes: bool = False,
         rewriter: Rewriter | None = None,
     ) -> None:
         self._contradictions = checks.contradictions
         self._global = global_answers
         self._retrievers = retrievers
         self._model = model
-        writers = Writers(model, checks.verifier, fallback, options.model_patience_s)
+        writers = Writers(model, checks.verifier, quotes, options.model_patience_s)
         parts = GeneratorParts(writers, checks.calls or StructuredCalls(model), options.verification_questions)
         self._generators = {name: build(parts) for name, build in GENERATORS.items()}
         self._rewriter = rewriter or Rewriter()
@@ -241,8 +240,6 @@ class AnswerService:
             raise InvalidRequest(f"no generator is named {name!r}; there are {', '.join(sorted(GENERATORS))}", field="generator")
         if len(history) > MAX_HISTORY:
             raise InvalidRequest(f"history has at most {MAX_HISTORY} turns; this one has {len(history)}")
-        # The judge compares the passages: it refuses to give what one bearer of a name did to another one.
-        query = replace(query, passages_of_namesakes=True)
         return _AnswerPlan(query=query, generator=name, history=tuple(history), policy=self._options.citation_policy)
 
     async def _retrieved(self, plan: _AnswerPlan) -> tuple[_AnswerPlan, Retrieval]:
@@ -292,18 +289,12 @@ class AnswerService:
             for event in refusal_events(ending):
                 yield event
             return
-        if brief.unanswered and written.model == EXTRACTIVE:
-            # A model that writes is asked for all parts itself.
-            note = "".join(f" {not_said(part)}" for part in brief.unanswered)
-            written = replace(written, text=written.text + note)
-            ending = replace(ending, written=written)
-            yield TokenEvent(note, supported=False)
         sure = self._confidence(brief, written)
         yield UsageEvent(written.usage)
         timed = with_first_sentence(written.retrieval, written.model, first_s or 0.0)
         answer = answer_of(replace(ending, confidence=sure, retrieval=timed))
         if self._contradictions is not None:
-            answer = await self._contradictions.added(plan.query, answer, brief.conflicts)
+            answer = await self._contradictions.added(plan.query, answer)
         yield DoneEvent(answer)
 
     def _confidence(self, brief: Brief, written: Generated) -> float:
@@ -312,8 +303,8 @@ class AnswerService:
             # A failed sentence lowers the confidence of the others, but checked and sent sentences stay.
             sure = of_quotations(brief.answerable, statuses)
             return max(sure, self._options.min_confidence) if written.supported else 0.0
-        chosen = [quotation.text for quotation in (brief.request.quotations if brief.request is not None else ())]
-        agrees = any(text in each.quote or each.quote in text for each in written.citations for text in chosen)
+        quotes = [support.quote for quotation in brief.quotations[:1] for support in quotation.supports]
+        agrees = any(quote in each.quote or each.quote in quote for each in written.citations for quote in quotes)
         passages = brief.context.passages
         cited = {citation.chunk_id for citation in written.citations}
         best = max((passage.score for passage in passages), default=0.0) or 1.0
@@ -362,25 +353,25 @@ class AnswerService:
         brief = Brief(retrieval=retrieval, context=context, answerable=0.0, question=plan.query.text, usage=retrieval.usage)
         if not context.passages:
             return replace(brief, refusal="nothing_found")
-        judgement = labelled(await self._judged(plan.query.text, context), retrieval, context)
+        judgement = await self._judged(plan.query.text, context)
         shown = {**judgement.details, "evidence_confidence": round(judgement.confidence, 4)}
         retrieval = replace(retrieval, trace=with_details(retrieval.trace, **shown))
-        brief = replace(brief, retrieval=retrieval, answerable=judgement.confidence, unanswered=judgement.unanswered)
-        conflicts = stated_conflicts(plan.query, judgement, context)
-        said = " ".join(each for each in (introduction(retrieval, judgement, context), judgement.introduction) if each)
-        brief = replace(brief, introduction=said, conflicts=conflicts)
         quotable = judgement.confidence >= self._options.min_confidence
-        brief = replace(brief, quotable=quotable)
+        brief = replace(
+            brief,
+            retrieval=retrieval,
+            answerable=judgement.confidence,
+            quotations=quotations_of(judgement, context),
+            quotable=quotable,
+            introduction=introduction(retrieval, [context.passages[each.passage] for each in judgement.quotations]),
+        )
         if _foreign(retrieval, judgement) if generative else not quotable:
             return replace(brief, refusal="below_confidence")
-        # The fallback chooses among the passages found, not among their neighbours.
-        evidence = tuple(passage.evidence() for passage in context.passages)
-        if generative:
-            context = await widened(context, plan.query, self._documents, budget_tokens=budget)
+        if not generative:
+            return brief
+        context = await widened(context, plan.query, self._documents, budget_tokens=budget)
         messages = render(prompt, plan.query.text, context, plan.history, window=sizes.window)
-        request = self._request(plan, retrieval, prompt, messages)
-        quotations = tuple(Quotation(each.passage + 1, each.written) for each in judgement.sentences)
-        request = replace(request, evidence=evidence, quotations=quotations, model=model)
+        request = replace(self._request(plan, retrieval, prompt, messages), model=model)
 
         def shorter() -> ModelRequest:
             fewer = halved(context)
@@ -390,11 +381,7 @@ class AnswerService:
         return replace(brief, context=context, request=request, shorter=shorter)
 
     async def _judged(self, question: str, context: Context) -> Judgement:
-        passages = [
-            PassageText(each.title, each.text, each.score, each.document_id, each.date, each.header, each.language)
-            for each in context.passages
-        ]
-        return await self._judge.judge(question, passages, least=self._options.min_confidence)
+        return await self._judge.judge(question, [passage_text(passage) for passage in context.passages])
 
     async def _context(self, query: Query, retrieval: Retrieval, budget_tokens: int) -> Context:
         visible = {hit.id: hit.visible for hit in retrieval.hits}
@@ -416,7 +403,6 @@ class AnswerService:
         return ModelRequest(
             prompt=prompt.id,
             messages=messages,
-            question=plan.query.text,
             temperature=plan.temperature if plan.temperature is not None else usual,
             max_tokens=options.max_tokens,
         )

@@ -1,7 +1,7 @@
 """Write an answer: with the model, or with a fallback if the model fails.
 
-Sentences are checked while they arrive. A model that fails before a sentence held is replaced: by the text of the brief,
-or by a second model that needs no network. If a model breaks off after a sentence held, the checked sentences stay.
+Sentences are checked while they arrive. A model that fails before a sentence was supported is replaced by the text of the brief
+or by quotations. If a model breaks off after a supported sentence, the checked sentences stay.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class Writers:
 
     Args:
         model: asked first.
-        fallback: writes if the model fails; None: the answer fails too, unless the brief has a text.
+        quotes: whether quotations replace a model that fails; otherwise the answer fails too, unless the brief has a text.
         patience_s: seconds after which the model counts as failed, so that time is left for another answer; None: its own limit.
         verifier: makes the verifier of an answer's claims.
     """
 
     model: LanguageModel
     verifier: VerifierFactory
-    fallback: LanguageModel | None = None
+    quotes: bool = False
     patience_s: float | None = None
 
 
@@ -90,17 +90,14 @@ class Writing:
 
     async def _written(self, draft: AnswerDraft) -> Sentences:
         if self._brief.request is None:
-            draft.introduction = self._brief.introduction
-            async for event in self._read(_deltas_of(self._brief.text), draft):
+            async for event in self._without_model(draft):
                 yield event
             return
         self.model = self._brief.request.model or self._writers.model.name
-        if self.model == EXTRACTIVE:
-            draft.introduction = self._brief.introduction
         try:
             async for event in self._read(self._asked(self._brief.request), draft):
                 yield event
-            if draft.begun or self.refuses or self.model == EXTRACTIVE:
+            if draft.begun or self.refuses:
                 return
             reason = "the passages state no sentence of the model's answer"
         except ModelUnavailable as error:
@@ -112,22 +109,25 @@ class Writing:
         if not draft.begun and self._replaceable(draft):
             self._unquotable = not self._brief.quotable
             if not self._unquotable:
-                async for event in self._stand_in(self._brief.request, draft):
+                # The failed model's text is not part of this answer.
+                draft.forget_omitted()
+                async for event in self._without_model(draft):
                     yield event
         self.retrieval = failed(self.retrieval, reason)
 
     def _replaceable(self, draft: AnswerDraft) -> bool:
         """Return whether a fallback exists; the brief's text counts only while nothing was sent."""
-        return self._writers.fallback is not None or bool(self._brief.text and not draft.begun)
+        return self._writers.quotes or bool(self._brief.text and not draft.begun)
 
-    async def _stand_in(self, request: ModelRequest, draft: AnswerDraft) -> Sentences:
-        # The failed model's text is not part of this answer.
-        draft.forget_omitted()
+    async def _without_model(self, draft: AnswerDraft) -> Sentences:
+        """Write the brief's text, or else its quotations, which need no check."""
         self.model = EXTRACTIVE
         draft.introduction = self._brief.introduction
-        fallback = self._writers.fallback
-        source = _deltas_of(self._brief.text) if self._brief.text or fallback is None else fallback.stream(request)
-        async for event in self._read(source, draft):
+        if not self._brief.text:
+            for event in draft.add(self._brief.quotations):
+                yield event
+            return
+        async for event in self._read(_deltas_of(self._brief.text), draft):
             yield event
 
     async def _asked(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:

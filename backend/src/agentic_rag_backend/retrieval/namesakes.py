@@ -134,13 +134,10 @@ class ToldApart:
             _log.warning("namesakes_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             return await self._ranked.retrieve(query)
         # The graph decides about the names that it knows to be shared.
-        described = () if names or query.passages_of_namesakes else described_names(query.text)
-        if query.passages_of_namesakes:
-            found = await self._ranked.retrieve(replace(query, limit=_wanted(query, names, described)))
-        else:
-            query = narrowed(query, names)
-            found = await self._ranked.retrieve(replace(query, limit=_wanted(query, names, described)))
-            found = about_described(fitting(found, names), described)
+        described = () if names else described_names(query.text)
+        query = narrowed(query, names)
+        found = await self._ranked.retrieve(replace(query, limit=_wanted(query, names, described)))
+        found = about_described(fitting(found, names), described)
         found = await self._with_each(query, names, found)
         found = await self._described(query, graph, names, replace(found, hits=found.hits[: query.limit]))
         times = {**found.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}

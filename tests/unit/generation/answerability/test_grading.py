@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.query import Hit
 from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.answerability.grading import ANSWERED, RELEVANT, AnswerabilityGrader, grade_of
-from agentic_rag_backend.generation.answerability.judge import AnsweringSentence, Judgement
+from agentic_rag_backend.generation.answerability.judge import Judgement
 
 
 def hit(id: str, score: float) -> Hit:
@@ -31,10 +31,9 @@ class Judge:
         self.confidence, self.answering = confidence, answering
         self.read: list[tuple[str, float]] = []
 
-    async def judge(self, question: str, passages: Sequence[PassageText], *, least: float = 0.0) -> Judgement:
+    async def judge(self, question: str, passages: Sequence[PassageText]) -> Judgement:
         self.read = [(passage.text, passage.score) for passage in passages]
-        sentences = tuple(AnsweringSentence(number, 0, "It is so.") for number in self.answering)
-        return Judgement(self.confidence, sentences, AnswerKind.THEME)
+        return Judgement(self.confidence, (), AnswerKind.THEME, frozenset(self.answering))
 
 
 async def grades(judge: Judge) -> list[float]:
@@ -45,9 +44,9 @@ async def test_results_with_an_answering_sentence_have_the_grade_of_the_confiden
     judge = Judge(ANSWERED, 1)
     assert await grades(judge) == [0.0, pytest.approx(RELEVANT), 0.0]
     assert judge.read == [("one", 1.0), ("two", 0.5), ("three", 0.25)]
-    # An account rests on no single sentence.
-    assert await grades(Judge(1.0)) == [1.0, 1.0, 1.0]
-    assert await grades(Judge(0.0)) == [0.0, 0.0, 0.0]
+    # An account rests on all passages.
+    assert await grades(Judge(1.0, 0, 1, 2)) == [1.0, 1.0, 1.0]
+    assert await grades(Judge(0.0, 0, 1, 2)) == [0.0, 0.0, 0.0]
 
 
 @given(st.floats(0, 1), st.floats(0, 1))

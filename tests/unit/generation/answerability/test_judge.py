@@ -16,9 +16,8 @@ from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.candidates import MAX_CANDIDATES
 from agentic_rag_backend.generation.answerability.evidence import PassageText, read_evidence
 from agentic_rag_backend.generation.answerability.features import lexical_features
-from agentic_rag_backend.generation.answerability.judge import AnswerJudge
+from agentic_rag_backend.generation.answerability.judge import MAX_QUOTATIONS, AnswerJudge
 from agentic_rag_backend.generation.answerability.question import read_question
-from agentic_rag_backend.generation.answerability.selection import MAX_SENTENCES
 from agentic_rag_backend.models.embedding.base import TextVectors
 
 ACCORD = PassageText(
@@ -50,7 +49,7 @@ CORPUS = (ACCORD, BOAT, YARD, SHED)
 )
 async def test_the_sentence_that_answers_comes_first(question: str, answer: str) -> None:
     judgement = await judge().judge(question, CORPUS)
-    assert answer in judgement.sentences[0].text
+    assert answer in judgement.quotations[0].written
     assert judgement.confidence > 0.3
 
 
@@ -82,15 +81,15 @@ async def test_an_absent_attribute_has_less_confidence_than_a_stated_one(answere
 
 async def test_a_second_hop_comes_from_another_document() -> None:
     judgement = await judge().judge("In which year was the yard that built the Ada Finch founded?", CORPUS)
-    assert {each.passage for each in judgement.sentences} >= {1, 2}
-    assert any("1887" in each.text for each in judgement.sentences)
+    assert {quotation.passage for quotation in judgement.quotations} >= {1, 2}
+    assert any("1887" in quotation.written for quotation in judgement.quotations)
 
 
 async def test_nothing_is_judged_without_passages() -> None:
     judgement = await judge().judge("Who?", [])
-    assert (judgement.confidence, judgement.sentences, judgement.asked) == (0.0, (), AnswerKind.NAME)
+    assert (judgement.confidence, judgement.quotations, judgement.asked) == (0.0, (), AnswerKind.NAME)
     only_title = await judge().judge("What is a shed?", [PassageText("Sheds", "A shed.", 1.0)])
-    assert only_title.sentences == ()
+    assert only_title.quotations == ()
 
 
 def test_a_sentence_with_a_pronoun_has_the_words_of_the_sentences_before_it() -> None:
@@ -132,9 +131,12 @@ def test_any_text_is_judged(question: str, texts: list[tuple[str, str]]) -> None
     passages = [PassageText(title, text, 1 / place) for place, (title, text) in enumerate(texts, 1)]
     judgement = asyncio.run(judge().judge(question, passages))
     assert 0.0 <= judgement.confidence <= 1.0
-    assert len(judgement.sentences) <= MAX_SENTENCES
-    for each in judgement.sentences:
-        assert passages[each.passage].text[each.start : each.start + len(each.text)] == each.text
+    assert len(judgement.quotations) <= MAX_QUOTATIONS
+    for quotation in judgement.quotations:
+        quote = passages[quotation.passage].text[quotation.start : quotation.end]
+        assert quote == quote.strip() != ""
+    spans = sorted((quotation.passage, quotation.start, quotation.end) for quotation in judgement.quotations)
+    assert len(set(spans)) == len(spans), "no place is quoted twice"
 
 
 async def test_only_few_sentences_are_encoded() -> None:

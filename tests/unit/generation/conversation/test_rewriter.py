@@ -16,7 +16,7 @@ from agentic_rag_backend.testing.models.server import ModelServer
 
 HISTORY = [Message("user", "Who founded STEC?"), Message("assistant", "Ingrid Vassall founded STEC in 2009. [1]")]
 ASKED = "Where did she study?"
-BY_RULES = "Where did Ingrid Vassall study?"
+BY_RULES = "Where did she study? (STEC, Ingrid Vassall)"
 Make = Callable[..., Rewriter]
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.query import Hit, Query, Rerank
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import ModelUnavailable, RerankerUnavailable
-from agentic_rag_backend.models.embedding.evidence import EvidenceEncoder
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.retrieval.rerank.listwise import STEP, WINDOW, Listwise, falling, judged, windows_of
@@ -120,6 +119,6 @@ async def test_a_useless_reply_is_an_error_and_is_counted(
 
 
 async def test_without_a_model_it_is_unavailable() -> None:
-    model = ExtractiveModel(EvidenceEncoder())
+    model = ExtractiveModel()
     with pytest.raises(RerankerUnavailable, match="LLM=openai"):
         Listwise(StructuredCalls(model)).check()

@@ -58,7 +58,7 @@ async def test_a_prompt_of_graphitis_becomes_a_request_of_ours() -> None:
 
 
 async def test_a_model_that_writes_nothing_says_so() -> None:
-    client = GraphitiLanguageModel(ExtractiveModel(WordEmbedder()))
+    client = GraphitiLanguageModel(ExtractiveModel())
     with pytest.raises(ModelUnavailable, match="LLM=openai"):
         await client.generate_response(messages(), response_model=Names)
     with pytest.raises(InvalidRequest, match="tool"):

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from agentic_rag_backend.domain.text.descriptions import names_of
 from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, names_and_numbers
-from agentic_rag_backend.generation.answerability.bearers import Bearers
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
 
 _CALENDAR = content_forms(
@@ -50,7 +48,7 @@ class Bridges:
         if passages[self.reading.sentences[one].passage].title == passages[self.reading.sentences[other].passage].title:
             return 0.0
         mass = sum(self._rarity[name] for name in self.names[one] & self.names[other])
-        return mass / (mass + HALF_RARITY) if mass and not self._namesakes(one, other) else 0.0
+        return mass / (mass + HALF_RARITY)
 
     def title_named(self, one: int, other: int) -> float:
         """Return the share of the words of ``one``'s title that ``other`` contains; words of the question do not count."""
@@ -59,30 +57,4 @@ class Bridges:
         forms = content_forms(title) - content_forms(self.reading.question.text)
         if not forms or title == passages[sentences[other].passage].title:
             return 0.0
-        share = len(forms & sentences[other].forms) / len(forms)
-        return share if share and not self._namesakes(one, other) else 0.0
-
-    def _namesakes(self, one: int, other: int) -> bool:
-        """Return whether two sentences share a name of several words that means another bearer in each."""
-        for name in self._full_names(one) & self._full_names(other):
-            if name not in self._bearers:
-                self._bearers[name] = Bearers(self.reading, name)
-            first, second = self._bearers[name].bearer(one), self._bearers[name].bearer(other)
-            if first is not None and second is not None and first != second:
-                return True
-        return False
-
-    def _full_names(self, number: int) -> frozenset[tuple[str, ...]]:
-        if number not in self._named:
-            each = self.reading.sentences[number]
-            found = (*names_of(each.text), *names_of(self.reading.passages[each.passage].title))
-            self._named[number] = frozenset(name for name in found if len(name) > 1)
-        return self._named[number]
-
-    @cached_property
-    def _bearers(self) -> dict[tuple[str, ...], Bearers]:
-        return {}
-
-    @cached_property
-    def _named(self) -> dict[int, frozenset[tuple[str, ...]]]:
-        return {}
+        return len(forms & sentences[other].forms) / len(forms)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, Linear
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
@@ -13,8 +12,6 @@ from agentic_rag_backend.generation.answerability.features import any_absent
 from agentic_rag_backend.generation.answerability.selection import Selection
 
 MATTER_WORDS = 2
-PARAPHRASED = 0.5
-"""Least strength of a match by meaning that stands for a word."""
 SPECIFIC = 0.25
 """Confidence from which one place in the documents holds a requested account ("Why was it withdrawn?"), so that it is quoted."""
 NEAREST = 5
@@ -58,12 +55,6 @@ def logistic(function: Linear, features: dict[str, float]) -> float:
     return 1.0 / (1.0 + math.exp(-max(-60.0, min(60.0, function.at(features)))))
 
 
-def mean_of_odds(one: float, other: float) -> float:
-    """Return the probability whose odds are the geometric mean of the odds of two probabilities."""
-    true, false = math.sqrt(one * other), math.sqrt((1.0 - one) * (1.0 - other))
-    return true / (true + false) if true else 0.0
-
-
 def answer_features(selection: Selection) -> dict[str, float]:
     """Return the features of an answer, each in [0, 1].
 
@@ -99,18 +90,6 @@ def answer_features(selection: Selection) -> dict[str, float]:
 def covered_share(reading: EvidenceReading) -> float:
     """Return the rarity of the question's terms that some passage contains, in [0, 1]."""
     return float(reading.rarity @ reading.anywhere) if len(reading.rarity) else 1.0
-
-
-def share_absent(selection: Selection, absent: NDArray[np.bool_]) -> float:
-    """Return the share, by rarity, of some terms in the question's words that are no names; [0, 1].
-
-    A term that the best sentence paraphrases does not count.
-    """
-    reading = selection.reading
-    matter = ~reading.question.named & ~reading.question.numbers
-    whole = float(reading.rarity[matter].sum())
-    lost = absent & (selection.interaction.strength[:, selection.first] < PARAPHRASED)
-    return float(reading.rarity[lost & matter].sum()) / whole if whole else 0.0
 
 
 def matter_absent(reading: EvidenceReading) -> bool:

@@ -1,8 +1,8 @@
-"""The sentences of the passages found for a question, with the question's words that each contains."""
+"""The units of the passages found for a question, with the question's words that each contains."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.text.answers import Span, answer_spans
-from agentic_rag_backend.domain.text.entries.reading import read_entries
 from agentic_rag_backend.domain.text.independence import refers_back
-from agentic_rag_backend.domain.text.sentences import Sentence
 from agentic_rag_backend.domain.text.statements import is_statement
 from agentic_rag_backend.domain.text.words import STOP_WORDS, Word, all_forms, content_forms, words
-from agentic_rag_backend.generation.answerability.entries import ChosenEntry, EntryChooser
 from agentic_rag_backend.generation.answerability.matches import Matches, Matrix
 from agentic_rag_backend.generation.answerability.question import QuestionReading
+from agentic_rag_backend.generation.answerability.units import Unit, units_of
 
 MAX_REFERRED = 4
 """Earlier sentences to which one with "she" or "this" may refer."""
@@ -50,33 +48,36 @@ class PassageText:
 
 @dataclass(frozen=True)
 class EvidenceSentence:
-    """A sentence of a passage, or an entry of a table or list as a sentence; ``passage`` is the passage's number.
+    """A unit of a passage. ``number`` is its place among the units of the passage number ``passage``.
 
-    ``sentence`` is its place in the passage. Words have offsets in ``text``.
+    Words have offsets in ``text``.
     """
 
     passage: int
-    sentence: Sentence
+    number: int
+    unit: Unit
     forms: frozenset[str]
     """The forms of all its words, stop words included."""
     statement: bool
-    entry: ChosenEntry | None = None
 
-    @cached_property
+    @property
     def text(self) -> str:
-        """Its text. That of an entry is made of the entry's values and their labels."""
-        return self.entry.sentence if self.entry else self.sentence.text
+        """The text that is compared with the question."""
+        return self.unit.in_context
+
+    @property
+    def is_entry(self) -> bool:
+        """Whether it belongs to a table or list, so that its neighbours are about something else."""
+        return self.unit.block is not None
 
     def items(self, question: QuestionReading) -> list[Span] | None:
         """Return the items of its text that may answer, see `answer_spans`."""
-        if self.entry is not None:
-            return self.entry.items(question.asked, question.text)
         return answer_spans(self.text, question.asked, question.text)
 
     @cached_property
     def leans(self) -> bool:
         """Whether it begins with a word that refers to earlier sentences, such as "she" or "this"."""
-        return self.entry is None and refers_back(self.sentence.text.lstrip("*_ "))
+        return not self.is_entry and refers_back(self.text.lstrip("*_ "))
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
@@ -90,6 +91,8 @@ class EvidenceReading:
 
     question: QuestionReading
     passages: tuple[PassageText, ...]
+    units: tuple[tuple[Unit, ...], ...]
+    """The units of each passage, those that say nothing new included."""
     sentences: tuple[EvidenceSentence, ...]
     matches: Matches
     held: Matrix
@@ -119,12 +122,12 @@ class EvidenceReading:
         for number, earlier in enumerate(self.referred):
             if earlier:
                 near[:, number] = np.maximum(near[:, number], self.held[:, list(earlier)].max(axis=1))
-        alone = np.array([each.entry is not None for each in self.sentences], dtype=bool)
+        alone = np.array([each.is_entry for each in self.sentences], dtype=bool)
         same = (self.passage_of[1:] == self.passage_of[:-1]) & ~alone[1:] & ~alone[:-1]
         near[:, 1:] = np.maximum(near[:, 1:], self.held[:, :-1] * same)
         near[:, :-1] = np.maximum(near[:, :-1], self.held[:, 1:] * same)
         if alone.any():
-            above = [content_forms(each.entry.context) if each.entry else frozenset() for each in self.sentences]
+            above = [content_forms(each.unit.context) for each in self.sentences]
             near = np.maximum(near, self.matches.of(above))
         return np.asarray(np.maximum(near, self.titled[:, self.passage_of]), dtype=np.float32)
 
@@ -134,7 +137,7 @@ class EvidenceReading:
         found: list[tuple[int, ...]] = []
         for number, each in enumerate(self.sentences):
             before = self.sentences[number - 1] if number else None
-            follows = before is not None and before.passage == each.passage and each.leans and before.entry is None
+            follows = before is not None and before.passage == each.passage and each.leans and not before.is_entry
             found.append((number - 1, *found[-1])[:MAX_REFERRED] if follows else ())
         return tuple(found)
 
@@ -160,37 +163,23 @@ def read_evidence(question: QuestionReading, passages: Sequence[PassageText]) ->
     known = content_forms(question.text)
     matches = Matches(question.forms)
     titles = [content_forms(passage.title) for passage in passages]
+    units = tuple(tuple(units_of(passage.text, passage.header)) for passage in passages)
     sentences: list[EvidenceSentence] = []
-    for each in _read(question, matches, passages):
-        new = each.forms - STOP_WORDS - known
-        # A heading repeats the title. A statement may be the title of a document without headings.
-        if new - titles[each.passage] or (new and each.statement):
-            sentences.append(each)
+    for passage, of_passage in enumerate(units):
+        for number, unit in enumerate(of_passage):
+            forms = all_forms(unit.in_context)
+            statement = unit.block is not None or is_statement(unit.text.strip("*_ "))
+            new = forms - STOP_WORDS - known
+            # A heading repeats the title. A statement may be the title of a document without headings.
+            if new - titles[passage] or (new and statement):
+                sentences.append(EvidenceSentence(passage, number, unit, forms, statement))
     return EvidenceReading(
         question=question,
         passages=tuple(passages),
+        units=units,
         sentences=tuple(sentences),
         matches=matches,
         held=matches.of([each.forms for each in sentences]),
         # The year of a document is rarely repeated in its sentences.
         titled=matches.of([content_forms(f"{passage.title} {passage.date[:4]}") for passage in passages]),
     )
-
-
-def _read(question: QuestionReading, matches: Matches, passages: Sequence[PassageText]) -> Iterator[EvidenceSentence]:
-    """Yield the sentences of passages, and the entries that the question may be about, in order."""
-    readings = [read_entries(passage.text, passage.header) for passage in passages]
-    chosen = EntryChooser(question.text, question.asked, matches).choose(
-        [(passage.source, passage.title, reading.entries) for passage, reading in zip(passages, readings, strict=True)]
-    )
-    for number, (passage, reading) in enumerate(zip(passages, readings, strict=True)):
-        found = [
-            EvidenceSentence(number, each, all_forms(each.text), is_statement(each.text.strip("*_ ")))
-            for each in reading.sentences
-        ]
-        for entry in chosen:
-            if entry.passage == number:
-                start, end = entry.entry.start, entry.entry.end
-                place = Sentence(start, end, passage.text[start:end])
-                found.append(EvidenceSentence(number, place, all_forms(entry.sentence), statement=True, entry=entry))
-        yield from sorted(found, key=lambda each: each.sentence.start)

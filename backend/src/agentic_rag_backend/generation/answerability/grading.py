@@ -34,9 +34,8 @@ class AnswerabilityGrader:
         """See `Grader`."""
         top = max((hit.score for hit in hits), default=0.0) or 1.0
         judgement = await self._judge.judge(question, [_passage(hit, hit.score / top) for hit in hits])
-        answering = {sentence.passage for sentence in judgement.sentences} or set(range(len(hits)))
         grade = grade_of(judgement.confidence)
-        return [grade if number in answering else 0.0 for number in range(len(hits))]
+        return [grade if number in judgement.passages else 0.0 for number in range(len(hits))]
 
 
 def grade_of(confidence: float) -> float:

@@ -33,11 +33,6 @@ class Matches:
         """Return a matrix (terms, words): 1 where a word is related to the term."""
         return self.of([(word.form,) for word in found])
 
-    def equal(self, forms: Iterable[str]) -> frozenset[int]:
-        """Return the numbers of the terms that are among ``forms``."""
-        held = frozenset(forms)
-        return frozenset(row for row, term in enumerate(self._terms) if term in held)
-
     def rows(self, form: str) -> tuple[int, ...]:
         """Return the numbers of the terms that ``form`` is related to."""
         known = self._known.get(form)

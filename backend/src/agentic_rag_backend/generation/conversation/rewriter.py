@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agentic_rag_backend.domain.text.words import comparable, content_forms, names_and_numbers
+from agentic_rag_backend.domain.text.words import all_forms, content_forms, names_and_numbers
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.generation.conversation.grammar import AUXILIARIES, IMPERATIVES, PREPOSITIONS
-from agentic_rag_backend.generation.conversation.leaning import MAX_CHARACTERS
-from agentic_rag_backend.generation.conversation.rules import focus_of, leans, rewrite
+from agentic_rag_backend.generation.conversation.follow_ups import MAX_CHARACTERS, self_contained
 from agentic_rag_backend.generation.conversation.turns import fenced_turns
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.models.llm.schemas import TEXT, object_of
@@ -24,7 +21,10 @@ _log = get_logger(__name__)
 MAX_TURN_TOKENS = 1500
 """Estimated tokens of the turns in the prompt; the newest that fit."""
 REPLY_TOKENS = 200
-_OPENINGS = frozenset(comparable(word) for word in IMPERATIVES | PREPOSITIONS | AUXILIARIES)
+_OPENINGS = all_forms(
+    "describe explain compare list name summarise summarize outline tell give show find say in on at by for from to with of "
+    "about is are was were do does did has have had can could will would should must may might"
+)
 """Words that begin a question with a capital and are no name."""
 _SCHEMA = object_of({"question": TEXT})
 
@@ -33,7 +33,7 @@ _SCHEMA = object_of({"question": TEXT})
 class SelfContained:
     """A question in self-contained form.
 
-    ``by`` names the writer; None if the question leaned on nothing, or if no rule could complete it. ``failure`` is the
+    ``by`` names the writer; None if the question leaned on nothing. ``failure`` is the
     reason if the model was called and the rules answered.
     """
 
@@ -57,10 +57,10 @@ class Rewriter:
         """Return the question in self-contained form. At most one model call; none if the question leans on nothing."""
         if not history:
             return SelfContained(question)
-        # A long history costs a tenth of a second, so the rules do not run on the event loop.
-        by_rules = await asyncio.to_thread(_by_rules, question, history)
-        if by_rules is None:
+        completed = self_contained(question, history)
+        if completed is None:
             return SelfContained(question)
+        by_rules = SelfContained(completed, "rules")
         if self._calls is None or not self._calls.possible:
             return by_rules
         values = {"turns": fenced_turns(history, MAX_TURN_TOKENS), "question": fence("question", question)}
@@ -72,15 +72,6 @@ class Rewriter:
         _log.info("follow_up_by_rules", reason=failure)
         reason = f"the model did not make the question self-contained: {failure}"
         return SelfContained(by_rules.question, by_rules.by, reply.usage, reason)
-
-
-def _by_rules(question: str, history: Sequence[Message]) -> SelfContained | None:
-    """Return the question as the rules write it; None if it leans on nothing."""
-    focus = focus_of(history)
-    if leans(question, focus) is None:
-        return None
-    ruled = rewrite(question, focus)
-    return SelfContained(ruled or question, "rules" if ruled else None)
 
 
 def _fault(written: str, question: str, history: Sequence[Message]) -> str | None:

@@ -32,6 +32,7 @@ from agentic_rag_backend.generation.corpus_wide.partial_answers import (
     partial_answers,
     themes_with_passages,
 )
+from agentic_rag_backend.generation.quotations import passage_text, quotations_of
 from agentic_rag_backend.generation.rendering import with_history
 from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
@@ -130,14 +131,21 @@ class GlobalAnswers:
         if answerable < self._options.min_confidence and not by_model and not of_all:
             return replace(brief, refusal="below_confidence")
         if not self._calls.possible and asked_for(query.text).fact:
-            # Similar sentences make an account, but not a fact. For a fact, the extractive model checks whether a sentence states
-            # it.
-            return replace(brief, request=_of_fact(query.text, context))
+            # Similar sentences make an account, but not a fact. For a fact, the judge decides whether one states it.
+            return await self._fact(brief)
         if not by_model:
             return replace(brief, introduction=introduction(points, retrieval.themes, of_all=of_all))
         if self._allowed(query) <= retrieval.usage.calls + spending.begun:
             return brief
         return replace(brief, request=self._request(query.text, points, context, history))
+
+    async def _fact(self, brief: Brief) -> Brief:
+        """Return the brief of an answer that quotes its passages, or of a refusal."""
+        judgement = await self._judge.judge(brief.question, [passage_text(passage) for passage in brief.context.passages])
+        brief = replace(brief, answerable=judgement.confidence, text="", quotations=quotations_of(judgement, brief.context))
+        if judgement.confidence < self._options.min_confidence:
+            return replace(brief, refusal="below_confidence")
+        return brief
 
     def _allowed(self, query: Query) -> int:
         return int(query.options.get("max_calls", self._options.max_calls))
@@ -190,17 +198,10 @@ class GlobalAnswers:
         return ModelRequest(
             prompt=prompt.id,
             messages=with_history(prompt, values, history, window=self._window(self._options.model)),
-            question=question,
-            evidence=tuple(passage.evidence() for passage in context.passages),
             model=self._options.model,
             temperature=self._options.temperature,
             max_tokens=self._options.max_tokens,
         )
-
-
-def _of_fact(question: str, context: Context) -> ModelRequest:
-    evidence = tuple(passage.evidence() for passage in context.passages)
-    return ModelRequest(prompt=built_in("answer").id, messages=(), question=question, evidence=evidence)
 
 
 def stand_in(points: Sequence[Point]) -> str:

@@ -21,19 +21,20 @@ from agentic_rag_backend.domain.text.dates import first_date, has_dates, in_orde
 from agentic_rag_backend.domain.text.independence import plain, standing
 from agentic_rag_backend.domain.text.questions import related
 from agentic_rag_backend.domain.text.sentences import split_sentences
-from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, words
+from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, names_and_numbers, words
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.context import Passage, passage_of, theme_passages
 from agentic_rag_backend.generation.corpus_wide.aspects import aspect_of, expresses
 from agentic_rag_backend.generation.corpus_wide.partial_answers import BEST_SCORE, MAX_FINDINGS, PartialAnswers, Point
 from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_SCALE, CosineScale
-from agentic_rag_backend.models.llm.selection import question_weights
 
 MAX_THEMES = 24
 EMBEDDED = 40
 """Number of sentences to embed, which is nearly all the cost."""
 SENTENCES_PER_PASSAGE = 3
+NAME_WEIGHT = 0.5
+"""Weight of a name or number of the question relative to other words: names set the scene, other words carry the question."""
 WORDS_SHARE = 0.35
 """Weight of the question's words in a sentence's value."""
 PASSAGE_SHARE = 0.2
@@ -162,7 +163,7 @@ def _date(point: Point) -> tuple[int, int, int] | None:
 
 def _statements(question: str, collected: Collected) -> list[_Sentence]:
     """Return the statements that promise most by their passage and their words, few of each passage."""
-    weights = question_weights(question)
+    weights = _question_weights(question)
     found = [
         (_Sentence(passage, stands, cosine), frozenset(form for form in weights if related(form, content_forms(passage.text))))
         for chunk, cosine in _chunks(collected)
@@ -211,6 +212,12 @@ def _chunks(collected: Collected) -> list[tuple[VisibleChunk, float]]:
                     chunks[source.chunk_id] = collected.visible[source.chunk_id]
                     cosines[source.chunk_id] = max(0.0, min(farthest, theme.score))
     return [(chunk, cosines[id]) for id, chunk in chunks.items()]
+
+
+def _question_weights(question: str) -> dict[str, float]:
+    """Return the words of a question that carry meaning, with their weights."""
+    names = names_and_numbers(question)
+    return {form: NAME_WEIGHT if form in names else 1.0 for form in content_forms(question)}
 
 
 def _central(collected: Collected) -> list[_Sentence]:

@@ -39,8 +39,8 @@ class SentenceGenerator:
     async def stream(self, assignment: Assignment) -> AsyncGenerator[DraftEvent | Generated, None]:
         """Yield each sentence when it is checked; see `Generator`."""
         draft = AnswerDraft(assignment.policy or self._policy, assignment.style)
-        # Without a fallback, the model has its own time, unless the assignment is a step of another answer.
-        hurried = self._writers.fallback is not None or self._part
+        # Without quotations in reserve, the model has its own time, unless the assignment is a step of another answer.
+        hurried = self._writers.quotes or self._part
         writers = replace(self._writers, patience_s=assignment.patience_s if hurried else None)
         writing = Writing(writers, assignment.brief, assignment.patience_s)
         async with aclosing(writing.sentences(draft)) as sentences:

@@ -61,7 +61,7 @@ class VerifiedGenerator:
     name = "verified"
 
     def __init__(self, writers: Writers, calls: StructuredCalls, max_questions: int) -> None:
-        self.writers = replace(writers, fallback=None)
+        self.writers = replace(writers, quotes=False)
         self.calls = calls
         self.max_questions = max_questions
         self._first = SentenceGenerator("attributed", writers, "checked")
@@ -218,11 +218,8 @@ class _Revising:
             "checks": fence("checks", checks),
             "refusal": NOT_ANSWERED,
         }
-        evidence = tuple(passage.evidence() for passage in passages)
         # A new account: the usage of the first answer is counted.
-        asked = replace(
-            request, prompt=prompt.id, messages=with_history(prompt, values), evidence=evidence, account=UsageAccount()
-        )
+        asked = replace(request, prompt=prompt.id, messages=with_history(prompt, values), account=UsageAccount())
         # A shorter prompt of the first answer is no revision.
         brief = replace(brief, request=asked, shorter=None, text="")
         return replace(brief, retrieval=self._first.retrieval, context=context, usage=self._usage)

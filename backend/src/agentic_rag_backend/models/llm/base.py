@@ -22,40 +22,16 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """A numbered passage the answer may rest on. ``score`` in [0, 1] is retrieval's; ``theme`` marks a community's finding."""
-
-    marker: int
-    text: str
-    title: str
-    score: float
-    theme: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Quotation:
-    """A sentence of the evidence with the marker of its passage."""
-
-    marker: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
     """A request to the model.
 
-    ``messages`` is the rendered prompt, for a generative model. ``question`` and ``evidence`` hold the same content as values,
-    for the `extractive` model: it writes ``quotations`` if there are any, and chooses sentences itself otherwise. ``schema``
-    (JSON Schema, an object) asks for a structured reply. ``partial``: if the limit of tokens cuts off its lists, whole items
-    are used.
+    ``messages`` is the rendered prompt. ``schema`` (JSON Schema, an object) asks for a structured reply. ``partial``: if the
+    limit of tokens cuts off its lists, whole items are used.
     """
 
     prompt: str
     """Name and version of the prompt file, such as ``answer@1``: for usage and for caching."""
     messages: tuple[Message, ...]
-    question: str = ""
-    evidence: tuple[Evidence, ...] = ()
-    quotations: tuple[Quotation, ...] = ()
     schema: Mapping[str, Any] | None = None
     partial: bool = False
     model: str | None = None

@@ -11,7 +11,7 @@ import asyncio
 from contextlib import aclosing
 
 from agentic_rag_backend.domain.answer import Usage
-from agentic_rag_backend.models.llm.base import Evidence, LanguageModel, Message, ModelDelta, ModelReply, ModelRequest
+from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelDelta, ModelReply, ModelRequest
 
 _PASSAGES = (
     ("Halden Institute", "The Halden Institute was founded in 1994 by Mira Voss. It studies tides in the northern fjords."),
@@ -20,16 +20,15 @@ _PASSAGES = (
 
 
 def sample_request(question: str = "Who founded the Halden Institute?", *, prompt: str = "contract@1") -> ModelRequest:
-    """Return a request that any model can answer from its evidence, given as messages and as values."""
-    evidence = tuple(
-        Evidence(marker=number, text=text, title=title, score=1.0 / number) for number, (title, text) in enumerate(_PASSAGES, 1)
+    """Return a request that any model can answer from its passages."""
+    fenced = "\n".join(
+        f'<passage id="{number}" title="{title}">\n{text}\n</passage>' for number, (title, text) in enumerate(_PASSAGES, 1)
     )
-    fenced = "\n".join(f'<passage id="{item.marker}" title="{item.title}">\n{item.text}\n</passage>' for item in evidence)
     turns = (
         Message("system", "Answer from the passages; cite them as [n]."),
         Message("user", f"{fenced}\n\n<question>\n{question}\n</question>"),
     )
-    return ModelRequest(prompt=prompt, messages=turns, question=question, evidence=evidence)
+    return ModelRequest(prompt=prompt, messages=turns)
 
 
 async def read_stream(model: LanguageModel, request: ModelRequest) -> list[ModelDelta]:
@@ -47,9 +46,9 @@ class LanguageModelContract:
         assert "Mira Voss" in reply.text, "the reply rests on the evidence"
         assert reply.model == model.name
         assert reply.parsed is None
-        assert reply.usage.calls - reply.usage.failed_calls == (1 if model.generative else 0)
-        assert (reply.usage.prompt_tokens > 0) == model.generative
-        assert (reply.usage.completion_tokens > 0) == model.generative
+        assert reply.usage.calls - reply.usage.failed_calls == 1
+        assert reply.usage.prompt_tokens > 0
+        assert reply.usage.completion_tokens > 0
 
     async def test_stream_says_what_the_whole_reply_says(self, model: LanguageModel) -> None:
         deltas = await read_stream(model, sample_request())

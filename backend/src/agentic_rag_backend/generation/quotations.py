@@ -1,0 +1,38 @@
+"""Quotations of an answer without a model: windows of passages as checked sentences with their citations."""
+
+from __future__ import annotations
+
+import re
+
+from agentic_rag_backend.domain.text.independence import plain
+from agentic_rag_backend.domain.text.sentences import with_full_stop
+from agentic_rag_backend.generation.answerability.evidence import PassageText
+from agentic_rag_backend.generation.answerability.judge import Judgement
+from agentic_rag_backend.generation.claims.base import SupportingSpan, Verdict
+from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.generation.context import Context, Passage
+
+_BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
+
+
+def passage_text(passage: Passage) -> PassageText:
+    """Return a passage as the judge reads it."""
+    return PassageText(
+        passage.title, passage.text, passage.score, passage.document_id, passage.date, passage.header, passage.language
+    )
+
+
+def quotations_of(judgement: Judgement, context: Context) -> tuple[Verdict, ...]:
+    """Return the quotations of a judgement, best first. They are verbatim, so they are supported without a check."""
+    quotations = []
+    for quotation in judgement.quotations:
+        passage = context.passages[quotation.passage]
+        span = SupportingSpan(passage, quotation.start, quotation.end, 1.0, frozenset())
+        quotations.append(Verdict(Claim(written_text(quotation.written), (passage.marker,)), (span,)))
+    return tuple(quotations)
+
+
+def written_text(text: str) -> str:
+    """Return a quotation as an answer writes it: without markup, and without bracketed numbers, which look like markers."""
+    # A table row or a list item has no full stop and would run into the next sentence.
+    return with_full_stop(plain(_BRACKETED_NUMBER.sub("", text)))
