@@ -1,14 +1,11 @@
-"""The language model's contract on both adapters, and on adapters with planted faults, which must fail it."""
+"""The language model's contract on its adapter, and on models with planted faults, which must fail it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from dataclasses import replace
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.models.llm.base import (
@@ -17,27 +14,9 @@ from agentic_rag_backend.models.llm.base import (
     ModelReply,
     ModelRequest,
 )
-from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.testing.models.language_model import LanguageModelContract
 from agentic_rag_backend.testing.models.server import ModelServer
-from agentic_rag_backend.testing.models.vectors import embed_text
-
-
-class WordEmbedder:
-    """An embedder that gives texts with common words similar vectors."""
-
-    fingerprint = "words-256"
-    dimensions = 256
-
-    async def embed(self, texts: list[str]) -> NDArray[np.float32]:
-        return np.array([embed_text(text, 256) for text in texts], np.float32)
-
-    async def embed_query(self, text: str) -> NDArray[np.float32]:
-        return (await self.embed([text]))[0]  # type: ignore[no-any-return]
-
-    async def close(self) -> None:
-        return None
 
 
 @pytest.fixture(scope="module")
@@ -70,27 +49,32 @@ class TestOpenAI(LanguageModelContract):
         await model.close()
 
 
-class _Faulty(ExtractiveModel):
-    """Subclasses have one planted fault each."""
+class _Faulty:
+    """A model in this process. Subclasses have one planted fault each."""
+
+    generative = True
+    name = "planted"
 
     def __init__(self, fault: str) -> None:
-        super().__init__(WordEmbedder())
         self.fault = fault
         self.calls = 0
         self.slots = asyncio.Semaphore(1)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         self.calls += 1
+        about = request.messages[-1].content
         if self.fault == "mixes":
             await asyncio.sleep(0)
-            request = replace(request, question="Who founded the Halden Institute?")
-        reply = await super().complete(request)
-        if self.fault == "claims usage":
-            return replace(reply, usage=Usage(1, 1, 1))
+            about = "founded"
+        text = (
+            "Mira Voss founded it. [1]"
+            if "Who founded" in about.partition("<question>")[2] or about == "founded"
+            else "In 2011. [2]"
+        )
         if self.fault == "wanders":
-            return replace(reply, text=f"{reply.text} {self.calls}")
-        if self.fault == "other name":
-            return replace(reply, model="another")
+            text = f"{text} {self.calls}"
+        usage = Usage() if self.fault == "claims no usage" else Usage(10, 5, 1)
+        reply = ModelReply(text, usage, "another" if self.fault == "other name" else self.name)
         if self.fault == "leaks slots":
             async with self.slots:
                 return reply
@@ -99,17 +83,19 @@ class _Faulty(ExtractiveModel):
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         if self.fault == "leaks slots":
             await self.slots.acquire()
+        reply = await _Faulty("none").complete(request)
         yield ModelDelta("x" if self.fault == "streams else" else "")
-        async for delta in super().stream(request):
-            if self.fault == "no usage" and delta.usage is not None:
-                continue
-            yield delta
+        yield ModelDelta(reply.text)
+        yield ModelDelta("", None if self.fault == "no usage" else reply.usage)
+
+    async def close(self) -> None:
+        return None
 
 
 @pytest.mark.parametrize(
     ("fault", "test"),
     [
-        ("claims usage", "test_reply_has_text_usage_and_the_models_name"),
+        ("claims no usage", "test_reply_has_text_usage_and_the_models_name"),
         ("other name", "test_reply_has_text_usage_and_the_models_name"),
         ("wanders", "test_same_request_same_reply"),
         ("mixes", "test_requests_at_once_do_not_mix"),

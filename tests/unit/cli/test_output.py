@@ -82,6 +82,7 @@ def test_an_answer_is_shown_word_for_word_with_its_numbered_quotes(capsys: pytes
         "answer": f"{MARKUP} [1]",
         "grounded": True,
         "citations": [citation],
+        "nearest": [],
         "confidence": 0.5,
         "generator": "attributed",
         "model": "extractive",

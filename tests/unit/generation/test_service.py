@@ -215,6 +215,9 @@ async def test_refused_without_a_model_call(retrieval: Retrieval, question: str,
     answer = await service(model, retrieval).answer(Query(tenant=TENANT, text=question), strategy="hybrid")
     assert (answer.grounded, answer.text, answer.details["refusal"]) == (False, NOT_ANSWERED, why)
     assert answer.confidence < 0.25
+    assert bool(answer.nearest) == (why == "below_confidence")
+    for citation in answer.nearest:
+        assert DOCUMENTS[citation.document_id][citation.start_char : citation.end_char] == citation.quote
     assert model.requests == []
     assert answer.usage == Usage()
 

@@ -78,6 +78,9 @@ def show_answer(output: Output, answer: Mapping[str, Any]) -> None:
     """Print an answer with its citations."""
     output.show(text(answer["answer"], "" if answer["grounded"] else "yellow"))
     show_citations(output, answer["citations"])
+    if answer["nearest"]:
+        output.show("\nNearest passages", style="bold")
+        show_citations(output, answer["nearest"])
     origin = (f"confidence {answer['confidence']:.2f}", answer["generator"], answer["model"])  # no model writes a refusal
     output.show("\n" + " · ".join(part for part in origin if part), style="dim")
     show_trace(output, answer["trace"])

@@ -101,6 +101,8 @@ class Answer:
     details: Mapping[str, Any] = field(default_factory=dict)
     contradictions: tuple[Contradiction, ...] = ()
     """Contradictions of which a cited sentence is one side."""
+    nearest: tuple[Citation, ...] = ()
+    """Quotations of the passages nearest to a question that is refused because nothing answers it with enough confidence."""
     introduction: str = ""
     """Sentences at the beginning of ``text`` that state what the quoted sentences are. They have no citation."""
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agentic_rag_backend.domain.answer import Answer
+from agentic_rag_backend.domain.answer import Answer, Citation
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.generation.base import AnswerEvent, DoneEvent, TokenEvent, UsageEvent
 from agentic_rag_backend.generation.brief import Refusal
+from agentic_rag_backend.generation.claims.base import Verdict
+from agentic_rag_backend.generation.draft import AnswerDraft
 from agentic_rag_backend.generation.generators.base import Generated
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED
 from agentic_rag_backend.telemetry.metrics import observe_first_sentence
@@ -21,7 +24,7 @@ class Ending:
     """The result of one question.
 
     ``generator`` is the requested one, and ``started`` its `time.perf_counter`. ``refusal`` is the reason if there is no answer.
-    ``written`` None: the question was refused before a model was asked.
+    ``written`` None: the question was refused before a model was asked. ``nearest`` are then the quotations that do not answer.
     """
 
     generator: str
@@ -31,6 +34,7 @@ class Ending:
     confidence: float
     refusal: Refusal | None
     written: Generated | None = None
+    nearest: tuple[Verdict, ...] = ()
 
 
 def refusal_events(ending: Ending) -> list[AnswerEvent]:
@@ -65,6 +69,7 @@ def answer_of(ending: Ending) -> Answer:
         text=NOT_ANSWERED if refused or written is None else written.text,
         introduction="" if refused or written is None else written.introduction,
         citations=citations,
+        nearest=cited(ending.nearest),
         confidence=round(ending.confidence, 4),
         grounded=written is not None and not refused and written.supported > 0,
         retrieval=ending.retrieval,
@@ -75,3 +80,10 @@ def answer_of(ending: Ending) -> Answer:
         verification=written.verification if written is not None else None,
         details=details,
     )
+
+
+def cited(quotations: Sequence[Verdict]) -> tuple[Citation, ...]:
+    """Return quotations as citations, numbered from 1."""
+    draft = AnswerDraft()
+    draft.add(quotations)
+    return tuple(draft.citations)

@@ -269,6 +269,7 @@ class AnswerService:
         brief = await self._brief(plan, retrieval)
         if brief.refusal is not None:
             ending = Ending(plan.generator, plan.started, brief.retrieval, brief.usage, brief.answerable, brief.refusal)
+            ending = replace(ending, nearest=brief.quotations)
             for event in refusal_events(ending):
                 yield event
             return

@@ -26,6 +26,8 @@ def conversation(*turns: str) -> list[Message]:
         (BOATS, "And in 2019?", "And in 2019? (How many boats fished in 2009?)"),
         ((*FILM, *BOATS), "Did she count the boats?", "Did she count the boats? (Slack Water Year, Odile Marchetti)"),
         (FILM, "Where did Rowan Teller grow up?", None),
+        (FILM, "When did Rowan Teller come, and did he stay?", None),
+        (FILM, "Did she know Rowan Teller?", "Did she know Rowan Teller? (Slack Water Year, Odile Marchetti)"),
         (FILM, "How many crowns does a berth cost?", None),
         ((), "Where did she grow up?", None),
         (BOATS, "Who owned them?", "Who owned them?"),

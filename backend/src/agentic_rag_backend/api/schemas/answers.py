@@ -52,6 +52,9 @@ class AnswerView(View):
         description="sentences without citation at the beginning of `answer`, which state what the quoted sentences are; or empty"
     )
     citations: list[CitationView]
+    nearest: list[CitationView] = Field(
+        description="quotations nearest to a question that is refused, which do not answer it; empty for an answer"
+    )
     confidence: float
     grounded: bool
     claims: list[ClaimView]
@@ -72,6 +75,7 @@ class AnswerView(View):
             answer=answer.text,
             introduction=answer.introduction,
             citations=[CitationView.of(citation) for citation in answer.citations],
+            nearest=[CitationView.of(citation) for citation in answer.nearest],
             confidence=answer.confidence,
             grounded=answer.grounded,
             claims=[ClaimView.of(claim) for claim in answer.claims],

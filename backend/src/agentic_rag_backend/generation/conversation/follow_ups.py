@@ -28,6 +28,7 @@ _REFERENCE = re.compile(
     r"\b(?:he|she|it|they|him|her|his|hers|its|them|their|theirs|this|that|these|those|there|then|one|ones|such|same|former|latter)\b",
     re.IGNORECASE,
 )
+_PERSON = re.compile(r"\b(?:he|she|they|him|her|his|hers|them|their|theirs)\b", re.IGNORECASE)
 _OPENING = re.compile(r"\W*(?:and|but|or|so|also|(?:what|how) about)\b", re.IGNORECASE)
 _DEFINITE = re.compile(r"\bthe ([^\W\d_]+)", re.IGNORECASE)
 _MARKER = re.compile(r"\[\d+\]")
@@ -57,8 +58,15 @@ def self_contained(question: str, history: Sequence[Message]) -> str | None:
 
 
 def leans(question: str, turns: Sequence[str]) -> bool:
-    """Return whether a question without a name refers to earlier turns: by a pronoun, by its brevity, or by "the boat"."""
-    if not question.strip() or any(names_in(question)):
+    """Return whether a question refers to earlier turns.
+
+    It does by a personal pronoun before its first name and, if it has no name, by any pronoun, by its brevity, by its opening, or
+    by "the boat".
+    """
+    name = next(names_in(question), None)
+    if name is not None:
+        return _PERSON.search(question, 0, question.index(name)) is not None
+    if not question.strip():
         return False
     if _REFERENCE.search(question) or _OPENING.match(question) or _is_elliptical(question):
         return True
