@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cpu_time import cpu_s
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -71,6 +72,17 @@ _PIECES = st.lists(
             "! Then",
             " 3.5",
             "Inc. ",
+            "\n# Boats",
+            "\n| a | b |",
+            "\n\n",
+            "\r",
+            "2. Moss ",
+            " (2)",
+            "section",
+            "潮。",
+            '{"answer": ',
+            "<passage 2>",
+            " " + "tide " * 220,
         ]
     ),
     max_size=30,
@@ -83,6 +95,18 @@ def test_pieces_give_the_claims_of_the_whole(pieces: list[str]) -> None:
     reader = ClaimReader()
     claims = [claim for piece in pieces for claim in reader.feed(piece)] + reader.finish()
     assert claims == read_claims("".join(pieces))
+
+
+@pytest.mark.parametrize(
+    "sentence", ["The captain sold mill 3 to Dr. Voss in the spring, at low tide [1]. ", "- A mill. It is old.\n", "| a | b |\n"]
+)
+def test_the_work_grows_with_the_length_of_the_text(sentence: str) -> None:
+    def read_in_pieces(length: int) -> None:
+        text, reader = (sentence * (length // len(sentence) + 1))[:length], ClaimReader()
+        for start in range(0, length, 4):
+            reader.feed(text[start : start + 4])
+
+    assert cpu_s(lambda: read_in_pieces(16_000)) < 16 * cpu_s(lambda: read_in_pieces(2_000))
 
 
 def test_a_sentence_is_given_as_soon_as_the_next_has_begun() -> None:
