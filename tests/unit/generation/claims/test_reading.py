@@ -151,6 +151,10 @@ def test_forms_of_markers(marker: str) -> None:
         ("<passage 2>\nIt studies tides.\n</passage>\n[2]", [("It studies tides.", (2,))]),
         ("Answer: It studies tides [1].", [("It studies tides.", (1,))]),
         ("According to [2], it studies tides.", [("It studies tides.", (2,))]),
+        (
+            'Use <b>bold</b> in <div class="a">. A <source src="a"> ends [1].',
+            [('Use <b>bold</b> in <div class="a">.', ()), ('A <source src="a"> ends.', (1,))],
+        ),
         ("Call f(1). The list (2) is long.", [("Call f(1).", ()), ("The list (2) is long.", ())]),
     ],
 )

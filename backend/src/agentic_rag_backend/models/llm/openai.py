@@ -120,7 +120,7 @@ class OpenAIModel:
             read, _ = await self._write(call, request, turn)
             if read.spent_on_reasoning:
                 self._endpoint.expect(call)
-                read, _ = await self._write(call, request, self._with_more_room(call, turn))
+                read, _ = await self._write(call, request, self._after_reasoning(call, turn, cut=read.cut))
             return ModelReply(restore(read.text), call.account.usage, call.model, cut=read.cut, mended=read.mended)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
@@ -146,8 +146,14 @@ class OpenAIModel:
     def _first_turn(self, call: Call, request: ModelRequest) -> Turn:
         return first_turn(call.model, request, self._options, self._refusals.of(call.model))
 
-    def _with_more_room(self, call: Call, turn: Turn) -> Turn:
-        """Return the turn with room for reasoning, which later calls of the model get at once."""
+    def _after_reasoning(self, call: Call, turn: Turn, *, cut: bool) -> Turn:
+        """Return the turn after a reply of reasoning only.
+
+        Reasoning that was cut off gets more room, which later calls of the model get at once. Reasoning that ended by itself
+        would come again at the same temperature.
+        """
+        if not cut:
+            return replace(turn, temperature=max(turn.temperature, SECOND_TEMPERATURE))
         more = max((_MORE_REASONING - 1) * turn.tokens, _LEAST_MORE)
         traits = self._refusals.of(call.model)
         traits.reasoning_tokens = min(traits.reasoning_tokens + more, 4 * _LEAST_MORE)
@@ -169,7 +175,7 @@ class OpenAIModel:
             problem = parsed
             self._endpoint.expect(call)
             if read.spent_on_reasoning and not enlarged:
-                turn, enlarged = self._with_more_room(call, turn), True
+                turn, enlarged = self._after_reasoning(call, turn, cut=read.cut), True
                 continue
             tries += 1
             turn = _second_turn(request, turn, read, problem)
@@ -296,18 +302,19 @@ class OpenAIModel:
     # --- streams
 
     async def _streamed(self, call: Call, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        turn, last = self._first_turn(call, request), False
+        turn, last, cut = self._first_turn(call, request), False, False
         while True:
             reply = ReplyStream(hold=self._refusals.of(call.model).unopened or may_hide_opening(call.model))
             async with aclosing(self._pieces(call, request, turn, reply)) as deltas:
                 async for delta in deltas:
-                    if delta.usage is None or last or not reply.read("length" if delta.cut else None).spent_on_reasoning:
+                    cut = cut or delta.cut
+                    if delta.usage is None or last or not reply.read("length" if cut else None).spent_on_reasoning:
                         yield delta
                         last = last or delta.usage is not None
             if last:
                 return
             self._endpoint.expect(call)
-            turn, last = self._with_more_room(call, turn), True
+            turn, last = self._after_reasoning(call, turn, cut=cut), True
 
     async def _pieces(
         self, call: Call, request: ModelRequest, turn: Turn, reply: ReplyStream
