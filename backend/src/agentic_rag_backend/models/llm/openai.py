@@ -124,11 +124,29 @@ class OpenAIModel:
             return ModelReply(restore(read.text), call.account.usage, call.model, cut=read.cut, mended=read.mended)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        """Yield the reply while the model writes it. A failure is retried only before the first piece."""
-        call = self._call(request)
-        async with self._endpoint.admitted(call), aclosing(self._streamed(call, request)) as deltas:
-            async for delta in deltas:
+        """Yield the reply while the model writes it. A failure is retried only before the first piece.
+
+        The reply is received at the speed of the model, whatever the speed of the reader, and its place is free at its end.
+        `_most_characters` bounds what waits for the reader.
+        """
+        call, pieces = self._call(request), asyncio.Queue[ModelDelta | None]()
+        receiving = asyncio.create_task(self._receive(call, request, pieces))
+        try:
+            while (delta := await pieces.get()) is not None:
                 yield delta
+            await receiving
+        finally:
+            receiving.cancel()
+            await asyncio.gather(receiving, return_exceptions=True)
+
+    async def _receive(self, call: Call, request: ModelRequest, pieces: asyncio.Queue[ModelDelta | None]) -> None:
+        """Put the pieces of a reply into a queue, and None at its end."""
+        try:
+            async with self._endpoint.admitted(call), aclosing(self._streamed(call, request)) as deltas:
+                async for delta in deltas:
+                    pieces.put_nowait(delta)
+        finally:
+            pieces.put_nowait(None)
 
     async def close(self) -> None:
         """Release connections."""
@@ -319,7 +337,7 @@ class OpenAIModel:
     async def _pieces(
         self, call: Call, request: ModelRequest, turn: Turn, reply: ReplyStream
     ) -> AsyncGenerator[ModelDelta, None]:
-        # No timeout may span a yield: it would interrupt the reader's own work. Each step has the remaining time.
+        # No timeout spans a yield. Each step has the remaining time.
         async with self._endpoint.watching(call):
             (chunks, chunk), attempt = await self._send(call, request, turn, stream=True)
         usage, written, ending = None, list[str](), None
@@ -338,7 +356,7 @@ class OpenAIModel:
                                 f"model {call.model!r} wrote more than {_most_characters(turn)} characters; "
                                 f"at most {turn.tokens} tokens were asked for"
                             )
-                        self._endpoint.arrived(call, call.began)  # here, so that the reader's own work is no gap
+                        self._endpoint.arrived(call, call.began)
                         chunk = await self._next(chunks, call)
                 if ending is None and not reply.over:
                     raise ModelUnavailable(f"model {call.model!r} broke off its reply after {reply.size} characters")
