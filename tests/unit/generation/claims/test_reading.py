@@ -162,16 +162,36 @@ def test_what_models_write_around_an_answer_is_no_part_of_it(text: str, expected
     assert [(claim.text, claim.markers) for claim in read_claims(text)] == expected
 
 
+OBJECT = '{"answer": "It studies tides [1]."}'
+TIDES = Claim("It studies tides.", (1,))
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "before"),
     [
-        '{"answer": "It studies tides [1]."}',
-        '```json\n{"answer": "It studies tides [1].", "sources": [1]}\n```',
-        '{"answer": "It studies tides [1].", "source": "Notes"}',
+        (OBJECT, []),
+        (f"```json\n{OBJECT}\n```", []),
+        ('{"answer": "It studies tides [1].", "sources": [1]}', []),
+        ('{"reply": "It studies tides [1].", "sources": [1]}', []),
+        (f'[{{"response": {OBJECT}}}]', []),
+        ('{"answer": "It studies tides [1].",', []),
+        (f"Here is the JSON: {OBJECT}", []),
+        (f"Sure! Here it is as JSON:\n\n```json\n{OBJECT}\n```\nI hope this helps.", ["Sure!"]),
+        (f"As {{asked}}: {OBJECT}\n{OBJECT}", []),
+        ("Moss grows [2]. Here:\n{'answer': 'It studies tides [1].'}", ["Moss grows."]),
     ],
 )
-def test_an_answer_in_an_object_is_unwrapped(text: str) -> None:
+def test_an_answer_in_an_object_is_unwrapped(text: str, before: list[str]) -> None:
+    for size in (1, 3, len(text)):
+        reader = ClaimReader()
+        pieces = [text[start : start + size] for start in range(0, len(text), size)]
+        *others, last = [claim for piece in pieces for claim in reader.feed(piece)] + reader.finish()
+        assert [claim.text for claim in others] == before
+        assert last == TIDES
+        assert reader.text.endswith("It studies tides [1].")
+
+
+@pytest.mark.parametrize("text", ['Send {"name": "Moss"} to it [1].', '{"answer": "It stu', "{} is empty [1].", "[{x}]"])
+def test_an_object_without_an_answer_stays_as_it_is(text: str) -> None:
     reader = ClaimReader()
-    assert [claim for character in text for claim in reader.feed(character)] == []
-    assert reader.finish() == [Claim("It studies tides.", (1,))]
-    assert reader.text == "It studies tides [1]."
+    assert [claim for character in text for claim in reader.feed(character)] + reader.finish() == read_claims(text)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agentic_rag_backend.domain.text.sentences import (
     MAX_SENTENCE_CHARACTERS,
@@ -16,6 +16,7 @@ from agentic_rag_backend.domain.text.sentences import (
     stands_alone,
 )
 from agentic_rag_backend.domain.text.words import content_forms
+from agentic_rag_backend.models.llm.lenient_json import ReadValue, read_values
 
 MAX_MARKERS = 20
 """Most markers read from one sentence, so that "[1-1000000]" makes no work."""
@@ -45,7 +46,9 @@ _LEAD = re.compile(
 """Words before a sentence that say that it is the answer, or which passage states it."""
 _EMPTY_BOLD = re.compile(r"\s?\*\*\*\*")
 """What is left of a marker in bold."""
-_ENVELOPE = re.compile(r"\s*(?:```(?:json)?\s*)?\{")
+_ENVELOPE = re.compile(r"\A\s*(?:```(?:json)?\s*)?\[?\s*\{|\{\s*[\"']answer[\"']\s*:|```json\b")
+"""The beginning of a JSON object instead of a text, or of one that has the answer."""
+_FENCE = re.compile(r"(?:```)?(?:json)?\s*\Z")
 _RANGE = re.compile(r"(\d+)\s*[-–]\s*(\d+)|(\d+)")
 _MAY_END = re.compile(r"[.!?…。！？\n]")
 _HALF_MARKER = re.compile(r"[\[【]\s*+(?:\^|(?:passages?|sources?)\b\s*+)?[\d\s,;–&-]*+\Z", re.IGNORECASE)
@@ -145,7 +148,7 @@ class ClaimReader:
         self._may_have_ended = self._may_have_ended or _MAY_END.search(piece) is not None
         if not self._may_have_ended or not any(character.isspace() for character in piece):
             return []
-        if not self._read and _ENVELOPE.match(self._rest):
+        if _ENVELOPE.search(self._rest):
             return []
         # The last word may be half a word, and the last bracket half a marker.
         complete = self._rest[: max(self._rest.rfind(" "), self._rest.rfind("\n")) + 1]
@@ -168,9 +171,12 @@ class ClaimReader:
 
     def finish(self, *, cut: bool = False) -> list[Claim]:
         """Return the remaining claims; the text has ended. A text that was cut off has no last claim without its full stop."""
-        if not self._given:
-            self._rest = _unwrapped(self._rest)
-        claims = read_claims(self._rest)[self._given :]
+        before, answer = _unwrapped(self._rest)
+        claims = read_claims(before)[self._given :]
+        if answer is not None:
+            # "Here is the JSON:" announces the object.
+            claims = [*(claim for claim in claims if not claim.text.endswith(":")), *read_claims(answer)]
+            self._rest = f"{before}\n\n{answer}" if before else answer
         return claims[:-1] if cut and claims and not is_ended(claims[-1].text) else claims
 
 
@@ -179,17 +185,31 @@ def _without_lead(sentence: str) -> str:
     return rest if rest == sentence else rest[:1].upper() + rest[1:]
 
 
-def _unwrapped(text: str) -> str:
-    """Return the answer in a JSON object that has an ``answer`` or only one text; any other text as it is."""
-    if _ENVELOPE.match(text) is None:
-        return text
-    try:
-        value = json.loads(text.strip().removeprefix("```json").strip("`\n "))
-    except (ValueError, RecursionError):
-        return text
-    answer = value.get("answer")
-    texts = [answer] if isinstance(answer, str) else [each for each in value.values() if isinstance(each, str)]
-    return texts[0] if len(texts) == 1 else text
+def _unwrapped(text: str) -> tuple[str, str | None]:
+    """Return the text before the first JSON object that has an ``answer``, and the answer. What follows the object is left out.
+
+    An object that is the whole text may have its only text under another name. Without such an object, all is text.
+    """
+    for read in read_values(text) if _ENVELOPE.search(text) else ():
+        if isinstance(read, ReadValue):
+            before = _FENCE.sub("", text[: read.start]).rstrip()
+            answer = _find_answer(read.value, alone=not before.strip())
+            if answer is not None:
+                return before, answer
+    return text, None
+
+
+def _find_answer(value: Any, *, alone: bool) -> str | None:
+    if isinstance(value, list):
+        return _find_answer(value[0], alone=alone) if len(value) == 1 else None
+    if not isinstance(value, dict):
+        return None
+    if isinstance(answer := value.get("answer"), str):
+        return answer
+    if len(value) == 1 and isinstance(inner := next(iter(value.values())), dict):
+        return _find_answer(inner, alone=alone)
+    texts = [text for text in value.values() if isinstance(text, str)]
+    return texts[0] if alone and len(texts) == 1 else None
 
 
 def _without_markers(text: str) -> tuple[str, list[tuple[int, tuple[int, ...]]], list[tuple[int, int]]]:
