@@ -29,6 +29,7 @@ EXTRACTIVE = "extractive"
 """Model name of an answer without a model."""
 _LABEL = re.compile(r"[\W_]*+(?:sources?|references?|citations?|answer|quellen|antwort|réponse|respuesta)?[\W_]*+", re.IGNORECASE)
 """A sentence without a statement: marks, or the heading of a list of sources."""
+CUT_OFF = "the model's answer was cut off: it reached its limit of tokens, or repeated itself"
 EMPTY_REPLY = "the model's reply was empty, or only reasoning"
 Sentences = AsyncGenerator[DraftEvent, None]
 
@@ -189,7 +190,7 @@ class Writing:
         self.usage += spent
         self._has_text = bool(reader.text.strip())
         if cut:
-            self.retrieval = failed(self.retrieval, "the model's answer was cut off at its limit of tokens")
+            self.retrieval = failed(self.retrieval, CUT_OFF)
         held += await self._checked(reader.finish(cut=cut))
         if self._cites or not self._refused(reader.text, held, draft):
             held = await self._verifier.settle(held)
