@@ -46,9 +46,8 @@ _LEAD = re.compile(
 """Words before a sentence that say that it is the answer, or which passage states it."""
 _EMPTY_BOLD = re.compile(r"\s?\*\*\*\*")
 """What is left of a marker in bold."""
-_ENVELOPE = re.compile(r"\A\s*(?:```(?:json)?\s*)?\[?\s*\{|\{\s*[\"']answer[\"']\s*:|```json\b")
+_ENVELOPE = re.compile(r"\A\s*+(?:```(?:json)?+\s*+)?+\[?+\s*+\{|\{\s*+[\"']answer[\"']\s*+:|```json\b")
 """The beginning of a JSON object instead of a text, or of one that has the answer."""
-_FENCE = re.compile(r"(?:```)?(?:json)?\s*\Z")
 _RANGE = re.compile(r"(\d+)\s*[-–]\s*(\d+)|(\d+)")
 _MAY_END = re.compile(r"[.!?…。！？\n]")
 _HALF_MARKER = re.compile(r"[\[【]\s*+(?:\^|(?:passages?|sources?)\b\s*+)?[\d\s,;–&-]*+\Z", re.IGNORECASE)
@@ -192,7 +191,7 @@ def _unwrapped(text: str) -> tuple[str, str | None]:
     """
     for read in read_values(text) if _ENVELOPE.search(text) else ():
         if isinstance(read, ReadValue):
-            before = _FENCE.sub("", text[: read.start]).rstrip()
+            before = text[: read.start].rstrip().removesuffix("```json").removesuffix("```").rstrip()
             answer = _find_answer(read.value, alone=not before.strip())
             if answer is not None:
                 return before, answer

@@ -42,8 +42,8 @@ _LIMITS_AFTER = frozenset({"only", "unless", "except"})
 _CODE = re.compile(r"\w[(\[]\S|[{}=]")
 """Signs of a line of code. Lines of prose may end with a semicolon, too."""
 _OPERATORS = re.compile(r"[-+*/%^&|!<>=]+")
-_GOES_ON = re.compile(r"[ \t]*(?:[-+*/%^&|<>=(\[]|\.\w)")
-_WENT_BEFORE = re.compile(r"[-+*/%^&|<>=.]\s*\Z")
+_GOES_ON = re.compile(r"[ \t]*+(?:[-+*/%^&|<>=(\[]|\.\w)")
+_WENT_BEFORE = re.compile(r"[-+*/%^&|<>=.]\s{0,4}\Z")
 """An operator after or before a part of a formula: "x = a" in "x = a - b"."""
 
 
