@@ -31,7 +31,7 @@ _DOUBTS = forms_of(
 """Words whose clause is not asserted, unless they are denied: "no doubt that"."""
 _BARE = forms_of("say think believe claim suggest")
 """Statements that need no "that": "never said the committee agreed"."""
-_VAGUE = forms_of("some many people others few critics opponents legend rumour rumor")
+_VAGUE = forms_of("some many people few critics opponents legend rumour rumor")
 """Subjects of statements that the text does not make its own: "some say that"."""
 _UNTRUE = forms_of("untrue false wrong incorrect")
 _DENIERS = (
@@ -77,9 +77,9 @@ def unasserted(tokens: Sequence[Token]) -> Iterator[Unasserted]:
         if token.form in _CONDITIONS:
             # "If it rains, the gate closes": the comma separates the condition from the statement.
             yield Unasserted("modality", index + 1, _end(tokens, index + 1, comma=token.first))
-        elif token.form in _STATEMENTS and index and tokens[index - 1].form in _VAGUE:
+        elif token.form in _BARE and index and tokens[index - 1].form in _VAGUE:
             # "Some say that Holt sold the mill"; "Holt sold the mill, some say".
-            start = _clause(tokens, index, bare=token.form in _BARE)
+            start = _clause(tokens, index, bare=True)
             yield Unasserted(
                 "modality", *((start, _end(tokens, start)) if start is not None else (_begin(tokens, index), index - 1))
             )
