@@ -29,6 +29,9 @@ from agentic_rag_backend.settings_reading import read_settings
         ("https://r.openai.azure.com/", "https://r.openai.azure.com/openai/v1"),
         ("https://r.openai.azure.com/openai", "https://r.openai.azure.com/openai/v1"),
         ("https://generativelanguage.googleapis.com/v1beta/openai/", "https://generativelanguage.googleapis.com/v1beta/openai"),
+        ("https://openrouter.ai/api", "https://openrouter.ai/api/v1"),
+        ("openrouter.ai", "https://openrouter.ai/api/v1"),
+        ("https://openrouter.ai/api/v1/chat/completions", "https://openrouter.ai/api/v1"),
         ("HTTPS://api.example.com/api/v1", "https://api.example.com/api/v1"),
     ],
 )
@@ -47,6 +50,7 @@ def test_addresses_are_mended(value: str, address: str) -> None:
         ("http://[::1/v1", "no address"),
         ("https://r.openai.azure.com/openai/deployments/d?api-version=2024-10-21", "has a query"),
         ("http://127.0.0.1:11434/api/chat", "use /v1 instead of /api"),
+        ("https://llm.example.com/api", "the path of your provider, such as /api/v1"),
     ],
 )
 @pytest.mark.parametrize("name", ["openai_base_url", "embedding_base_url"])
@@ -63,7 +67,19 @@ def test_no_password_is_shown() -> None:
 
 @pytest.mark.parametrize(
     ("value", "reason"),
-    [("{", "must be a JSON object"), ("[]", "not list"), ('{"model": "x", "stream": true}', "may not set model, stream")],
+    [
+        ("{", "must be a JSON object"),
+        ("[]", "not list"),
+        ('{"model": "x", "stream": true}', "may not set model: set LLM_MODEL"),
+        ('{"tools": []}', "may not set tools: replies are read as text"),
+        ('{"n": 2}', "may not set n: one reply is read"),
+        ('{"max_tokens": 20}', "may not set max_tokens: every call sets its own limit"),
+        ('{"temperature": 1}', "may not set temperature: set LLM_TEMPERATURE"),
+        ('{"top_k": 1, "min_p": NaN}', "min_p cannot be sent as JSON"),
+        ('{"bias": {"7": -Infinity}}', "bias cannot be sent as JSON"),
+        ('{"min_p": 1e999}', "min_p cannot be sent as JSON"),
+        ('{"user": "\\ud800"}', "user cannot be sent as JSON"),
+    ],
 )
 def test_fields_of_the_body_are_checked(value: str, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=f"LLM_EXTRA_BODY.*{reason}"):

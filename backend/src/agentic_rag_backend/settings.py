@@ -295,7 +295,7 @@ class Settings(BaseSettings):
         "",
         max_length=10_000,
         description="further fields of every request as a JSON object, such as "
-        '`{"chat_template_kwargs": {"enable_thinking": false}}`; not messages, model, stream, response_format or n',
+        '`{"chat_template_kwargs": {"enable_thinking": false}}`, except fields that the calls set themselves',
     )
     llm_profile: Literal["default", "local"] = Field(
         "default",

@@ -8,13 +8,24 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-RESERVED_FIELDS = ("messages", "model", "stream", "response_format", "n")
-"""Fields of a request that an administrator may not set, because replies are read by them."""
+_TEXT = "replies are read as text"
+_EACH_CALL = "every call sets it"
+RESERVED_FIELDS = {
+    **dict.fromkeys(("messages", "prompt", "input", "stream", "stream_options", "response_format"), _EACH_CALL),
+    **dict.fromkeys(("max_tokens", "max_completion_tokens"), "every call sets its own limit (LLM_REASONING_TOKENS adds to it)"),
+    **dict.fromkeys(("tools", "tool_choice", "functions", "function_call", "modalities", "audio"), _TEXT),
+    **dict.fromkeys(("n", "best_of"), "one reply is read"),
+    "model": "set LLM_MODEL",
+    "temperature": "set LLM_TEMPERATURE",
+    "reasoning_effort": "set LLM_REASONING_EFFORT",
+}
+"""Fields of a request that an administrator may not set, and why."""
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}://")
 _ROUTES = ("/chat/completions", "/completions", "/embeddings", "/responses", "/models", "/chat")
 """Routes below the address, which people paste with it."""
 _VERSION = "/v1"
-_AZURE = ".openai.azure.com"
+_PATHS = {".openai.azure.com": f"/openai{_VERSION}", "openrouter.ai": f"/api{_VERSION}"}
+"""Hosts whose interface has another path than ``/v1``."""
 _SHOWN = 200
 
 
@@ -42,19 +53,23 @@ def endpoint_address(value: str, name: str) -> str:
     if parts.query or parts.fragment:
         raise _refused(name, "has a query; for Azure use https://RESOURCE.openai.azure.com/openai/v1", value)
     path = _path_of(parts.path.rstrip("/"))
+    usual = next((usual for host, usual in _PATHS.items() if parts.hostname.endswith(host)), _VERSION)
+    if path in ("", usual.removesuffix(_VERSION)):
+        path = usual
     if path.endswith("/api"):
         raise _refused(
-            name, "is an interface of Ollama or LM Studio that is not OpenAI-compatible; use /v1 instead of /api", value
+            name,
+            "ends with /api; use /v1 instead of /api (Ollama, LM Studio), or the path of your provider, such as /api/v1",
+            value,
         )
-    missing = f"/openai{_VERSION}" if parts.hostname.endswith(_AZURE) else _VERSION
-    return f"{parts.scheme.lower()}://{parts.netloc}{path or missing}"
+    return f"{parts.scheme.lower()}://{parts.netloc}{path}"
 
 
 def body_fields(value: str, name: str) -> dict[str, Any]:
     """Return the fields of a JSON object.
 
     Raises:
-        ValueError: it is not a JSON object, or sets a field that it may not set. The message names the setting ``name``.
+        ValueError: it is not a JSON object, or a field may not be set or cannot be sent. The message names the setting ``name``.
     """
     if not value.strip():
         return {}
@@ -64,9 +79,13 @@ def body_fields(value: str, name: str) -> dict[str, Any]:
         raise ValueError(f"{name} must be a JSON object: {error}") from None
     if not isinstance(fields, dict):
         raise ValueError(f"{name} must be a JSON object, not {type(fields).__name__}")
-    reserved = [field for field in RESERVED_FIELDS if field in fields]
-    if reserved:
-        raise ValueError(f"{name} may not set {', '.join(reserved)}")
+    for field, content in fields.items():
+        if field in RESERVED_FIELDS:
+            raise ValueError(f"{name} may not set {field}: {RESERVED_FIELDS[field]}")
+        try:
+            json.dumps(content, allow_nan=False, ensure_ascii=False).encode()
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{name}: {field} cannot be sent as JSON: {error}") from None
     return fields
 
 

@@ -27,7 +27,8 @@ FAULTS = {
     "drop": "the model did not write the answer: model_unavailable",
     "rate-limited-60s": "the model did not write the answer: model_rate_limited",
     "broken-json": "the passages state no sentence of the model's answer",
-    "empty": "the passages state no sentence of the model's answer",
+    "empty": "the model's reply was empty, or only reasoning",
+    "quirk-think-unclosed+cite": "the model's reply was empty, or only reasoning",
     "cite+cut-stream": "answer: model_unavailable",
     "down": "the model did not write the answer: model_unavailable",
 }

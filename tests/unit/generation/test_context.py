@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.generation.budget import LEAST_EVIDENCE, PromptBudget, turn_tokens
-from agentic_rag_backend.generation.context import Context, Passage, build_context, passage_of, size_tokens
+from agentic_rag_backend.generation.context import Context, Passage, build_context, halved, passage_of, size_tokens
 from agentic_rag_backend.generation.expansion import MAX_WIDENED, widened
 from agentic_rag_backend.generation.rendering import at_the_ends, render
 from agentic_rag_backend.models.llm.base import Message
@@ -189,6 +189,18 @@ async def test_only_the_best_passages_are_widened() -> None:
     ]
     wide = await widen(build_context(found(*chunks[::2]), {}, budget_tokens=3000), Documents(*chunks))
     assert sum(passage.beside is not None for passage in wide.passages) == MAX_WIDENED
+
+
+def test_half_of_a_context_has_half_of_its_text() -> None:
+    context = build_context(
+        found(*(chunk(str(at), sentence, document=str(at)) for at, sentence in enumerate(SENTENCES))), {}, budget_tokens=300
+    )
+    assert [one.text for one in halved(context).passages] == [SENTENCES[0]]
+    (whole,) = build_context(found(chunk("a", " ".join(SENTENCES))), {}, budget_tokens=300).passages
+    (half,) = halved(Context((whole,))).passages
+    assert half == replace(whole, text=" ".join(SENTENCES[:2]))
+    (quarter,) = halved(Context((replace(whole, text=SENTENCES[0]),))).passages
+    assert quarter.text == SENTENCES[0][: len(SENTENCES[0]) // 2], "a sentence is cut in the middle"
 
 
 # --- order

@@ -206,7 +206,12 @@ def size_tokens(passages: Sequence[Passage]) -> int:
 
 
 def halved(context: Context) -> Context:
-    """Return the best passages, in half the tokens."""
+    """Return the best passages, in half the tokens. Of a single passage, the sentences of its first half are left."""
+    if len(context.passages) == 1:
+        (passage,) = context.passages
+        middle = len(passage.text) // 2
+        end = max((sentence.end for sentence in split_sentences(passage.text) if sentence.end <= middle), default=middle)
+        return replace(context, passages=(replace(passage, text=passage.text[:end]),))
     return replace(context, passages=tuple(_within(context.passages, size_tokens(context.passages) // 2)))
 
 

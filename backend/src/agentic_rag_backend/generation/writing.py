@@ -29,6 +29,8 @@ EXTRACTIVE = "extractive"
 """Model name of an answer without a model."""
 _LABEL = re.compile(r"[\W_]*+(?:sources?|references?|citations?|answer|quellen|antwort|réponse|respuesta)?[\W_]*+", re.IGNORECASE)
 """A sentence without a statement: marks, or the heading of a list of sources."""
+CUT_OFF = "the model's answer was cut off: it reached its limit of tokens, or repeated itself"
+EMPTY_REPLY = "the model's reply was empty, or only reasoning"
 Sentences = AsyncGenerator[DraftEvent, None]
 
 
@@ -69,6 +71,7 @@ class Writing:
         self.has_sentinel = False
         """Whether it does so in the words that the prompts ask for."""
         self._unquotable = False
+        self._has_text = True
         self._sent_before = frozenset[str]()
         """Sentences of reasoning that were sent. The reply does not repeat them."""
 
@@ -99,7 +102,7 @@ class Writing:
                 yield event
             if draft.begun or self.refuses:
                 return
-            reason = "the passages state no sentence of the model's answer"
+            reason = "the passages state no sentence of the model's answer" if self._has_text else EMPTY_REPLY
         except ModelUnavailable as error:
             if not self._replaceable(draft):
                 raise
@@ -185,8 +188,9 @@ class Writing:
                     yield event
             raise
         self.usage += spent
+        self._has_text = bool(reader.text.strip())
         if cut:
-            self.retrieval = failed(self.retrieval, "the model's answer was cut off at its limit of tokens")
+            self.retrieval = failed(self.retrieval, CUT_OFF)
         held += await self._checked(reader.finish(cut=cut))
         if self._cites or not self._refused(reader.text, held, draft):
             held = await self._verifier.settle(held)

@@ -37,6 +37,10 @@ def reason(document: str, claim: str = CLAIM) -> Reason | None:
         ("If the committee approved the plan, the road would be built.", "modality"),
         ("The road was closed unless the committee approved the plan.", "modality"),
         ("The committee almost approved the plan.", "modality"),
+        ("Some say that the committee approved the plan.", "modality"),
+        ("Many people believe the committee approved the plan.", "modality"),
+        ("The committee approved the plan, some say.", "modality"),
+        ("The committee approved the plan, which is not true.", "negated"),
         ("The committee approved the plan if the mayor was present.", "modality"),
     ],
 )
@@ -58,6 +62,9 @@ def test_a_part_that_is_not_asserted_is_no_support(document: str, expected: Reas
         "If the mayor was present, she was silent. The committee approved the plan.",
         "The committee approved the plan even if the mayor was absent.",
         "The committee approved the plan if needed.",
+        "It is true that the committee approved the plan.",
+        "The committee approved the plan, which is true.",
+        "The road was closed, some say. The committee approved the plan.",
     ],
 )
 def test_a_part_that_is_asserted_supports(document: str) -> None:

@@ -60,6 +60,20 @@ def test_supported_claims_are_quoted(text: str, expected: list[tuple[int, str]])
     assert check(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("document", "claim", "expected"),
+    [
+        ("Ann 5, Bo 3", "Ann 3, Bo 5", "number"),
+        ("The scores are Ann: 5, Bo: 3.", "Ann: 3, Bo: 5.", "number"),
+        ("The scores are Ann: 5, Bo: 3.", "Bo: 3, Ann: 5.", None),
+        ("Ann scored 5, Bo 3. In the second round Ann 3, Bo 5.", "Bo 5, Ann 3", None),
+        ("In March 1912 Holt sold 40 boats.", "Holt sold 40 boats in March 1912.", None),
+    ],
+)
+def test_a_number_stays_with_the_name_before_it(document: str, claim: str, expected: Reason | None) -> None:
+    assert LexicalVerifier((passage(1, document, "T"),)).check(Claim(claim, (1,))).reason == expected
+
+
 TRADE = (
     "In March 1912 the Sund Company sold the Array to Brandt Works for 3 million crowns. Mira Voss, the director of the Sund "
     "Company, proposed to build 40 boats. She may have met Olaf Kolk in Bergen. The plan did not fail because of Kolk. "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cpu_time import cpu_s
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -71,6 +72,17 @@ _PIECES = st.lists(
             "! Then",
             " 3.5",
             "Inc. ",
+            "\n# Boats",
+            "\n| a | b |",
+            "\n\n",
+            "\r",
+            "2. Moss ",
+            " (2)",
+            "section",
+            "潮。",
+            '{"answer": ',
+            "<passage 2>",
+            " " + "tide " * 220,
         ]
     ),
     max_size=30,
@@ -83,6 +95,18 @@ def test_pieces_give_the_claims_of_the_whole(pieces: list[str]) -> None:
     reader = ClaimReader()
     claims = [claim for piece in pieces for claim in reader.feed(piece)] + reader.finish()
     assert claims == read_claims("".join(pieces))
+
+
+@pytest.mark.parametrize(
+    "sentence", ["The captain sold mill 3 to Dr. Voss in the spring, at low tide [1]. ", "- A mill. It is old.\n", "| a | b |\n"]
+)
+def test_the_work_grows_with_the_length_of_the_text(sentence: str) -> None:
+    def read_in_pieces(length: int) -> None:
+        text, reader = (sentence * (length // len(sentence) + 1))[:length], ClaimReader()
+        for start in range(0, length, 4):
+            reader.feed(text[start : start + 4])
+
+    assert cpu_s(lambda: read_in_pieces(16_000)) < 16 * cpu_s(lambda: read_in_pieces(2_000))
 
 
 def test_a_sentence_is_given_as_soon_as_the_next_has_begun() -> None:
@@ -127,6 +151,10 @@ def test_forms_of_markers(marker: str) -> None:
         ("<passage 2>\nIt studies tides.\n</passage>\n[2]", [("It studies tides.", (2,))]),
         ("Answer: It studies tides [1].", [("It studies tides.", (1,))]),
         ("According to [2], it studies tides.", [("It studies tides.", (2,))]),
+        (
+            'Use <b>bold</b> in <div class="a">. A <source src="a"> ends [1].',
+            [('Use <b>bold</b> in <div class="a">.', ()), ('A <source src="a"> ends.', (1,))],
+        ),
         ("Call f(1). The list (2) is long.", [("Call f(1).", ()), ("The list (2) is long.", ())]),
     ],
 )
@@ -134,16 +162,36 @@ def test_what_models_write_around_an_answer_is_no_part_of_it(text: str, expected
     assert [(claim.text, claim.markers) for claim in read_claims(text)] == expected
 
 
+OBJECT = '{"answer": "It studies tides [1]."}'
+TIDES = Claim("It studies tides.", (1,))
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "before"),
     [
-        '{"answer": "It studies tides [1]."}',
-        '```json\n{"answer": "It studies tides [1].", "sources": [1]}\n```',
-        '{"answer": "It studies tides [1].", "source": "Notes"}',
+        (OBJECT, []),
+        (f"```json\n{OBJECT}\n```", []),
+        ('{"answer": "It studies tides [1].", "sources": [1]}', []),
+        ('{"reply": "It studies tides [1].", "sources": [1]}', []),
+        (f'[{{"response": {OBJECT}}}]', []),
+        ('{"answer": "It studies tides [1].",', []),
+        (f"Here is the JSON: {OBJECT}", []),
+        (f"Sure! Here it is as JSON:\n\n```json\n{OBJECT}\n```\nI hope this helps.", ["Sure!"]),
+        (f"As {{asked}}: {OBJECT}\n{OBJECT}", []),
+        ("Moss grows [2]. Here:\n{'answer': 'It studies tides [1].'}", ["Moss grows."]),
     ],
 )
-def test_an_answer_in_an_object_is_unwrapped(text: str) -> None:
+def test_an_answer_in_an_object_is_unwrapped(text: str, before: list[str]) -> None:
+    for size in (1, 3, len(text)):
+        reader = ClaimReader()
+        pieces = [text[start : start + size] for start in range(0, len(text), size)]
+        *others, last = [claim for piece in pieces for claim in reader.feed(piece)] + reader.finish()
+        assert [claim.text for claim in others] == before
+        assert last == TIDES
+        assert reader.text.endswith("It studies tides [1].")
+
+
+@pytest.mark.parametrize("text", ['Send {"name": "Moss"} to it [1].', '{"answer": "It stu', "{} is empty [1].", "[{x}]"])
+def test_an_object_without_an_answer_stays_as_it_is(text: str) -> None:
     reader = ClaimReader()
-    assert [claim for character in text for claim in reader.feed(character)] == []
-    assert reader.finish() == [Claim("It studies tides.", (1,))]
-    assert reader.text == "It studies tides [1]."
+    assert [claim for character in text for claim in reader.feed(character)] + reader.finish() == read_claims(text)

@@ -87,6 +87,13 @@ def test_every_quote_of_a_copy_is_verbatim(start: int, length: int) -> None:
         ("Only members may vote.", "Members may vote.", "unverified"),
         ("The path leads to the old mill.", "the old mill", "supported"),
         ("In 1912, 12 people died.", "12 people died.", "supported"),
+        ("The brother of Holt sold the mill.", "Holt sold the mill.", "unverified"),
+        ("The brother of Holt sold the mill.", "Holt", "supported"),
+        ("After the death of Voss, Holt sold the mill.", "Holt sold the mill.", "supported"),
+        ("Then use:\nx = a - b\ny = 2", "x = a", "unverified"),
+        ("total = price * count", "total = price count", "unverified"),
+        ("y = (x = a) + b", "x = a", "supported"),
+        ("Then use:\nx = a - b\ny = 2", "`x = a - b`", "supported"),
     ],
 )
 def test_a_part_of_a_sentence_is_not_read_without_its_limits(text: str, claim: str, status: str) -> None:

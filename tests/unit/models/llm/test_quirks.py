@@ -110,6 +110,23 @@ async def test_a_limit_spent_on_reasoning_is_raised_once_and_remembered(make: Ma
         await make(quirk).complete(ask(schema=SCHEMA))
 
 
+async def test_a_reply_of_reasoning_only_is_asked_for_once_more(make: Make, server: ModelServer) -> None:
+    for once, lasting in ((ANSWER, ""), (OBJECT, None)):
+        fields = {"schema": SCHEMA} if lasting is None else {}
+        model = make("think-unclosedx1")
+        server.reset()
+        reply = await model.complete(ask(**fields))
+        assert (reply.parsed or reply.text) == once
+        assert server.stats().total.calls == 2
+        assert not model.limits(), "the limit of tokens was not the cause"
+    server.reset()
+    assert await streamed(make("think-unclosedx1"), ask()) == (ANSWER, False)
+    server.reset()
+    assert await streamed(make("think-unclosed"), ask()) == ("", False)
+    assert server.stats().total.calls == 2
+    assert (await make("think-unclosed").complete(ask())).text == ""
+
+
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_second_request_of_a_call_has_the_time_of_a_new_one(make: Make, stream: bool) -> None:
     model, deadlines = make("think-cutx1"), list[float]()

@@ -72,6 +72,16 @@ def is_ended(text: str) -> bool:
     return text.rstrip().rstrip("\"'”’)]»】」』）》〉")[-1:] in _FULL_STOPS
 
 
+def begins_block(text: str) -> bool:
+    """Return whether a line that begins with ``text`` begins a block: a heading, a list item, a quote or a row of a table."""
+    return _BLOCK_START.match(text) is not None
+
+
+def stands_alone(line: str) -> bool:
+    """Return whether a line is a block by itself: a heading or a row of a table."""
+    return _HEADING.match(line) is not None or line.lstrip().startswith("|")
+
+
 def with_full_stop(text: str) -> str:
     """Return a text that is ended: with a full stop if it has no ending."""
     return text if is_ended(text) else f"{text}."
@@ -95,12 +105,12 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
     closed = True
     for line in text.splitlines(keepends=True):
         blank = not line.strip()
-        if start is not None and (blank or closed or _BLOCK_START.match(line)):
+        if start is not None and (blank or closed or begins_block(line)):
             yield start, position
             start = None
         if not blank and start is None:
             start = position
-        closed = _HEADING.match(line) is not None or line.lstrip().startswith("|")
+        closed = stands_alone(line)
         position += len(line)
     if start is not None:
         yield start, position

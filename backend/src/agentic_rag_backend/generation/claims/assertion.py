@@ -31,6 +31,9 @@ _DOUBTS = forms_of(
 """Words whose clause is not asserted, unless they are denied: "no doubt that"."""
 _BARE = forms_of("say think believe claim suggest")
 """Statements that need no "that": "never said the committee agreed"."""
+_VAGUE = forms_of("some many people few critics opponents legend rumour rumor")
+"""Subjects of statements that the text does not make its own: "some say that"."""
+_UNTRUE = forms_of("untrue false wrong incorrect")
 _DENIERS = (
     NEGATIONS
     | DENYING_VERBS
@@ -74,6 +77,14 @@ def unasserted(tokens: Sequence[Token]) -> Iterator[Unasserted]:
         if token.form in _CONDITIONS:
             # "If it rains, the gate closes": the comma separates the condition from the statement.
             yield Unasserted("modality", index + 1, _end(tokens, index + 1, comma=token.first))
+        elif token.form in _BARE and index and tokens[index - 1].form in _VAGUE:
+            # "Some say that Holt sold the mill"; "Holt sold the mill, some say".
+            start = _clause(tokens, index, bare=True)
+            yield Unasserted(
+                "modality", *((start, _end(tokens, start)) if start is not None else (_begin(tokens, index), index - 1))
+            )
+        elif token.form == "which" and _says_untrue(tokens[index + 1 : index + 4]):
+            yield Unasserted("negated", _begin(tokens, index), index)
         elif token.form in _STATEMENTS and _denied(tokens, index):
             start = _clause(tokens, index, bare=token.form in _BARE)
             if start is not None:
@@ -129,6 +140,19 @@ def _clause(tokens: Sequence[Token], index: int, *, bare: bool) -> int | None:
     following = tokens[index + 1] if index + 1 < len(tokens) else None
     begins = following is not None and (following.form in _NOUN_PHRASE or following.capital)
     return index + 1 if bare and begins else None
+
+
+def _begin(tokens: Sequence[Token], index: int) -> int:
+    """Return where the sentence of a word begins."""
+    return max((at for at in range(max(0, index - _LONGEST), index + 1) if tokens[at].first), default=max(0, index - _LONGEST))
+
+
+def _says_untrue(after: Sequence[Token]) -> bool:
+    """Return whether the words after "which" say that the statement before them is not true."""
+    forms = [token.form for token in after]
+    return bool(_UNTRUE.intersection(forms)) or (
+        "true" in forms and any(form in NEGATIONS or form.endswith("n't") for form in forms)
+    )
 
 
 def _end(tokens: Sequence[Token], start: int, *, comma: bool = False) -> int:

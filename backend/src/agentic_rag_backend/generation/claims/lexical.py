@@ -41,7 +41,7 @@ from agentic_rag_backend.generation.claims.tokens import (
     references_in,
     without_references,
 )
-from agentic_rag_backend.generation.claims.verbatim import Copy, VerbatimPassages
+from agentic_rag_backend.generation.claims.verbatim import Copy, VerbatimPassages, has_verb
 from agentic_rag_backend.generation.context import Passage
 
 MIN_UNCITED_SUPPORT = 0.8
@@ -156,6 +156,8 @@ class LexicalVerifier:
         part = self._verbatim.find(claim.text, claim.markers)
         if part is not None and part.qualified:
             return Verdict(claim, reason="modality")
+        if part is not None and part.owned and not part.whole and has_verb(claim.text):
+            return Verdict(claim, reason="roles")
         cited = [self._by_marker[marker] for marker in claim.markers if marker in self._by_marker]
         entry = check_entry(claim.text, [*cited, *(held for held in self._by_marker.values() if held not in cited)])
         if entry is not None:
@@ -288,6 +290,8 @@ def _adds_logic(tokens: Sequence[Token], quotes: Sequence[Sequence[Token]]) -> b
 def _asserted(text: str, copy: Copy, *, item: bool) -> bool:
     """Return whether the sentence around a copy asserts it. A short ``item`` of a list states nothing by itself."""
     if copy.qualified:
+        return False
+    if copy.owned and not copy.whole and has_verb(text):
         return False
     tokens = read_tokens(text)
     if copy.whole or (item and len(content_of(tokens)) < _CLAUSE_WORDS):

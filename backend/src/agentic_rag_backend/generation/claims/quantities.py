@@ -29,11 +29,13 @@ def changes_quantity(claim: Sequence[Token], quotes: Iterable[Sequence[Token]], 
     quotes = list(quotes)
     stated: dict[str, set[str]] = {}
     counted: dict[str, set[str]] = {}
+    labelled: dict[str, set[str]] = {}
     for quote in quotes:
         for index, token in enumerate(quote):
             if token.number:
                 stated.setdefault(token.form, set()).add(_unit(quote, index))
                 counted.setdefault(_counted(quote, index), set()).add(token.form)
+                labelled.setdefault(_label(quote, index), set()).add(token.form)
     for index, token in enumerate(claim):
         if not token.number:
             continue
@@ -45,6 +47,9 @@ def changes_quantity(claim: Sequence[Token], quotes: Iterable[Sequence[Token]], 
             return True
         thing = _counted(claim, index)
         if thing and thing in counted and token.form not in counted[thing]:
+            return True
+        label = _label(claim, index)
+        if label and label in labelled and token.form not in labelled[label]:
             return True
     return False
 
@@ -61,6 +66,13 @@ def _unit(tokens: Sequence[Token], index: int) -> str:
     if following.gap.strip() not in ("", "-") or following.form not in UNITS:
         return ""
     return _SAME.get(following.form, following.form)
+
+
+def _label(tokens: Sequence[Token], index: int) -> str:
+    """Return the name directly before a number: "ann" in "Ann 5" and "Ann: 5"."""
+    before, gap = tokens[index - 1] if index else None, tokens[index].gap.strip()
+    named = before is not None and before.content and not before.number and gap in ("", ":", "=", "–")
+    return before.form if named and before is not None and (before.capital or gap) else ""
 
 
 def _counted(tokens: Sequence[Token], index: int) -> str:

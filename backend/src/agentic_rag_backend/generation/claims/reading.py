@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from agentic_rag_backend.domain.text.sentences import is_ended, split_sentences
+from agentic_rag_backend.domain.text.sentences import (
+    MAX_SENTENCE_CHARACTERS,
+    begins_block,
+    is_ended,
+    split_sentences,
+    stands_alone,
+)
 from agentic_rag_backend.domain.text.words import content_forms
+from agentic_rag_backend.models.llm.lenient_json import ReadValue, read_values
 
 MAX_MARKERS = 20
 """Most markers read from one sentence, so that "[1-1000000]" makes no work."""
@@ -38,7 +46,8 @@ _LEAD = re.compile(
 """Words before a sentence that say that it is the answer, or which passage states it."""
 _EMPTY_BOLD = re.compile(r"\s?\*\*\*\*")
 """What is left of a marker in bold."""
-_ENVELOPE = re.compile(r"\s*(?:```(?:json)?\s*)?\{")
+_ENVELOPE = re.compile(r"\A\s*+(?:```(?:json)?+\s*+)?+\[?+\s*+\{|\{\s*+[\"']answer[\"']\s*+:|```json\b")
+"""The beginning of a JSON object instead of a text, or of one that has the answer."""
 _RANGE = re.compile(r"(\d+)\s*[-–]\s*(\d+)|(\d+)")
 _MAY_END = re.compile(r"[.!?…。！？\n]")
 _HALF_MARKER = re.compile(r"[\[【]\s*+(?:\^|(?:passages?|sources?)\b\s*+)?[\d\s,;–&-]*+\Z", re.IGNORECASE)
@@ -63,67 +72,110 @@ def read_claims(text: str) -> list[Claim]:
     a word that carries meaning ("Yes.") is one claim with the next. The beginning of a marker at the end of the text is left out:
     the model stopped there.
     """
+    return [placed.claim for placed in _place_claims(text)]
+
+
+@dataclass(frozen=True, slots=True)
+class _PlacedClaim:
+    """A claim, and the position in the model's text from which it can be read without the text before it (None: no such one)."""
+
+    claim: Claim
+    begin: int | None
+
+
+def _place_claims(text: str) -> list[_PlacedClaim]:
     half = _HALF_MARKER.search(text)
-    plain, found = _without_markers(text[: half.start()].rstrip() if half is not None else text)
-    claims: list[Claim] = []
-    held: tuple[int, str] | None = None
+    plain, found, cuts = _without_markers(text[: half.start()].rstrip() if half is not None else text)
+    claims: list[_PlacedClaim] = []
+    held: tuple[int, str, int | None] | None = None
     end_before = 0
     sentences = split_sentences(plain)
     places = [at for at, _ in found]
     for index, sentence in enumerate(sentences):
         between = plain[end_before : sentence.start]
         separator = between if "\n" in between or (not claims and between.strip()) else " "
-        start, separator = held or (sentence.start, separator)
+        start, separator, begin = held or (sentence.start, separator, _find_begin(plain, end_before, sentence.start))
         end_before = sentence.end
         last = index + 1 == len(sentences)
         if not last and not content_forms(sentence.text):
-            held = (start, separator)
+            held = (start, separator, begin)
             continue
         held = None
         until = len(plain) + 1 if last else sentences[index + 1].start + 1
         own = found[bisect_right(places, start) : bisect_left(places, until)]
         markers = tuple(dict.fromkeys(number for _, numbers in own for number in numbers))
-        claims.append(Claim(_without_lead(_EMPTY_BOLD.sub("", plain[start : sentence.end])), markers[:MAX_MARKERS], separator))
+        claim = Claim(_without_lead(_EMPTY_BOLD.sub("", plain[start : sentence.end])), markers[:MAX_MARKERS], separator)
+        claims.append(_PlacedClaim(claim, None if begin is None else _restore_position(cuts, begin)))
     return claims
 
 
+def _find_begin(text: str, end_before: int, start: int) -> int | None:
+    """Return where a sentence begins. None: it reads otherwise without its line, such as the second sentence of a heading."""
+    line = text[text.rfind("\n", 0, start) + 1 : start + 1].splitlines()[-1]
+    alone = start + 1 - len(line) >= end_before  # the first of its line
+    return end_before if alone or not (stands_alone(line) or begins_block(text[start:])) else None
+
+
+def _restore_position(cuts: Sequence[tuple[int, int]], position: int) -> int:
+    """Return a position in the text with its markers. See `_without_markers`."""
+    length, end = cuts[bisect_right(cuts, position, key=lambda cut: cut[0]) - 1]
+    return end + position - length
+
+
 class ClaimReader:
-    """Reads claims from a text that arrives in pieces; together they equal the claims of the whole text."""
+    """Reads claims from a text that arrives in pieces; together they equal the claims of the whole text.
+
+    Only the text from the last claim that was given is read again, so the work grows with the length of the text.
+    """
 
     def __init__(self) -> None:
-        self._text = ""
+        self._read = list[str]()
+        """Text before the last given claim, in pieces."""
+        self._rest = ""
         self._given = 0
+        """Number of claims of the rest that were given."""
         self._may_have_ended = False
 
     @property
     def text(self) -> str:
         """Return the text so far."""
-        return self._text
+        return "".join([*self._read, self._rest])
 
     def feed(self, piece: str) -> list[Claim]:
         """Return the claims that ``piece`` completed: claims with another sentence after them."""
-        self._text += piece
+        self._rest += piece
         self._may_have_ended = self._may_have_ended or _MAY_END.search(piece) is not None
-        if not self._may_have_ended or not any(character.isspace() for character in piece) or _ENVELOPE.match(self._text):
+        if not self._may_have_ended or not any(character.isspace() for character in piece):
+            return []
+        if _ENVELOPE.search(self._rest):
             return []
         # The last word may be half a word, and the last bracket half a marker.
-        complete = self._text[: max(self._text.rfind(" "), self._text.rfind("\n")) + 1]
+        complete = self._rest[: max(self._rest.rfind(" "), self._rest.rfind("\n")) + 1]
         opened = _OPEN_MARKER.search(complete)
-        claims = read_claims(complete[: opened.start()] if opened else complete)
+        claims = _place_claims(complete[: opened.start()] if opened else complete)
         # The next word decides whether "Inc." ends a sentence. Text without a word, such as "[", decides nothing.
-        while claims and not any(map(str.isalnum, claims[-1].text)):
+        while claims and not any(map(str.isalnum, claims[-1].claim.text)):
             claims.pop()
         fresh = claims[self._given : -1]
+        # An ending that a whole word follows has been judged.
+        waits = not claims or is_ended(claims[-1].claim.text)
+        self._may_have_ended = waits or _MAY_END.search(self._rest, len(complete.rstrip())) is not None
         if fresh:
             self._given += len(fresh)
-            self._may_have_ended = False
-        return fresh
+            # A piece of a sentence that is too long depends on where the sentence begins.
+            if fresh[-1].begin is not None and len(fresh[-1].claim.text) < MAX_SENTENCE_CHARACTERS // 2:
+                self._read.append(self._rest[: fresh[-1].begin])
+                self._rest, self._given = self._rest[fresh[-1].begin :], 1
+        return [placed.claim for placed in fresh]
 
     def finish(self, *, cut: bool = False) -> list[Claim]:
         """Return the remaining claims; the text has ended. A text that was cut off has no last claim without its full stop."""
-        if not self._given:
-            self._text = _unwrapped(self._text)
-        claims = read_claims(self._text)[self._given :]
+        before, answer = _unwrapped(self._rest)
+        claims = read_claims(before)[self._given :]
+        if answer is not None:
+            # "Here is the JSON:" announces the object.
+            claims = [*(claim for claim in claims if not claim.text.endswith(":")), *read_claims(answer)]
+            self._rest = f"{before}\n\n{answer}" if before else answer
         return claims[:-1] if cut and claims and not is_ended(claims[-1].text) else claims
 
 
@@ -132,23 +184,41 @@ def _without_lead(sentence: str) -> str:
     return rest if rest == sentence else rest[:1].upper() + rest[1:]
 
 
-def _unwrapped(text: str) -> str:
-    """Return the answer in a JSON object that has an ``answer`` or only one text; any other text as it is."""
-    if _ENVELOPE.match(text) is None:
-        return text
-    try:
-        value = json.loads(text.strip().removeprefix("```json").strip("`\n "))
-    except (ValueError, RecursionError):
-        return text
-    answer = value.get("answer")
-    texts = [answer] if isinstance(answer, str) else [each for each in value.values() if isinstance(each, str)]
-    return texts[0] if len(texts) == 1 else text
+def _unwrapped(text: str) -> tuple[str, str | None]:
+    """Return the text before the first JSON object that has an ``answer``, and the answer. What follows the object is left out.
+
+    An object that is the whole text may have its only text under another name. Without such an object, all is text.
+    """
+    for read in read_values(text) if _ENVELOPE.search(text) else ():
+        if isinstance(read, ReadValue):
+            before = text[: read.start].rstrip().removesuffix("```json").removesuffix("```").rstrip()
+            answer = _find_answer(read.value, alone=not before.strip())
+            if answer is not None:
+                return before, answer
+    return text, None
 
 
-def _without_markers(text: str) -> tuple[str, list[tuple[int, tuple[int, ...]]]]:
-    """Return the text without markers, and each marker's numbers and position (the end of the text before it)."""
+def _find_answer(value: Any, *, alone: bool) -> str | None:
+    if isinstance(value, list):
+        return _find_answer(value[0], alone=alone) if len(value) == 1 else None
+    if not isinstance(value, dict):
+        return None
+    if isinstance(answer := value.get("answer"), str):
+        return answer
+    if len(value) == 1 and isinstance(inner := next(iter(value.values())), dict):
+        return _find_answer(inner, alone=alone)
+    texts = [text for text in value.values() if isinstance(text, str)]
+    return texts[0] if alone and len(texts) == 1 else None
+
+
+def _without_markers(text: str) -> tuple[str, list[tuple[int, tuple[int, ...]]], list[tuple[int, int]]]:
+    """Return the text without markers, and each marker's numbers and position (the end of the text before it).
+
+    The last value has the position after each cut: in the text without markers, and in ``text``.
+    """
     pieces: list[str] = []
     found: list[tuple[int, tuple[int, ...]]] = []
+    cuts = [(0, 0)]
     end = length = stripped = 0
 
     def add(piece: str) -> None:
@@ -166,10 +236,11 @@ def _without_markers(text: str) -> tuple[str, list[tuple[int, tuple[int, ...]]]]
         if text[end : end + 1].isalnum():
             # Without its marker "The [1]tide" would be one word, unlike the streamed text.
             add(" ")
+        cuts.append((length, end))
         if (numbers := next(filter(None, match.groups()), None)) is not None:
             found.append((stripped, _numbers(numbers)))
     pieces.append(text[end:])
-    return "".join(pieces), found
+    return "".join(pieces), found, cuts
 
 
 def _numbers(written: str) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from agentic_rag_backend.domain.text.words import STOP_WORDS, comparable
@@ -41,6 +41,10 @@ _LIMITS_OF_NUMBERS = frozenset(
 _LIMITS_AFTER = frozenset({"only", "unless", "except"})
 _CODE = re.compile(r"\w[(\[]\S|[{}=]")
 """Signs of a line of code. Lines of prose may end with a semicolon, too."""
+_OPERATORS = re.compile(r"[-+*/%^&|!<>=]+")
+_GOES_ON = re.compile(r"[ \t]*+(?:[-+*/%^&|<>=(\[]|\.\w)")
+_WENT_BEFORE = re.compile(r"[-+*/%^&|<>=.]\s{0,4}\Z")
+"""An operator after or before a part of a formula: "x = a" in "x = a - b"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +60,13 @@ class Copy:
 
     ``support`` is the sentence around it. ``whole``: it begins and ends with a sentence, a list item, a row or a line of code.
     ``qualified``: a word next to it in its sentence limits it, such as "fewer than" before a number.
+    ``owned``: it follows "of", so that a clause has lost its subject: "Holt sold it" in "The brother of Holt sold it".
     """
 
     support: SupportingSpan
     whole: bool
     qualified: bool = False
+    owned: bool = False
 
 
 class VerbatimPassage:
@@ -69,28 +75,37 @@ class VerbatimPassage:
     def __init__(self, passage: IndexedPassage) -> None:
         self._indexed = passage
 
-    def find(self, pieces: Sequence[str]) -> Copy | None:
-        """Return the first copy of ``pieces``, preferably a whole one."""
+    def find(self, pieces: Sequence[str], operators: Sequence[str]) -> Copy | None:
+        """Return the first copy of ``pieces``, preferably a whole one. A formula needs its ``operators``, too."""
         run, places = self._run
-        return self._found(run, places, pieces)
+        return self._found(run, places, pieces, operators)
 
     def find_item(self, pieces: Sequence[str]) -> Copy | None:
         """Return the first copy of ``pieces``; the endings of words make no difference."""
         run, places = self._forms
         return self._found(run, places, [comparable(piece) for piece in pieces])
 
-    def _found(self, run: str, places: Sequence[int], pieces: Sequence[str]) -> Copy | None:
+    def _found(self, run: str, places: Sequence[int], pieces: Sequence[str], operators: Sequence[str] = ()) -> Copy | None:
         wanted = _joined(pieces)
         found: tuple[int, int] | None = None
+        changed: tuple[int, int] | None = None
         at = run.find(wanted)
         while at >= 0:
             first = bisect_left(places, at)
             last = first + len(pieces) - 1
-            if first in self._firsts and last in self._lasts:
+            if operators and operators != self._operators(first, last):
+                changed = changed or (first, last)
+            elif first in self._firsts and last in self._lasts:
                 return self._copy(first, last, whole=True)
-            found = found or (first, last)
+            else:
+                found = found or (first, last)
             at = run.find(wanted, at + 1)
+        if found is None and changed is not None:
+            return replace(self._copy(*changed, whole=False), qualified=True)
         return None if found is None else self._copy(*found, whole=False)
+
+    def _operators(self, first: int, last: int) -> list[str]:
+        return _OPERATORS.findall(self._indexed.passage.text, self._pieces[first].start, self._pieces[last].end)
 
     def _copy(self, first: int, last: int, *, whole: bool) -> Copy:
         start, end = self._pieces[first].start, self._pieces[last].end
@@ -102,8 +117,15 @@ class VerbatimPassage:
         before = self._pieces[first - 1].text if first and self._pieces[first - 1].start >= start else ""
         after = self._pieces[last + 1].text if last + 1 < len(self._pieces) and self._pieces[last + 1].end <= end else ""
         limited = before in _LIMITS_BEFORE or (before in _LIMITS_OF_NUMBERS and self._pieces[first].text[0].isdigit())
-        qualified = not whole and (limited or after in _LIMITS_AFTER)
-        return Copy(SupportingSpan(self._indexed.passage, start, end, 1.0, forms), whole, qualified)
+        formula = any(piece.text == "=" for piece in self._pieces[first : last + 1]) and self._is_part(first, last)
+        qualified = not whole and (limited or formula or after in _LIMITS_AFTER)
+        return Copy(SupportingSpan(self._indexed.passage, start, end, 1.0, forms), whole, qualified, before == "of")
+
+    def _is_part(self, first: int, last: int) -> bool:
+        """Return whether a formula goes on after the last piece, or began before the first."""
+        text, start = self._indexed.passage.text, self._pieces[first].start
+        after = _GOES_ON.match(text, self._pieces[last].end)
+        return after is not None or _WENT_BEFORE.search(text[max(0, start - 4) : start]) is not None
 
     @cached_property
     def _pieces(self) -> list[_Piece]:
@@ -159,9 +181,10 @@ class VerbatimPassages:
         pieces = _pieces_of(text)
         if not _says_something(pieces):
             return None
+        operators = _OPERATORS.findall(text.strip("*_`- ")) if "=" in pieces else []
         part: Copy | None = None
         for passage in self._ordered(markers):
-            copy = passage.find(pieces)
+            copy = passage.find(pieces, operators)
             if copy is not None and copy.whole:
                 return copy
             part = part or copy
@@ -176,7 +199,7 @@ class VerbatimPassages:
 
     def items(self, text: str, markers: Sequence[int]) -> list[tuple[str, Copy]] | None:
         """Return the items of a list with their copies. None if ``text`` is no list of items that all stand in the passages."""
-        if _VERBAL.search(text) or any(is_irregular(match[0]) for match in _WORD.finditer(text)):
+        if has_verb(text):
             return None
         parts = [part for part in (part.strip() for part in _BETWEEN_ITEMS.split(text)) if part]
         parts = [part for part in parts if _pieces_of(part)]
@@ -196,6 +219,11 @@ class VerbatimPassages:
     def _ordered(self, markers: Sequence[int]) -> list[VerbatimPassage]:
         cited = [self._passages[marker] for marker in markers if marker in self._passages]
         return [*cited, *(passage for passage in self._passages.values() if passage not in cited)]
+
+
+def has_verb(text: str) -> bool:
+    """Return whether a text may be a clause: it has a form that only verbs have."""
+    return bool(_VERBAL.search(text)) or any(is_irregular(match[0]) for match in _WORD.finditer(text))
 
 
 def _pieces_of(text: str) -> list[str]:

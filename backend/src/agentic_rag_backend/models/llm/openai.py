@@ -120,15 +120,33 @@ class OpenAIModel:
             read, _ = await self._write(call, request, turn)
             if read.spent_on_reasoning:
                 self._endpoint.expect(call)
-                read, _ = await self._write(call, request, self._with_more_room(call, turn))
+                read, _ = await self._write(call, request, self._after_reasoning(call, turn, cut=read.cut))
             return ModelReply(restore(read.text), call.account.usage, call.model, cut=read.cut, mended=read.mended)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        """Yield the reply while the model writes it. A failure is retried only before the first piece."""
-        call = self._call(request)
-        async with self._endpoint.admitted(call), aclosing(self._streamed(call, request)) as deltas:
-            async for delta in deltas:
+        """Yield the reply while the model writes it. A failure is retried only before the first piece.
+
+        The reply is received at the speed of the model, whatever the speed of the reader, and its place is free at its end.
+        `_most_characters` bounds what waits for the reader.
+        """
+        call, pieces = self._call(request), asyncio.Queue[ModelDelta | None]()
+        receiving = asyncio.create_task(self._receive(call, request, pieces))
+        try:
+            while (delta := await pieces.get()) is not None:
                 yield delta
+            await receiving
+        finally:
+            receiving.cancel()
+            await asyncio.gather(receiving, return_exceptions=True)
+
+    async def _receive(self, call: Call, request: ModelRequest, pieces: asyncio.Queue[ModelDelta | None]) -> None:
+        """Put the pieces of a reply into a queue, and None at its end."""
+        try:
+            async with self._endpoint.admitted(call), aclosing(self._streamed(call, request)) as deltas:
+                async for delta in deltas:
+                    pieces.put_nowait(delta)
+        finally:
+            pieces.put_nowait(None)
 
     async def close(self) -> None:
         """Release connections."""
@@ -146,8 +164,14 @@ class OpenAIModel:
     def _first_turn(self, call: Call, request: ModelRequest) -> Turn:
         return first_turn(call.model, request, self._options, self._refusals.of(call.model))
 
-    def _with_more_room(self, call: Call, turn: Turn) -> Turn:
-        """Return the turn with room for reasoning, which later calls of the model get at once."""
+    def _after_reasoning(self, call: Call, turn: Turn, *, cut: bool) -> Turn:
+        """Return the turn after a reply of reasoning only.
+
+        Reasoning that was cut off gets more room, which later calls of the model get at once. Reasoning that ended by itself
+        would come again at the same temperature.
+        """
+        if not cut:
+            return replace(turn, temperature=max(turn.temperature, SECOND_TEMPERATURE))
         more = max((_MORE_REASONING - 1) * turn.tokens, _LEAST_MORE)
         traits = self._refusals.of(call.model)
         traits.reasoning_tokens = min(traits.reasoning_tokens + more, 4 * _LEAST_MORE)
@@ -169,7 +193,7 @@ class OpenAIModel:
             problem = parsed
             self._endpoint.expect(call)
             if read.spent_on_reasoning and not enlarged:
-                turn, enlarged = self._with_more_room(call, turn), True
+                turn, enlarged = self._after_reasoning(call, turn, cut=read.cut), True
                 continue
             tries += 1
             turn = _second_turn(request, turn, read, problem)
@@ -296,23 +320,24 @@ class OpenAIModel:
     # --- streams
 
     async def _streamed(self, call: Call, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        turn, last = self._first_turn(call, request), False
+        turn, last, cut = self._first_turn(call, request), False, False
         while True:
             reply = ReplyStream(hold=self._refusals.of(call.model).unopened or may_hide_opening(call.model))
             async with aclosing(self._pieces(call, request, turn, reply)) as deltas:
                 async for delta in deltas:
-                    if delta.usage is None or last or not reply.read("length" if delta.cut else None).spent_on_reasoning:
+                    cut = cut or delta.cut
+                    if delta.usage is None or last or not reply.read("length" if cut else None).spent_on_reasoning:
                         yield delta
                         last = last or delta.usage is not None
             if last:
                 return
             self._endpoint.expect(call)
-            turn, last = self._with_more_room(call, turn), True
+            turn, last = self._after_reasoning(call, turn, cut=cut), True
 
     async def _pieces(
         self, call: Call, request: ModelRequest, turn: Turn, reply: ReplyStream
     ) -> AsyncGenerator[ModelDelta, None]:
-        # No timeout may span a yield: it would interrupt the reader's own work. Each step has the remaining time.
+        # No timeout spans a yield. Each step has the remaining time.
         async with self._endpoint.watching(call):
             (chunks, chunk), attempt = await self._send(call, request, turn, stream=True)
         usage, written, ending = None, list[str](), None
@@ -331,7 +356,7 @@ class OpenAIModel:
                                 f"model {call.model!r} wrote more than {_most_characters(turn)} characters; "
                                 f"at most {turn.tokens} tokens were asked for"
                             )
-                        self._endpoint.arrived(call, call.began)  # here, so that the reader's own work is no gap
+                        self._endpoint.arrived(call, call.began)
                         chunk = await self._next(chunks, call)
                 if ending is None and not reply.over:
                     raise ModelUnavailable(f"model {call.model!r} broke off its reply after {reply.size} characters")

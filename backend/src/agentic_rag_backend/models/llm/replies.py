@@ -64,8 +64,8 @@ class ReadReply:
 
     @property
     def spent_on_reasoning(self) -> bool:
-        """Whether the limit of tokens was reached before the reply itself began."""
-        return self.cut and not self.text.strip() and LOOP not in self.mended
+        """Whether the model wrote reasoning only, or reached the limit of tokens before the reply itself began."""
+        return (self.cut or self.reasoned) and not self.text.strip() and LOOP not in self.mended
 
 
 @dataclass(frozen=True, slots=True)

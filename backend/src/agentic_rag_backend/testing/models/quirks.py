@@ -64,6 +64,7 @@ TEXTS: Mapping[str, Callable[[str], Shape]] = {
     "think": _with(f"<think>\n{_THOUGHT}\n</think>\n\n{{}}"),  # DeepSeek R1, Qwen3
     "think-tail": _with(f"{_THOUGHT}\n</think>\n\n{{}}"),  # a chat template that writes the opening mark
     "think-cut": lambda text: Shape("<think>\n" + f"{_THOUGHT} " * 20, ending="length"),
+    "think-unclosed": lambda text: Shape(f"<think>\n{_THOUGHT} {text}"),  # small distilled models
     "think-twice": _with(f"<think>{_THOUGHT}</think>\n<think>And again.</think>{{}}"),
     "thinking": _with(f"<thinking>{_THOUGHT}</thinking>{{}}"),
     "kimi": _with(f"◁think▷{_THOUGHT}◁/think▷{{}}"),
