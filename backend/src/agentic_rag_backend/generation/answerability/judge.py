@@ -204,8 +204,26 @@ def _quotations(selection: Selection) -> tuple[PassageQuotation, ...]:
     """Return the windows of the chosen units, then those of the other candidates by their scores."""
     reading = selection.reading
     places = dict.fromkeys((*selection.chosen, *np.argsort(-selection.scores, kind="stable").tolist()))
-    sentences = [reading.sentences[selection.interaction.chosen[place]] for place in places]
+    numbers = _without_lesser_rows(reading, [selection.interaction.chosen[place] for place in places])
+    sentences = [reading.sentences[number] for number in numbers]
     return quote(dict(enumerate(reading.units)), [(sentence.passage, sentence.number) for sentence in sentences])
+
+
+def _without_lesser_rows(reading: EvidenceReading, numbers: Sequence[int]) -> list[int]:
+    """Return units, best first, without the rows that hold only some of the question's terms that an earlier row holds.
+
+    The phone number of another person does not answer; the rows of both sides of a comparison do.
+    """
+    better: list[frozenset[int]] = []
+    chosen: list[int] = []
+    for number in numbers:
+        if reading.sentences[number].unit.kind == "row":
+            terms = frozenset(np.flatnonzero(reading.held[:, number]).tolist())
+            if any(terms < others for others in better):
+                continue
+            better.append(terms)
+        chosen.append(number)
+    return chosen
 
 
 def _unit_at(units: Sequence[Unit], start: int) -> int:
