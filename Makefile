@@ -12,7 +12,7 @@ IN_MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {pr
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt check test test-unit test-near test-pythons test-services test-deep up down up-local docs bench demo serve worker lock clean
+.PHONY: help install fmt check test test-unit test-near test-pythons test-services test-deep up down up-local docs bench same demo serve worker lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -126,6 +126,9 @@ bench: $(VENV)/.dev ## measure retrieval, chunking, formats, ingestion, fairness
 	$(BIN)/python tests/benchmarks/communities.py
 	$(BIN)/python tests/benchmarks/corpus_wide.py
 	$(BIN)/python tests/benchmarks/plots.py
+
+same: $(VENV)/.dev ## prove that a change of the code changed no result: writes OUT, compares with BASE; ONLY=answers,claims SETS=squad2 KEEP=DIR
+	$(IN_MEMORY) $(BIN)/python tests/benchmarks/same.py $(OUT:%=--out %) $(BASE:%=--base %) $(ONLY:%=--only %) $(if $(SETS),--sets $(SETS)) $(KEEP:%=--keep %)
 
 # Universal: one lock a file, with markers, for every supported Python and platform.
 LOCK := ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
