@@ -22,8 +22,8 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 RUNTIME := backend/requirements.lock backend/requirements-build.lock
-$(VENV)/.runtime: $(BIN)/python $(RUNTIME) backend/pyproject.toml
-	$(BIN)/python infra/install.py $(RUNTIME) --editable backend
+$(VENV)/.runtime: $(BIN)/python $(RUNTIME) backend/pyproject.toml testing/pyproject.toml
+	$(BIN)/python infra/install.py $(RUNTIME) --editable backend testing
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime backend/requirements-dev.lock
@@ -99,13 +99,13 @@ up-local: $(VENV)/.dev ## Neo4j and PostgreSQL for development, without Docker, 
 	$(BIN)/python tests/fixtures/services.py .services
 
 check: $(VENV)/.dev ## formatting, lint, types and layers, in less than a minute; needs no test run
-	cd backend && ../$(BIN)/ruff format --check src ../tests ../examples
-	cd backend && ../$(BIN)/ruff check src ../tests ../examples
+	cd backend && ../$(BIN)/ruff format --check src ../testing/src ../tests ../examples
+	cd backend && ../$(BIN)/ruff check src ../testing/src ../tests ../examples
 	cd backend && ../$(BIN)/mypy
 	cd backend && ../$(BIN)/lint-imports
 
 fmt: $(VENV)/.dev ## format and fix what can be fixed
-	cd backend && ../$(BIN)/ruff check --fix src ../tests ../examples && ../$(BIN)/ruff format src ../tests ../examples
+	cd backend && ../$(BIN)/ruff check --fix src ../testing/src ../tests ../examples && ../$(BIN)/ruff format src ../testing/src ../tests ../examples
 
 bench: $(VENV)/.dev ## measure retrieval, chunking, formats, ingestion, fairness, memory, answers, claim checks, extraction, indexes, Graphiti's leg, communities and corpus-wide answers; tables and plots in tests/benchmarks/results
 	$(BIN)/python tests/benchmarks/retrieval.py

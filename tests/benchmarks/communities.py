@@ -35,7 +35,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.evaluation.datasets import CorpusPassage, load_passages
 from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.testing.models.process import ModelProcess
+from agentic_rag_testing.models.process import ModelProcess
 
 ROUNDS = 3
 MAX_UNCHANGED = 0.10

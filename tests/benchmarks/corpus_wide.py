@@ -39,7 +39,7 @@ from agentic_rag_backend.evaluation.diversity import Listing, diversity
 from agentic_rag_backend.evaluation.metrics import percentile
 from agentic_rag_backend.retrieval.queries.defaults import MAX_THEMES
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 TENANT = "default"
 GLOBAL = "global"

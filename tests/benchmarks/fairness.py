@@ -25,7 +25,7 @@ import httpx
 from report import data, finish
 
 from agentic_rag_backend.evaluation.datasets import CorpusPassage, load_question_set
-from agentic_rag_backend.testing.models.process import ModelProcess
+from agentic_rag_testing.models.process import ModelProcess
 
 OPERATOR_KEY = "operator-of-the-benchmarks-0123456789"
 BASE = "/api/v1"

@@ -28,6 +28,7 @@ import numpy as np
 from corpora import ingest, rebuild
 from numpy.typing import NDArray
 from report import data, finish, quiet
+from visible_documents import paragraphs_as_chunks, show
 
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Query
@@ -39,7 +40,6 @@ from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.memory import serve_from_now
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.testing.stores.passages import paragraphs_as_chunks, show
 
 STRATEGIES = ("dense", "sparse", "hybrid", "graph", "dual_level")
 PER_DOCUMENT = 20

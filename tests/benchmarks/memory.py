@@ -22,7 +22,7 @@ from typing import Any
 
 from report import data, finish
 
-from agentic_rag_backend.testing.models.process import ModelProcess
+from agentic_rag_testing.models.process import ModelProcess
 
 CORPORA = ("podcasts", "musique", "hotpotqa")
 DIMENSIONS = 384

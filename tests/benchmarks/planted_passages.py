@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from visible_documents import show
 
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.testing.stores.passages import show
 
 PER_THEME = 12
 PER_DOCUMENT = 100

@@ -29,7 +29,7 @@ from agentic_rag_backend.evaluation.datasets import CorpusPassage, QuestionSet, 
 from agentic_rag_backend.evaluation.metrics import all_at, percentile, recall_at
 from agentic_rag_backend.raptor.options import BuildOptions
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.testing.models.process import ModelProcess
+from agentic_rag_testing.models.process import ModelProcess
 
 ASKED: dict[str, tuple[str, dict[str, Any]]] = {
     "dense": ("dense", {}),

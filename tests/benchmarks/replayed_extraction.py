@@ -19,7 +19,7 @@ from retrieval import ask_all
 from agentic_rag_backend.container import open_container
 from agentic_rag_backend.evaluation.datasets import load_question_set
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 AIM = {"R@5": 0.75, "R@10": 0.88}
 METHODS = ("rules", "llm", "rules+llm")

@@ -23,6 +23,7 @@ from typing import Any
 
 from corpora import ingest
 from report import quiet
+from store_tracing import TraceCounts
 
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job
@@ -33,7 +34,6 @@ from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Ending
-from agentic_rag_backend.testing.tracing import TraceCounts
 
 OPERATIONS = ("add", "update", "delete")
 TENANT = "bench"

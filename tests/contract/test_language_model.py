@@ -19,9 +19,9 @@ from agentic_rag_backend.models.llm.base import (
 )
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.models.llm.openai import OpenAIModel
-from agentic_rag_backend.testing.models.language_model import LanguageModelContract
-from agentic_rag_backend.testing.models.server import ModelServer
-from agentic_rag_backend.testing.models.vectors import embed_text
+from agentic_rag_testing.models.language_model import LanguageModelContract
+from agentic_rag_testing.models.server import ModelServer
+from agentic_rag_testing.models.vectors import embed_text
 
 
 class WordEmbedder:

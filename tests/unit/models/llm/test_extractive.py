@@ -12,7 +12,7 @@ from agentic_rag_backend.errors import ModelReplyInvalid
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Evidence, ModelRequest
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.models.llm.selection import MAX_CANDIDATES, MAX_SENTENCES, read
-from agentic_rag_backend.testing.models.vectors import embed_text
+from agentic_rag_testing.models.vectors import embed_text
 
 
 class CountingEmbedder:
