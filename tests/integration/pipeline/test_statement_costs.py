@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from store_tracing import TraceCounts
 
 from agentic_rag_backend.domain.job import Job
+from agentic_rag_testing.tracing import TraceCounts
 
 FEW, MANY = 3, 60
 MAX_RATIO = 1.3
