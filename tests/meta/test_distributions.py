@@ -30,9 +30,19 @@ def test_the_wheel_holds_one_package(root: Path, tmp_path: Path, project: str, p
     assert not {name for name in names if "testing" in name.split("/") or "tests" in name.split("/")}
 
 
-def test_the_product_imports_no_code_of_tests(root: Path) -> None:
-    for path in (root / "backend" / "src").rglob("*.py"):
+def test_no_distribution_imports_code_of_tests(root: Path) -> None:
+    fixtures = {path.stem for path in (root / "tests" / "fixtures").iterdir()}
+    assert imported(root / "backend" / "src") & {"agentic_rag_testing", "tests", "pytest", *fixtures} == set()
+    assert imported(root / "testing" / "src") & {"tests", "pytest", *fixtures} == set()
+
+
+def imported(folder: Path) -> set[str]:
+    """Return the top-level modules that the code of a folder imports."""
+    modules: set[str] = set()
+    for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            module = node.module if isinstance(node, ast.ImportFrom) else None
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [module or ""]
-            assert not [name for name in names if name.split(".")[0] in ("agentic_rag_testing", "tests", "pytest")], path
+            if isinstance(node, ast.Import):
+                modules |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                modules.add(node.module or "")
+    return {module.split(".")[0] for module in modules}
