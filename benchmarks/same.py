@@ -131,25 +131,34 @@ def read_results(path: Path, wanted: Iterable[tuple[str, str]]) -> dict[tuple[st
         return {(section, case): result for section, case, result in rows if (section, case) in chosen}
 
 
-def compare(base_file: Path, new_file: Path) -> bool:
-    """Print each section as same or changed, with some examples. Return whether all are the same."""
+def compare(base_file: Path, new_file: Path, sets: Sequence[str] = ()) -> bool:
+    """Print each section as same or changed, with some examples. Return whether all are the same.
+
+    With ``sets``, only cases of these sets are compared: the new run has no others.
+    """
     base, new = (json.loads(path.read_text(encoding="utf-8")) for path in (base_file, new_file))
     same = True
     for section in new:
         if section not in base:
             print(f"{section}: not in {base_file}")
             continue
-        if new[section]["hash"] == base[section]["hash"]:
-            print(f"{section}: same ({new[section]['cases']} cases)")
+        old_hashes, new_hashes = _hashes(base[section], sets), new[section]["hashes"]
+        changed = [case for case in {**old_hashes, **new_hashes} if old_hashes.get(case) != new_hashes.get(case)]
+        if not changed:
+            print(f"{section}: same ({len(new_hashes)} cases)")
             continue
         same = False
-        old_hashes, new_hashes = base[section]["hashes"], new[section]["hashes"]
-        changed = [case for case in {**old_hashes, **new_hashes} if old_hashes.get(case) != new_hashes.get(case)]
         print(f"{section}: CHANGED, {len(changed)} of {len(new_hashes)} cases")
-        for line in _changed_metrics(base[section]["metrics"], new[section]["metrics"]):
+        metrics = {name: value for name, value in base[section]["metrics"].items() if not sets or name in new[section]["metrics"]}
+        for line in _changed_metrics(metrics, new[section]["metrics"]):
             print(f"  {line}")
         _show(base_file, new_file, section, changed[:: max(1, len(changed) // SHOWN)][:SHOWN])
     return same
+
+
+def _hashes(section: Mapping[str, Any], sets: Sequence[str]) -> dict[str, str]:
+    """Return the hash of each case of ``sets``, which begins with the name of its set; without ``sets``, of all."""
+    return {case: value for case, value in section["hashes"].items() if not sets or case.partition(": ")[0] in sets}
 
 
 def _changed_metrics(old: Mapping[str, float], new: Mapping[str, float]) -> list[str]:
@@ -187,7 +196,7 @@ def main() -> int:
         figures = ", ".join(f"{name} {value}" for name, value in row["metrics"].items())
         print(f"{section}: {row['cases']} cases, {row['hash'][:16]}; {figures}")
     print(f"hashes in {chosen.out}")
-    return 0 if chosen.base is None else int(not compare(chosen.base, chosen.out))
+    return 0 if chosen.base is None else int(not compare(chosen.base, chosen.out, chosen.sets))
 
 
 if __name__ == "__main__":

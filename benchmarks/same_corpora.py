@@ -13,8 +13,8 @@ from report import ROOT
 Row = Mapping[str, Any]
 PASSAGES: Mapping[str, int] = {"musique": 450, "hotpotqa": 350, "squad2": 350}
 """Passages of the sets that are taken in part."""
-SEARCHED: Mapping[str, int] = {"musique": 32, "hotpotqa": 32, "squad2": 32, "realdocs": 28, "examples": 20}
-"""Questions that every strategy searches."""
+SEARCHED: Mapping[str, int] = {"realdocs": 28, "musique": 32, "squad2": 32, "hotpotqa": 32, "examples": 20}
+"""Questions that every strategy searches. The set that takes longest is the first one."""
 ANSWERED: Mapping[str, int] = {"musique": 90, "hotpotqa": 90, "squad2": 150, "realdocs": 122, "examples": 40}
 """Questions that are answered."""
 NAMES = tuple(SEARCHED)

@@ -13,6 +13,8 @@ _UUID = re.compile(r"\b(?:[a-z]+_)?[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b
 _TIMES = frozenset(
     {"processing_time_ms", "requestId", "timestamp", "created_at", "updated_at", "built_at", "usage", "latency_ms"}
 )
+_MOMENT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00")
+"""A time with microseconds: that of the request, or one relative to it."""
 _TEXTS = frozenset({"content", "text"})
 """Fields of passages, which are stored as hashes."""
 
@@ -42,7 +44,7 @@ class Canon:
         return value
 
     def _label(self, text: str) -> str:
-        return _UUID.sub(lambda match: self.labels.get(match[0], "id"), text)
+        return _MOMENT.sub("moment", _UUID.sub(lambda match: self.labels.get(match[0], "id"), text))
 
 
 def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
