@@ -12,7 +12,7 @@ IN_MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {pr
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt check test test-unit test-near test-pythons test-services test-deep up down up-local docs bench demo serve worker lock clean
+.PHONY: help install fmt check test test-unit test-near test-pythons test-services test-deep up down up-local docs bench same demo serve worker lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -22,8 +22,8 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 RUNTIME := backend/requirements.lock backend/requirements-build.lock
-$(VENV)/.runtime: $(BIN)/python $(RUNTIME) backend/pyproject.toml
-	$(BIN)/python infra/install.py $(RUNTIME) --editable backend
+$(VENV)/.runtime: $(BIN)/python $(RUNTIME) backend/pyproject.toml testing/pyproject.toml
+	$(BIN)/python infra/install.py $(RUNTIME) --editable backend testing
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime backend/requirements-dev.lock
@@ -93,39 +93,42 @@ down: ## stop it; its volumes stay
 
 docs: $(VENV)/.dev ## regenerate .env.example, the settings reference and the plots of the benchmarks
 	$(BIN)/python tests/meta/test_settings.py
-	$(BIN)/python tests/benchmarks/plots.py --documentation
+	$(BIN)/python benchmarks/plots.py --documentation
 
 up-local: $(VENV)/.dev ## Neo4j and PostgreSQL for development, without Docker, data in ./.services, until Ctrl-C
 	$(BIN)/python tests/fixtures/services.py .services
 
 check: $(VENV)/.dev ## formatting, lint, types and layers, in less than a minute; needs no test run
-	cd backend && ../$(BIN)/ruff format --check src ../tests ../examples
-	cd backend && ../$(BIN)/ruff check src ../tests ../examples
+	cd backend && ../$(BIN)/ruff format --check src ../testing/src ../tests ../benchmarks ../examples
+	cd backend && ../$(BIN)/ruff check src ../testing/src ../tests ../benchmarks ../examples
 	cd backend && ../$(BIN)/mypy
 	cd backend && ../$(BIN)/lint-imports
 
 fmt: $(VENV)/.dev ## format and fix what can be fixed
-	cd backend && ../$(BIN)/ruff check --fix src ../tests ../examples && ../$(BIN)/ruff format src ../tests ../examples
+	cd backend && ../$(BIN)/ruff check --fix src ../testing/src ../tests ../benchmarks ../examples && ../$(BIN)/ruff format src ../testing/src ../tests ../benchmarks ../examples
 
-bench: $(VENV)/.dev ## measure retrieval, chunking, formats, ingestion, fairness, memory, answers, claim checks, extraction, indexes, Graphiti's leg, communities and corpus-wide answers; tables and plots in tests/benchmarks/results
-	$(BIN)/python tests/benchmarks/retrieval.py
-	$(BIN)/python tests/benchmarks/chunking.py
-	$(BIN)/python tests/benchmarks/formats.py
-	$(BIN)/python tests/benchmarks/isolated_parsing.py
-	$(BIN)/python tests/benchmarks/hostile_set.py
-	$(BIN)/python tests/benchmarks/ingestion.py
-	$(BIN)/python tests/benchmarks/fairness.py
-	$(BIN)/python tests/benchmarks/memory.py
-	$(BIN)/python tests/benchmarks/answers.py
-	$(BIN)/python tests/benchmarks/answerability.py
-	$(BIN)/python tests/benchmarks/follow_ups.py
-	$(BIN)/python tests/benchmarks/claims.py
-	$(BIN)/python tests/benchmarks/extraction.py
-	$(BIN)/python tests/benchmarks/index_upkeep.py
-	$(BIN)/python tests/benchmarks/graphiti.py
-	$(BIN)/python tests/benchmarks/communities.py
-	$(BIN)/python tests/benchmarks/corpus_wide.py
-	$(BIN)/python tests/benchmarks/plots.py
+bench: $(VENV)/.dev ## measure retrieval, chunking, formats, ingestion, fairness, memory, answers, claim checks, extraction, indexes, Graphiti's leg, communities and corpus-wide answers; tables and plots in benchmarks/results
+	$(BIN)/python benchmarks/retrieval.py
+	$(BIN)/python benchmarks/chunking.py
+	$(BIN)/python benchmarks/formats.py
+	$(BIN)/python benchmarks/isolated_parsing.py
+	$(BIN)/python benchmarks/hostile_set.py
+	$(BIN)/python benchmarks/ingestion.py
+	$(BIN)/python benchmarks/fairness.py
+	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/answers.py
+	$(BIN)/python benchmarks/answerability.py
+	$(BIN)/python benchmarks/follow_ups.py
+	$(BIN)/python benchmarks/claims.py
+	$(BIN)/python benchmarks/extraction.py
+	$(BIN)/python benchmarks/index_upkeep.py
+	$(BIN)/python benchmarks/graphiti.py
+	$(BIN)/python benchmarks/communities.py
+	$(BIN)/python benchmarks/corpus_wide.py
+	$(BIN)/python benchmarks/plots.py
+
+same: $(VENV)/.dev ## prove that a change of the code changed no result: writes OUT, compares with BASE; ONLY=answers,claims SETS=squad2 KEEP=DIR
+	$(IN_MEMORY) $(BIN)/python benchmarks/same.py $(OUT:%=--out %) $(BASE:%=--base %) $(ONLY:%=--only %) $(if $(SETS),--sets $(SETS)) $(KEEP:%=--keep %)
 
 # Universal: one lock a file, with markers, for every supported Python and platform.
 LOCK := ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header

@@ -1,6 +1,6 @@
 """Install the packages of lock files, with their hashes, by uv.
 
-    .venv/bin/python infra/install.py backend/requirements-dev.lock [--editable backend] [--python PATH]
+    .venv/bin/python infra/install.py backend/requirements-dev.lock [--editable backend testing] [--python PATH]
 
 `--editable` needs the packages that build the project: `backend/requirements-dev.lock` and `requirements-build.lock` have them.
 
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
     """Install what was requested; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("locks", type=Path, nargs="+", metavar="LOCK", help="a lock file")
-    parser.add_argument("--editable", type=Path, metavar="PROJECT", help="a project to install as it is, without dependencies")
+    parser.add_argument("--editable", type=Path, nargs="+", default=[], metavar="PROJECT", help="projects to install as they are, without dependencies")
     parser.add_argument("--python", type=Path, default=sys.executable, help="of the environment to install into (default: this one)")
     given = parser.parse_args(arguments)
     install_uv()
@@ -95,8 +95,9 @@ def main(arguments: Sequence[str]) -> int:
     command += ["--no-index"] if settings.get("no-index", "").lower() in _YES else []
     locks = [part for lock in given.locks for part in ("-r", lock)]
     subprocess.run([*command, "--require-hashes", *locks], env=variables, check=True)
-    if given.editable:
-        subprocess.run([*command, "--no-deps", "--no-build-isolation", "-e", given.editable], env=variables, check=True)
+    projects = [part for project in given.editable for part in ("-e", project)]
+    if projects:
+        subprocess.run([*command, "--no-deps", "--no-build-isolation", *projects], env=variables, check=True)
     return 0
 
 

@@ -17,6 +17,8 @@ from pathlib import Path, PurePosixPath
 
 PACKAGE = "agentic_rag_backend"
 SOURCE = PurePosixPath("backend/src")
+ROOTS = (SOURCE, PurePosixPath("testing/src"), PurePosixPath("tests/fixtures"))
+"""Folders from which modules are imported by their full name."""
 UNIT = PurePosixPath("tests/unit")
 NO_TESTS = 5
 """pytest's exit code when its options left no test."""
@@ -25,14 +27,15 @@ NO_TESTS = 5
 def module_of(path: str) -> str | None:
     """Return the name with which tests import the Python file at ``path``, or None.
 
-    A module of the package has its full name. A fixture or helper in `tests/` is imported by its file's name.
+    A module below one of `ROOTS` has its full name. A helper elsewhere in `tests/` is imported by its file's name.
     """
     file = PurePosixPath(path)
     if file.suffix != ".py":
         return None
-    if file.is_relative_to(SOURCE):
-        parts = file.relative_to(SOURCE).with_suffix("").parts
-        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    for root in ROOTS:
+        if file.is_relative_to(root):
+            parts = file.relative_to(root).with_suffix("").parts
+            return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
     return file.stem if file.is_relative_to("tests") and file.name != "conftest.py" else None
 
 
@@ -120,7 +123,8 @@ def main(arguments: Sequence[str]) -> int:
     split = list(arguments).index("--") if "--" in arguments else len(arguments)
     files, options = arguments[:split], arguments[split + 1 :]
     changed = [Path(each).resolve().relative_to(root).as_posix() for each in files] or differing(root)
-    found = near(changed, read(root, SOURCE), read(root, PurePosixPath("tests")))
+    sources = {path: text for folder in ROOTS for path, text in read(root, folder).items()}
+    found = near(changed, sources, read(root, PurePosixPath("tests")))
     print(f"{len(changed)} changed files, {len(found)} test files near them")
     for test in found:
         print(f"  {test}", flush=True)

@@ -11,7 +11,7 @@ import pytest
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
-from agentic_rag_backend.testing.stores import blob_store as contract
+from agentic_rag_testing.stores import blob_store as contract
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from catalogue_checks import contract
 from planted_statements import plant
 from sqlalchemy import ColumnElement, Table, true
 from sqlalchemy.engine import Connection
@@ -33,7 +34,6 @@ from agentic_rag_backend.stores.catalogue.operations import write_arriving
 from agentic_rag_backend.stores.catalogue.pages import beyond
 from agentic_rag_backend.stores.catalogue.summaries import generations
 from agentic_rag_backend.stores.catalogue.tenants import adapter as tenants
-from agentic_rag_backend.testing.catalogue import contract
 
 
 @pytest.fixture(scope="module")

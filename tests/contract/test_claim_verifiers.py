@@ -21,10 +21,10 @@ from agentic_rag_backend.models.entailment.facts import ReaderFacts
 from agentic_rag_backend.models.entailment.reader import OnnxReader
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
-from agentic_rag_backend.testing import verifiers as contract
-from agentic_rag_backend.testing.models.cross_encoder import write_reader
-from agentic_rag_backend.testing.models.server import ModelServer
-from agentic_rag_backend.testing.verifiers import CHECKS, PASSAGES, Check
+from agentic_rag_testing import verifiers as contract
+from agentic_rag_testing.models.cross_encoder import write_reader
+from agentic_rag_testing.models.server import ModelServer
+from agentic_rag_testing.verifiers import CHECKS, PASSAGES, Check
 
 each_check = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from agentic_rag_backend.models.embedding.base import Embedder, Vectors
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
-from agentic_rag_backend.testing.models.embedder import CHECKS
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.embedder import CHECKS
+from agentic_rag_testing.models.server import ModelServer
 
 Check = Callable[[Embedder], Awaitable[None]]
 each_check = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

@@ -15,8 +15,8 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.graph.base import GraphFindings
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.vector.base import ScoredId
-from agentic_rag_backend.testing.stores import graph_search as contract
-from agentic_rag_backend.testing.stores.graph_samples import A, B, entity_id
+from agentic_rag_testing.stores import graph_search as contract
+from agentic_rag_testing.stores.graph_samples import A, B, entity_id
 
 
 @pytest.fixture

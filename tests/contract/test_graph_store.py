@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
-from agentic_rag_backend.testing.stores import graph_replacement
-from agentic_rag_backend.testing.stores import graph_samples as samples
-from agentic_rag_backend.testing.stores import graph_store as contract
+from agentic_rag_testing.stores import graph_replacement
+from agentic_rag_testing.stores import graph_samples as samples
+from agentic_rag_testing.stores import graph_store as contract
 
 
 @pytest.fixture

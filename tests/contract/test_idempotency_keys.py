@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from catalogue_checks import idempotency as contract
 from planted_statements import plant
 from sqlalchemy import select
 
@@ -17,7 +18,6 @@ from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.idempotency import SqlIdempotencyKeys
 from agentic_rag_backend.stores.catalogue.ports.idempotency import IdempotencyClaim, Owner, StoredResponse
 from agentic_rag_backend.stores.catalogue.tables import idempotency_keys
-from agentic_rag_backend.testing.catalogue import idempotency as contract
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from job_checks import job_queue as contract
 from sqlalchemy import Connection, Engine, create_engine
 
 from agentic_rag_backend.jobs.coordination.slots import Slots
@@ -24,7 +25,6 @@ from agentic_rag_backend.jobs.queue import dbos_queue as module
 from agentic_rag_backend.jobs.queue.dbos_client import options_of
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.stores.catalogue.database import committed, parse_url
-from agentic_rag_backend.testing.jobs import job_queue as contract
 
 
 @pytest.fixture

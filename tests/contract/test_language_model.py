@@ -15,8 +15,8 @@ from agentic_rag_backend.models.llm.base import (
     ModelRequest,
 )
 from agentic_rag_backend.models.llm.openai import OpenAIModel
-from agentic_rag_backend.testing.models.language_model import LanguageModelContract
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.language_model import LanguageModelContract
+from agentic_rag_testing.models.server import ModelServer
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from job_checks import leases as contract
 from planted_statements import plant
 
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.testing.jobs import leases as contract
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Transaction
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
-from agentic_rag_backend.testing.stores import graph_samples as samples
-from agentic_rag_backend.testing.stores import graph_store as contract
+from agentic_rag_testing.stores import graph_samples as samples
+from agentic_rag_testing.stores import graph_store as contract
 
 
 @pytest.fixture

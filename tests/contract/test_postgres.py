@@ -7,6 +7,14 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
+from catalogue_checks import contract as catalogue_contract
+from catalogue_checks import idempotency as idempotency_contract
+from catalogue_checks import search_sessions as search_sessions_contract
+from catalogue_checks import store_folders as store_folders_contract
+from catalogue_checks.samples import TEXT, nothing, submission, tenant
+from job_checks import job_queue as queue_contract
+from job_checks import leases as leases_contract
+from job_checks import workers as workers_contract
 from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
 from agentic_rag_backend.jobs.queue import dbos_queue as module
@@ -16,14 +24,6 @@ from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_open_jobs
 from agentic_rag_backend.stores.catalogue.rows import lock_document
 from agentic_rag_backend.stores.catalogue.tables import metadata
-from agentic_rag_backend.testing.catalogue import contract as catalogue_contract
-from agentic_rag_backend.testing.catalogue import idempotency as idempotency_contract
-from agentic_rag_backend.testing.catalogue import search_sessions as search_sessions_contract
-from agentic_rag_backend.testing.catalogue import store_folders as store_folders_contract
-from agentic_rag_backend.testing.catalogue.samples import TEXT, nothing, submission, tenant
-from agentic_rag_backend.testing.jobs import job_queue as queue_contract
-from agentic_rag_backend.testing.jobs import leases as leases_contract
-from agentic_rag_backend.testing.jobs import workers as workers_contract
 
 
 @pytest.fixture

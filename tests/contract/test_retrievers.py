@@ -22,7 +22,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.retrieval.registry import STRATEGIES
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.testing.retrievers import contract, samples
+from agentic_rag_testing.retrievers import contract, samples
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from catalogue_checks import search_sessions as contract
 from planted_statements import plant
 from sqlalchemy import Connection, event, text
 
@@ -17,7 +18,6 @@ from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.catalogue import search_sessions as module
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.search_sessions import SqlSearchSessions
-from agentic_rag_backend.testing.catalogue import search_sessions as contract
 
 
 @pytest.fixture

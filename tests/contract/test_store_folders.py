@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from catalogue_checks import store_folders as contract
 from planted_statements import plant
 
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.testing.catalogue import store_folders as contract
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from qdrant_clients import WITHOUT_INDEXES, local_client
 from services import QdrantServer
 
 from agentic_rag_backend.domain.deployment import Deployment
@@ -33,10 +34,9 @@ from agentic_rag_backend.stores.vector.base import (
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.qdrant.server import connect
 from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
-from agentic_rag_backend.testing.stores import vector_search
-from agentic_rag_backend.testing.stores import vector_store as contract
-from agentic_rag_backend.testing.stores.qdrant_clients import WITHOUT_INDEXES, local_client
-from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, A, Check, OpenStore, point_id
+from agentic_rag_testing.stores import vector_search
+from agentic_rag_testing.stores import vector_store as contract
+from agentic_rag_testing.stores.vector_samples import DIMENSIONS, A, Check, OpenStore, point_id
 
 Wrap = Callable[[EdgeVectorStore], Any]
 

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from catalogue_checks.samples import nothing
+from job_checks import workers as contract
 from planted_statements import plant
 
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.testing.catalogue.samples import nothing
-from agentic_rag_backend.testing.jobs import workers as contract
 
 
 @pytest.fixture

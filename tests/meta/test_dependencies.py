@@ -67,7 +67,9 @@ def imported_modules(folders: Sequence[Path]) -> set[str]:
             modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             modules.add(node.module or "")
-    local = {path.stem for folder in folders for path in folder.rglob("*.py")} | {"agentic_rag_backend", "tests"}
+    files = [path for folder in folders for path in folder.rglob("*.py")]
+    local = {path.parent.name if path.name == "__init__.py" else path.stem for path in files}
+    local |= {"agentic_rag_backend", "agentic_rag_testing", "tests"}
     return {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - (local - distributions().keys())
 
 
@@ -86,7 +88,7 @@ def packages_of(modules: Iterable[str]) -> set[str]:
     ("folders", "groups"),
     [
         pytest.param(("backend/src",), ("", "server", "dspy"), id="product"),
-        pytest.param(("tests", "examples", "infra"), ("", "server", "dspy", "dev"), id="tests"),
+        pytest.param(("testing/src", "tests", "examples", "infra"), ("", "server", "dspy", "dev"), id="tests"),
     ],
 )
 def test_every_import_is_of_a_declared_package(root: Path, folders: Sequence[str], groups: Sequence[str]) -> None:
@@ -98,7 +100,7 @@ def test_every_import_is_of_a_declared_package(root: Path, folders: Sequence[str
 
 
 def test_every_declared_package_is_used(root: Path) -> None:
-    product, tests = [root / "backend" / "src"], [root / "tests", root / "examples", root / "infra"]
+    product, tests = [root / "backend" / "src"], [root / "testing", root / "tests", root / "examples", root / "infra"]
     named = loaded_by_name(product)
     used = packages_of(imported_modules(product) | named) | {canonical(name) for name in named if _NAME.fullmatch(name)}
     used_by_tests = packages_of(imported_modules(tests))
@@ -110,7 +112,7 @@ def test_every_declared_package_is_used(root: Path) -> None:
 
 def test_programs_are_not_imported_and_are_used(root: Path) -> None:
     assert PROGRAMS.keys() <= set().union(*declared(root).values())
-    assert not PROGRAMS.keys() & packages_of(imported_modules([root / "backend" / "src", root / "tests"]))
+    assert not PROGRAMS.keys() & packages_of(imported_modules([root / "backend" / "src", root / "testing", root / "tests"]))
     for name, (path, text) in PROGRAMS.items():
         assert text in (root / path).read_text(encoding="utf-8"), f"{path} does not use {name}"
 

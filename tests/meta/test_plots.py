@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"(?<![\w.])(?:\d[\d,]*)?\.?\d+(?![\w])")
 def plots(root: Path) -> Iterator[ModuleType]:
     """Return the program that draws the plots."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(root / "tests" / "benchmarks"))
+        patch.syspath_prepend(str(root / "benchmarks"))
         known = set(sys.modules)
         yield importlib.import_module("plots")
         for name in {"plots", "charts", "report"} - known:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from http_server import read_address
 
 from agentic_rag_backend.settings import Settings
 
@@ -29,14 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     settings = {name.upper() for name in Settings.model_fields}
     environment = {name: value for name, value in os.environ.items() if name not in settings} | {"OPERATOR_KEY": OPERATOR_KEY}
     with subprocess.Popen(command, cwd=data, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        lines = []
-        while (line := process.stdout.readline()) and not line.startswith("}"):
-            lines.append(line)
-        assert line, f"the server ended with {process.wait()}"
-        told = json.loads("".join([*lines, line]))
-        assert "url" in told, told
-        yield told["url"]
+        yield read_address(process)
         process.terminate()
 
 

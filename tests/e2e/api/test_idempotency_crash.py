@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from http_server import read_address
 
 from agentic_rag_backend.container import open_container
 
@@ -40,13 +40,7 @@ def _serving(folder: Path) -> tuple[subprocess.Popen[str], str]:
     environment = {**os.environ, "OPERATOR_KEY": OPERATOR_KEY, "COMMUNITY_AUTO_REBUILD": "false"}
     command = [sys.executable, "-c", CRASHES, str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True)
-    assert process.stdout is not None
-    said = ""
-    while not said.endswith("}\n"):
-        line = process.stdout.readline()
-        assert line, said
-        said += line
-    return process, json.loads(said)["url"]
+    return process, read_address(process)
 
 
 async def test_a_crash_before_the_end_frees_the_key_at_the_next_start(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 if TYPE_CHECKING:
     from tests.e2e.api.conftest import Client

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.models.embedding import calibrator
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from agentic_rag_backend.domain.text.prompt_marks import FENCES
 from agentic_rag_backend.prompts import built_in, built_in_names
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 if TYPE_CHECKING:
     from tests.e2e.api.conftest import Client

@@ -13,9 +13,9 @@ import pytest
 import pytest_asyncio
 
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
-from agentic_rag_backend.testing.models.cross_encoder import write_cross_encoder
-from agentic_rag_backend.testing.models.rerank_server import Fault, RerankServer
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.cross_encoder import write_cross_encoder
+from agentic_rag_testing.models.rerank_server import Fault, RerankServer
+from agentic_rag_testing.models.server import ModelServer
 
 if TYPE_CHECKING:
     from tests.e2e.api.conftest import Client

@@ -16,7 +16,7 @@ from faulty_proxy import FaultyProxy
 from http_server import issue_key, running_server
 
 from agentic_rag_backend.cli.session.client import Client
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 LONGEST_S = 40
 NAMES = ("Abel", "Boris", "Clara", "Doris", "Edgar", "Fiona", "Gustav", "Helga", "Igor", "Julia", "Karl", "Lena")

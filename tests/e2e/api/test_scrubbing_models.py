@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from removed_words import ASKED, CELLAR, MAPS, ONLY_THERE, VELLUM, assert_whole, responses, said, words
 
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -15,7 +15,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agentic_rag_backend.api.responses.resumption import AnswerStreams
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 if TYPE_CHECKING:
     from tests.e2e.api.conftest import Client

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from agentic_rag_backend.domain.text.tokens import estimate_tokens
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 if TYPE_CHECKING:
     import httpx

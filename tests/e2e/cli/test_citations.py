@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 from .conftest import CommandLine, Served, make_notes, stop, wait_for_address
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.cli.app import run
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 NOTES = {
     "harbour.md": "# Harbour of Lowmere\n\nDelphine Aster leads the Lowmere Harbour Authority. It dredged the basin.\n",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.testing.models.process import ModelProcess
+from agentic_rag_testing.models.process import ModelProcess
 
 if TYPE_CHECKING:
     from tests.e2e.durability.conftest import Folder

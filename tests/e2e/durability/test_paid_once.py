@@ -23,8 +23,8 @@ from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.service import IngestionOptions
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.testing.models.counts import text_hash
-from agentic_rag_backend.testing.models.process import ModelProcess
+from agentic_rag_testing.models.counts import text_hash
+from agentic_rag_testing.models.process import ModelProcess
 
 if TYPE_CHECKING:
     from tests.e2e.durability.conftest import Folder

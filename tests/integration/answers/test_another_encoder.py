@@ -9,7 +9,7 @@ import pytest
 from sampling import budget
 
 from agentic_rag_backend.library import open_embedded
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 WORDS, FLOOR = "words+dimensions-384", "words+dimensions-384+floor-70"

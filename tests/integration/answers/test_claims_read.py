@@ -6,8 +6,8 @@ from pathlib import Path
 
 from agentic_rag_backend.library import open_embedded
 from agentic_rag_backend.models.entailment.facts import ReaderFacts
-from agentic_rag_backend.testing.models.cross_encoder import write_reader
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.cross_encoder import write_reader
+from agentic_rag_testing.models.server import ModelServer
 
 QUESTION = "Who founded the Halden Institute?"
 NOTE = "Mira Voss founded the Halden Institute in 1994. It studies tides."

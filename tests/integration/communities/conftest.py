@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from theme_doubles import HashedWords, HeldQueue
 
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.domain.tenant import TenantId
@@ -19,8 +20,7 @@ from agentic_rag_backend.stores.catalogue.base import PreparedChunk
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
-from agentic_rag_backend.testing.doubles import HashedWords, HeldQueue
-from agentic_rag_backend.testing.stores.passages import hand_in
+from agentic_rag_testing.stores.passages import hand_in
 
 DIMENSIONS = 32
 

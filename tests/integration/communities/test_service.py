@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from theme_doubles import ScriptedModel
 
 from agentic_rag_backend.communities.rebuilds import schedule as schedule_module
 from agentic_rag_backend.communities.rebuilds.changes import Changes
@@ -25,8 +26,7 @@ from agentic_rag_backend.errors import (
     StoreUnavailable,
 )
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
-from agentic_rag_backend.testing.doubles import ScriptedModel
-from agentic_rag_backend.testing.stores import graph_samples as samples
+from agentic_rag_testing.stores import graph_samples as samples
 
 Story = Callable[[str], dict[str, list[str]]]
 

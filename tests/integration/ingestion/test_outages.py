@@ -18,7 +18,7 @@ from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.models import endpoint
 from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
 from agentic_rag_backend.models.llm.openai import OpenAIModel
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 if TYPE_CHECKING:
     from tests.integration.ingestion.conftest import Builder, World

@@ -27,9 +27,9 @@ from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.graph.graphiti.clients import GraphitiEmbedder, GraphitiReranker
 from agentic_rag_backend.stores.graph.nodes import graph_uuid
-from agentic_rag_backend.testing.models.server import ModelServer
-from agentic_rag_backend.testing.stores import graph_samples as samples
-from agentic_rag_backend.testing.stores.graph_samples import A, B, entity_id
+from agentic_rag_testing.models.server import ModelServer
+from agentic_rag_testing.stores import graph_samples as samples
+from agentic_rag_testing.stores.graph_samples import A, B, entity_id
 
 OLD = "Ann Lee works at Acme Works since 2019. Ann Lee lives in Oslo."
 NEWS = "Since 2021 Ann Lee works at Beta Labs and no longer at Acme Works."

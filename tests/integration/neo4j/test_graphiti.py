@@ -32,8 +32,8 @@ from agentic_rag_backend.stores.graph.graphiti.driver import GraphReader, Tenant
 from agentic_rag_backend.stores.graph.graphiti.interface import TenantSearch
 from agentic_rag_backend.stores.graph.graphiti.search import recipe
 from agentic_rag_backend.stores.graph.nodes import graph_uuid
-from agentic_rag_backend.testing.stores import graph_samples as samples
-from agentic_rag_backend.testing.stores.graph_samples import A, B, entity_id
+from agentic_rag_testing.stores import graph_samples as samples
+from agentic_rag_testing.stores.graph_samples import A, B, entity_id
 
 ADA = "Whom did Ada found Acme for?"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

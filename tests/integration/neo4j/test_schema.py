@@ -12,7 +12,7 @@ from agentic_rag_backend.stores.graph import neo4j_schema
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.stores.graph.nodes import graph_uuid
-from agentic_rag_backend.testing.stores import graph_samples as samples
+from agentic_rag_testing.stores import graph_samples as samples
 
 _GRAPHITI = [
     "CREATE INDEX entity_uuid IF NOT EXISTS FOR (n:Entity) ON (n.uuid)",

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.stores.graph import neo4j, neo4j_writes
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
-from agentic_rag_backend.testing.stores import graph_samples as samples
+from agentic_rag_testing.stores import graph_samples as samples
 
 Plan = Mapping[str, Any]
 _WHOLE_TENANT = re.compile(r"(?<!Tenant)\(group_id\) WHERE")

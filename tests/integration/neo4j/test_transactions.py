@@ -18,7 +18,7 @@ from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.stores.graph.nodes import MAX_NAME_BYTES
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
-from agentic_rag_backend.testing.stores import graph_samples as samples
+from agentic_rag_testing.stores import graph_samples as samples
 
 
 async def test_writers_of_one_tenant_leave_what_one_writer_would(

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from qdrant_clients import WITHOUT_INDEXES, local_client
 
 from agentic_rag_backend.container import open_container
 from agentic_rag_backend.errors import ConfigurationError, StoreLocked
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.vector.qdrant import server as qdrant_server
 from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
-from agentic_rag_backend.testing.stores.qdrant_clients import WITHOUT_INDEXES, local_client
 
 
 def settings(folder: Path, **named: Any) -> Settings:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.domain.job import Job
-from agentic_rag_backend.testing.tracing import TraceCounts
+from agentic_rag_testing.tracing import TraceCounts
 
 FEW, MANY = 3, 60
 MAX_RATIO = 1.3

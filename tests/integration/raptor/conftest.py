@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from theme_doubles import HashedWords, HeldQueue
 
 from agentic_rag_backend.communities.summaries.writing import Summariser
 from agentic_rag_backend.domain.job import Job
@@ -21,8 +22,7 @@ from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
-from agentic_rag_backend.testing.doubles import HashedWords, HeldQueue
-from agentic_rag_backend.testing.stores.passages import show
+from agentic_rag_testing.stores.passages import show
 
 DIMENSIONS = 64
 THEMES = ("harbour", "museum", "orchard", "railway", "glacier", "theatre")

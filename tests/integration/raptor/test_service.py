@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.integration.raptor.conftest import THEMES, story
+from theme_doubles import ScriptedModel
 
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
@@ -23,7 +24,6 @@ from agentic_rag_backend.raptor.schedule import TreeSchedule
 from agentic_rag_backend.raptor.structure.growing_tree import GrowingTree
 from agentic_rag_backend.raptor.structure.insertion import Insertion, searched
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
-from agentic_rag_backend.testing.doubles import ScriptedModel
 
 
 async def tree(world: Any, tenant: TenantId) -> list[TreeNode]:

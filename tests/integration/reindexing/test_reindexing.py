@@ -11,6 +11,7 @@ import httpx
 import numpy as np
 import pytest
 from moved_tenants import Opens, report
+from qdrant_clients import WITHOUT_INDEXES, local_client
 
 from agentic_rag_backend.api.app import create_app
 from agentic_rag_backend.container import Container, embedders, reindexing
@@ -26,7 +27,6 @@ from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge import folder as vector_folder
 from agentic_rag_backend.stores.vector.qdrant import server as qdrant_server
-from agentic_rag_backend.testing.stores.qdrant_clients import WITHOUT_INDEXES, local_client
 
 
 class Hashing(BundledEmbedder):

@@ -18,7 +18,7 @@ from agentic_rag_backend.models.embedding import calibrator
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.embedding.calibration import CALIBRATIONS, LEVELS, CosineScale, calibrated
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 WORDS, HIGH = "words+dimensions-384", "words+dimensions-384+floor-70"
 OWN, FOREIGN = "Who designed the Tidal Array in Carrow Bay?", "How many kilometres of railway does Bolivia operate?"

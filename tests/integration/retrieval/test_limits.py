@@ -1,6 +1,6 @@
 """On the examples, a smaller limit returns the beginning of a larger one's results, and a reranker can be added.
 
-Strategies that hold others are checked by their contract, `testing.retrievers`.
+Strategies that hold others are checked by their contract, `agentic_rag_testing.retrievers`.
 """
 
 from __future__ import annotations

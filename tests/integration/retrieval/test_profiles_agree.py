@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import pytest_asyncio
+from qdrant_clients import WITHOUT_INDEXES, local_client
 from sampling import DEEP, budget
 from services import ROOT
 
@@ -36,7 +37,6 @@ from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.vector.qdrant import server as qdrant_server
-from agentic_rag_backend.testing.stores.qdrant_clients import WITHOUT_INDEXES, local_client
 
 pytestmark = [
     pytest.mark.slow,

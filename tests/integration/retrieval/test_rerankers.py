@@ -25,10 +25,10 @@ from agentic_rag_backend.retrieval.rerank.base import Reranking
 from agentic_rag_backend.retrieval.rerank.late_interaction import TokenVectorCache
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS, RerankerParts, RerankerRegistry
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
-from agentic_rag_backend.testing.models.cross_encoder import write_cross_encoder
-from agentic_rag_backend.testing.models.rerank_server import RerankServer
-from agentic_rag_backend.testing.models.server import ModelServer
-from agentic_rag_backend.testing.retrieval.rerankers import CHECKS, Case
+from agentic_rag_testing.models.cross_encoder import write_cross_encoder
+from agentic_rag_testing.models.rerank_server import RerankServer
+from agentic_rag_testing.models.server import ModelServer
+from agentic_rag_testing.rerankers import CHECKS, Case
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from moved_tenants import Application, Opens
+from qdrant_clients import WITHOUT_INDEXES, local_client
 from services import ROOT
 
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.vector.qdrant import server as qdrant_server
-from agentic_rag_backend.testing.stores.qdrant_clients import WITHOUT_INDEXES, local_client
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), pytest.mark.filterwarnings(WITHOUT_INDEXES)]
 EXAMPLES = ROOT / "examples"

@@ -24,7 +24,7 @@ from agentic_rag_backend.stores.vector.edge.shard import Shard
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.edge.upkeep import UpkeepOptions
 from agentic_rag_backend.stores.vector.points import DENSE, SPARSE
-from agentic_rag_backend.testing.stores.vector_samples import chunk, vector
+from agentic_rag_testing.stores.vector_samples import chunk, vector
 
 CHUNKS, NODES = Collection.CHUNKS, Collection.NODES
 ASKED = UpkeepOptions(min_points=50, first_look_s=3600.0)

@@ -17,7 +17,7 @@ from agentic_rag_backend.models.entailment.facts import ReaderFacts
 from agentic_rag_backend.models.installation import LocalFolder, install
 from agentic_rag_backend.models.registry import READER, HubFile, KnownModel
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.testing.models.cross_encoder import write_reader
+from agentic_rag_testing.models.cross_encoder import write_reader
 
 FACTS = ReaderFacts(("neutral", "entailment", "contradiction"))
 

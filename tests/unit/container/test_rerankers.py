@@ -15,7 +15,7 @@ from agentic_rag_backend.models.installation import LocalFolder, install, is_ins
 from agentic_rag_backend.models.registry import reranker_of
 from agentic_rag_backend.retrieval.queries.reranking import RerankDefaults
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.testing.models.cross_encoder import write_cross_encoder
+from agentic_rag_testing.models.cross_encoder import write_cross_encoder
 
 
 def settings(tmp_path: Path, **given: Any) -> Settings:

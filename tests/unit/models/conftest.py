@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.telemetry import metrics
 from agentic_rag_backend.telemetry.metrics import REGISTRY, Outcome
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"], "additionalProperties": False}
 Make = Callable[..., OpenAIModel]

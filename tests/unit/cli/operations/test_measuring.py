@@ -11,7 +11,7 @@ import pytest
 from agentic_rag_backend.cli.app import run
 from agentic_rag_backend.cli.operations.measuring import Check, Measurements, measure_models
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 Configure = Callable[..., Settings]
 

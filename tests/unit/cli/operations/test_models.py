@@ -20,7 +20,7 @@ from agentic_rag_backend.models.embedding.facts import EncoderFacts, written_fac
 from agentic_rag_backend.models.entailment.base import Label
 from agentic_rag_backend.models.entailment.facts import ReaderFacts, written_reader_facts
 from agentic_rag_backend.models.registry import HubFile, KnownModel
-from agentic_rag_backend.testing.models.cross_encoder import write_cross_encoder, write_reader
+from agentic_rag_testing.models.cross_encoder import write_cross_encoder, write_reader
 
 WORDS = ("harbour", "storm", "gear", "pays", "pay", "for", "dough", "warm", "kitchen")
 Report = Callable[..., Any]

@@ -14,7 +14,7 @@ from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 TEXT = "Mira Voss founded the Halden Institute in 1994. It studies tides."
 PASSAGE = Passage(marker=1, chunk_id="c1", document_id="d1", title="Halden", text=TEXT, start_char=0, score=1.0)

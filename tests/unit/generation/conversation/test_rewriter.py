@@ -12,7 +12,7 @@ from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 HISTORY = [Message("user", "Who founded STEC?"), Message("assistant", "Ingrid Vassall founded STEC in 2009. [1]")]
 ASKED = "Where did she study?"

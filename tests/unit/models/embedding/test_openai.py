@@ -30,7 +30,7 @@ from agentic_rag_backend.models.embedding.openai import (
     batches_of,
     windows_of,
 )
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from agentic_rag_backend.fairness import act_for
 from agentic_rag_backend.models import endpoint
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.openai import OpenAIModel
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 SECRET = "sk-very-secret-0123456789"
 SCHEMA = {

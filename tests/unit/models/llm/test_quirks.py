@@ -19,8 +19,8 @@ from agentic_rag_backend.models.llm.replies import RawReply, ReadObject, read_st
 from agentic_rag_backend.models.llm.requests import RequestOptions
 from agentic_rag_backend.models.llm.schemas import BOOLEAN, INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.models.llm.windows import window_of
-from agentic_rag_backend.testing.models import quirks
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models import quirks
+from agentic_rag_testing.models.server import ModelServer
 
 SENTENCE = "The lifting frame was bent."
 PROMPT = f'<passages>\n<passage id="2" title="T">\n{SENTENCE}\n</passage>\n</passages>\n<question>\nWhat was bent?\n</question>'

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.models.llm.replies import read_object
-from agentic_rag_backend.testing.models.behaviour import instance
+from agentic_rag_testing.models.behaviour import instance
 
 SCHEMA = {
     "type": "object",

@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
 from agentic_rag_backend.models.pairs import MAX_WORD_PIECES
 from agentic_rag_backend.models.reranking.cross_encoder import BATCH_PAIRS, RETRY_S, CrossEncoder, PairModel
-from agentic_rag_backend.testing.models.cross_encoder import write_cross_encoder
+from agentic_rag_testing.models.cross_encoder import write_cross_encoder
 
 WEIGHTS = {"delayed": 2.0, "array": 1.0, "bread": -3.0}
 

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import ModelRateLimited, ModelRefused, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.models.health import OK
 from agentic_rag_backend.models.reranking.http import EndpointAddress, HttpScorer, scores_in
-from agentic_rag_backend.testing.models.rerank_server import Fault, RerankServer
+from agentic_rag_testing.models.rerank_server import Fault, RerankServer
 
 QUESTION = "who built the array"
 PASSAGES = ["nobody knows", "the array", "they built the array", "the array"]

@@ -17,7 +17,7 @@ from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.retrieval.rerank.listwise import STEP, WINDOW, Listwise, falling, judged, windows_of
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.server import ModelServer
 
 Asking = Callable[[Callable[[str], str]], Listwise]
 

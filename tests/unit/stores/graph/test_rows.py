@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.graph import rows
-from agentic_rag_backend.testing.stores.graph_samples import ONE, A, community
+from agentic_rag_testing.stores.graph_samples import ONE, A, community
 
 
 @given(st.text(st.characters(categories=None)))

@@ -11,7 +11,7 @@ import pytest
 from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
 from agentic_rag_backend.stores.graph import knowledge_batches, sqlite
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
-from agentic_rag_backend.testing.stores.graph_samples import ONE, A, B, knowledge, snapshot
+from agentic_rag_testing.stores.graph_samples import ONE, A, B, knowledge, snapshot
 
 
 async def test_what_was_written_is_there_after_opening_again(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
 from agentic_rag_backend.stores.vector.edge.ranking import run_legs
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.points import unit_length
-from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, A, chunk, point_id
+from agentic_rag_testing.stores.vector_samples import DIMENSIONS, A, chunk, point_id
 
 CHUNKS = Collection.CHUNKS
 WORDS = [f"word{number}q" for number in range(60)]

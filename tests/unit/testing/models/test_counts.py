@@ -8,7 +8,7 @@ from dataclasses import asdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.testing.models.counts import Ledger, Stats, text_hash
+from agentic_rag_testing.models.counts import Ledger, Stats, text_hash
 
 
 @given(st.lists(st.sampled_from("abcdefgh"), max_size=40), st.integers(1, 8))

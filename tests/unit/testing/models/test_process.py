@@ -11,9 +11,9 @@ import time
 import httpx
 import pytest
 
-from agentic_rag_backend.testing.models import process as model_process
-from agentic_rag_backend.testing.models.counts import text_hash
-from agentic_rag_backend.testing.models.process import ModelProcess
+from agentic_rag_testing.models import process as model_process
+from agentic_rag_testing.models.counts import text_hash
+from agentic_rag_testing.models.process import ModelProcess
 
 _CLIENT = """
 import httpx, os, signal, sys
@@ -36,7 +36,7 @@ def test_counts_survive_the_clients_kill() -> None:
 
 
 def test_it_ends_with_what_started_it() -> None:
-    starter = "import os, sys; from agentic_rag_backend.testing.models.process import ModelProcess as P; p = P().__enter__()"
+    starter = "import os, sys; from agentic_rag_testing.models.process import ModelProcess as P; p = P().__enter__()"
     said = "; print(p.base_url, p.pid, flush=True); os._exit(9)"
     run = subprocess.run([sys.executable, "-c", starter + said], stdout=subprocess.PIPE, text=True, check=False)
     url, pid = run.stdout.split()

@@ -13,8 +13,8 @@ from agentic_rag_backend.domain.document import Chunk, content_hash
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOptions, inquiry
 from agentic_rag_backend.stores.graph.graphiti.clients import strict
-from agentic_rag_backend.testing.models import reader
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models import reader
+from agentic_rag_testing.models.server import ModelServer
 
 from graphiti_core.prompts import prompt_library  # isort: skip
 from graphiti_core.prompts.dedupe_edges import EdgeDuplicate  # isort: skip

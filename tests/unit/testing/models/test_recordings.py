@@ -12,8 +12,8 @@ import pytest
 
 from agentic_rag_backend.evaluation.datasets import evaluation_data
 from agentic_rag_backend.prompts import fence
-from agentic_rag_backend.testing.models.recordings import load_recordings
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.recordings import load_recordings
+from agentic_rag_testing.models.server import ModelServer
 
 CORPUS = [
     {

@@ -12,9 +12,9 @@ import httpx
 import numpy as np
 import pytest
 
-from agentic_rag_backend.testing.models.behaviour import active, parse_name, prompt_hash
-from agentic_rag_backend.testing.models.counts import text_hash
-from agentic_rag_backend.testing.models.server import ModelServer
+from agentic_rag_testing.models.behaviour import active, parse_name, prompt_hash
+from agentic_rag_testing.models.counts import text_hash
+from agentic_rag_testing.models.server import ModelServer
 
 QUESTION = {"role": "user", "content": 'x\n<passage id="2" title="T">\nSund is a town. It rains.\n</passage>'}
 

@@ -1,4 +1,4 @@
-"""Weights of the features, fitted by ``tests/benchmarks/answerability.py --fit`` on labelled questions."""
+"""Weights of the features, fitted by ``benchmarks/answerability.py --fit`` on labelled questions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How much a word speaks for each type of a name, by its place inside the name or next to it.
 
 The scores are a linear function of the word vectors that the bundled encoder looks up before its first layer, so no pass of the
-encoder is needed and the neighbours in a batch have no influence. ``tests/benchmarks/entity_typing.py`` fits the function and
+encoder is needed and the neighbours in a batch have no influence. ``benchmarks/entity_typing.py`` fits the function and
 writes the scores of all word pieces to ``word_scores.npz``.
 """
 

@@ -92,7 +92,7 @@ CALIBRATIONS: Mapping[str, Calibration] = {
         passage_of_fact=0.517,
     ),
 }
-"""Fitted calibrations by the fingerprint of the encoder. ``tests/benchmarks/calibration.py --fit`` prints an entry."""
+"""Fitted calibrations by the fingerprint of the encoder. ``benchmarks/calibration.py --fit`` prints an entry."""
 
 
 def calibrated(

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from catalogue_checks.samples import nothing
 from structlog.testing import capture_logs
 
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.testing.catalogue.samples import nothing
 
 
 @pytest.fixture

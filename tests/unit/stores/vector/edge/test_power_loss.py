@@ -16,7 +16,7 @@ from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge import files, shard
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.tags import tags_of
-from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, A, chunk, find, point_id
+from agentic_rag_testing.stores.vector_samples import DIMENSIONS, A, chunk, find, point_id
 
 CHUNKS = Collection.CHUNKS
 PAGE_BYTES = 4096
@@ -27,8 +27,8 @@ from pathlib import Path
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.tags import tags_of
-from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, chunk
-from agentic_rag_backend.testing.stores.vector_samples import A
+from agentic_rag_testing.stores.vector_samples import DIMENSIONS, chunk
+from agentic_rag_testing.stores.vector_samples import A
 
 async def main():
     folder = Path(sys.argv[1])

@@ -16,7 +16,7 @@ from agentic_rag_backend.errors import ReindexRequired, StoreLocked, StoreUnavai
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
-from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, A, chunk, find, point_id
+from agentic_rag_testing.stores.vector_samples import DIMENSIONS, A, chunk, find, point_id
 
 CHUNKS = Collection.CHUNKS
 WRITE_UNTIL_KILLED = """
@@ -24,8 +24,8 @@ import asyncio, sys
 from pathlib import Path
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
-from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, chunk
-from agentic_rag_backend.testing.stores.vector_samples import A
+from agentic_rag_testing.stores.vector_samples import DIMENSIONS, chunk
+from agentic_rag_testing.stores.vector_samples import A
 
 async def main():
     store = await EdgeVectorStore.open(Path(sys.argv[1]), dimensions=DIMENSIONS, embedder_fingerprint="test")

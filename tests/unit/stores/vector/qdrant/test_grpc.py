@@ -16,7 +16,7 @@ from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint, VectorSearch
 from agentic_rag_backend.stores.vector.qdrant.server import connect
 from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
-from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, A, chunk, point_id, vector
+from agentic_rag_testing.stores.vector_samples import DIMENSIONS, A, chunk, point_id, vector
 
 CHUNKS = Collection.CHUNKS
 KEY = "k" * 32

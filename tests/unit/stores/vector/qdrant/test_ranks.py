@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from qdrant_clients import WITHOUT_INDEXES, local_client
 from sampling import budget, sampled
 
 from agentic_rag_backend.domain.filters import OPERATORS, And, Comparison, Filter, Not, Or, matches
@@ -20,8 +21,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorSearch, VectorStore
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
-from agentic_rag_backend.testing.stores.qdrant_clients import WITHOUT_INDEXES, local_client
-from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, A, B, chunk, random_chunk, random_filter, vector
+from agentic_rag_testing.stores.vector_samples import DIMENSIONS, A, B, chunk, random_chunk, random_filter, vector
 
 pytestmark = pytest.mark.filterwarnings(WITHOUT_INDEXES)
 CHUNKS = Collection.CHUNKS

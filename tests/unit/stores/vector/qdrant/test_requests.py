@@ -9,14 +9,14 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from qdrant_clients import RecordingServer, Sent
 
 from agentic_rag_backend.domain.filters import And, Comparison, Not, Or
 from agentic_rag_backend.errors import ConfigurationError, ReindexRequired, StoreUnavailable
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
 from agentic_rag_backend.stores.vector.qdrant.server import connect
 from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
-from agentic_rag_backend.testing.stores.qdrant_clients import RecordingServer, Sent
-from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, A, chunk, node, point_id, vector
+from agentic_rag_testing.stores.vector_samples import DIMENSIONS, A, chunk, node, point_id, vector
 
 CHUNKS, NODES = Collection.CHUNKS, Collection.NODES
 KEY = "k" * 32

@@ -1,1 +1,0 @@
-"""Contract suites of retrieval."""

@@ -1,0 +1,123 @@
+"""Measure checks of claims: how many altered sentences are caught, and how many reworded ones are kept.
+
+Each sentence of a passage is altered or reworded (`altered_sentences`) and cites its passage, among four other passages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentic_rag_backend.evaluation.datasets import load_passages
+from agentic_rag_backend.generation.claims.base import ClaimVerifier, Verdict
+from agentic_rag_backend.generation.claims.embedding import EmbeddingVerifier
+from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
+from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from altered_sentences import Case, cases
+from report import data, finish, quiet
+
+SETS = ("squad2", "hotpotqa", "musique")
+MOST = 150
+"""Cases of one kind and set."""
+SEED = 20260
+LEAST_CAUGHT = 0.9
+LEAST_KEPT = 0.93
+
+
+def passages_of(case: Case) -> list[Passage]:
+    """Return the passage of a case, marked 1, and the others."""
+    return [
+        Passage(
+            marker=marker, chunk_id=f"c{marker}", document_id=each.id, title=each.title, text=each.text, start_char=0, score=1.0
+        )
+        for marker, each in enumerate((case.source.passage, *case.source.others), 1)
+    ]
+
+
+async def verdict_of(case: Case, embedder: Embedder | None) -> Verdict:
+    """Return the verdict about a case."""
+    lexical = LexicalVerifier(passages_of(case))
+    verifier: ClaimVerifier = lexical if embedder is None else EmbeddingVerifier(lexical, embedder)
+    (verdict,) = await verifier.verify([Claim(case.claim, (1,))])
+    return verdict
+
+
+async def measure(found: Sequence[Case], embedder: Embedder | None) -> dict[str, Any]:
+    """Return the shares of right verdicts by kind, the reasons, and the time of one check."""
+    right: Counter[str] = Counter()
+    count: Counter[str] = Counter()
+    reasons: dict[str, Counter[str]] = {}
+    started = time.perf_counter()
+    for case in found:
+        verdict = await verdict_of(case, embedder)
+        count[case.kind] += 1
+        right[case.kind] += verdict.holds is case.holds
+        if verdict.reason is not None:
+            reasons.setdefault(case.kind, Counter())[verdict.reason] += 1
+    elapsed = time.perf_counter() - started
+    kinds = {
+        kind: {"cases": count[kind], "right": round(right[kind] / count[kind], 4), "reasons": dict(reasons.get(kind, {}))}
+        for kind in count
+    }
+    shares: dict[bool, float] = {}
+    for holds in (False, True):
+        own = {case.kind for case in found if case.holds is holds}
+        shares[holds] = round(sum(right[kind] for kind in own) / sum(count[kind] for kind in own), 4)
+    return {"caught": shares[False], "kept": shares[True], "ms_per_claim": round(elapsed / len(found) * 1000, 2), "kinds": kinds}
+
+
+def failures(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the asserted shares that are not met."""
+    missed = [f"{name}: caught {row['caught']}" for name, row in results.items() if row["caught"] < LEAST_CAUGHT]
+    return missed + [f"{name}: kept {row['kept']}" for name, row in results.items() if row["kept"] < LEAST_KEPT]
+
+
+def markdown(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the tables."""
+    names = list(results)
+    kinds = dict.fromkeys(kind for row in results.values() for kind in row["kinds"])
+    lines = ["| | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    figures = ("caught", "kept", "ms_per_claim")
+    lines += [f"| {key} | " + " | ".join(str(results[name][key]) for name in names) + " |" for key in figures]
+    lines += ["", "| kind | " + " | ".join(f"{name}, of" for name in names) + " |", "|---" * (len(names) + 1) + "|"]
+    for kind in kinds:
+        rows = [results[name]["kinds"].get(kind) for name in names]
+        cells = ["–" if row is None else f"{row['right']}, {row['cases']}" for row in rows]
+        lines.append(f"| {kind} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+async def run(folder: Path, sets: Sequence[str]) -> dict[str, Any]:
+    """Measure both verifiers on each set."""
+    embedder = BundledEmbedder()
+    results: dict[str, Any] = {}
+    for name in sets:
+        found = cases(load_passages(folder / name / "corpus.jsonl"), most=MOST, seed=SEED)
+        for verifier, used in (("lexical", None), ("embedding", embedder)):
+            results[f"{name} {verifier}"] = await measure(found, used)
+    return results
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=SETS)
+    chosen = parser.parse_args()
+    quiet()
+    folder = data()
+    if folder is None:
+        return 0
+    results = asyncio.run(run(folder, chosen.sets))
+    return finish("claims", results, markdown(results), failures(results))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
