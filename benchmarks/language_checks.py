@@ -48,6 +48,10 @@ SAID: Mapping[str, Mapping[int, int]] = {
 """Language → number of a question → number of the right sentence that a model writes."""
 
 
+_QUESTION = re.compile(r"<question>(.*?)</question>", re.DOTALL)
+_PASSAGE = re.compile(r'<passage id="(\d+)"[^>]*>(.*?)</passage>', re.DOTALL)
+
+
 class ScriptedWriter:
     """A language model that answers each question with a prepared sentence about a passage."""
 
@@ -59,8 +63,10 @@ class ScriptedWriter:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Return the prepared sentence with the marker of its passage."""
-        sentence, passage = self._said.get(request.question, (NOT_ANSWERED, ""))
-        marker = next((number for number, each in enumerate(request.evidence, 1) if each.text in passage), 0)
+        prompt = request.messages[-1].content
+        question = _QUESTION.findall(prompt)[-1].strip()
+        sentence, passage = self._said.get(question, (NOT_ANSWERED, ""))
+        marker = next((number for number, text in _PASSAGE.findall(prompt) if text.strip() in passage), 0)
         return ModelReply(f"{sentence} [{marker}]" if marker else NOT_ANSWERED, Usage(), self.name)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
