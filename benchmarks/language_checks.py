@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
