@@ -36,8 +36,8 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Query, Rerank
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.ingestion.uploads import Upload
-from agentic_rag_backend.retrieval.queries.filters import parse_filter
-from agentic_rag_backend.retrieval.queries.reranking import RerankDefaults
+from agentic_rag_backend.retrieval.options.filters import parse_filter
+from agentic_rag_backend.retrieval.requests.reranking import RerankDefaults
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 from agentic_rag_backend.settings import Settings
 

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.hydration import FIRST_READ, SHOWN_ENTITIES, entities_of, visible_chunks, visible_in_order
-from agentic_rag_backend.retrieval.queries.filters import parse_filter
+from agentic_rag_backend.retrieval.options.filters import parse_filter
 
 Make = Callable[..., Any]
 

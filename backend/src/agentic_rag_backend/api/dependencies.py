@@ -16,6 +16,8 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 
 from agentic_rag_backend.api.clients import client_of_request
+from agentic_rag_backend.application import Application
+from agentic_rag_backend.application.access import check_scope
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.errors import Forbidden, InvalidRequest, Unauthenticated
@@ -29,11 +31,20 @@ def container_of(request: Request) -> Container:
     return container
 
 
-async def _services(request: Request) -> Container:
+async def _application(request: Request) -> Application:
+    return Application(container_of(request))
+
+
+Services = Annotated[Application, Depends(_application)]
+"""What callers can do."""
+
+
+async def _process(request: Request) -> Container:
     return container_of(request)
 
 
-Services = Annotated[Container, Depends(_services)]
+Process = Annotated[Container, Depends(_process)]
+"""The stores, models and settings of this process, for probes and for the operator."""
 
 
 async def _secret(
@@ -101,8 +112,7 @@ class Requires:
         # The rest of the time is for an answer without the model.
         act_for(caller.tenant.id, ends_at=now + FALLBACK_SHARE * (deadline - now))
         structlog.contextvars.bind_contextvars(tenant=caller.tenant.id.value)
-        if not caller.may(self.scope):
-            raise Forbidden(f"this route requires a key with scope '{self.scope.value}'")
+        check_scope(caller, self.scope)
         request.state.principal = caller
         return caller
 

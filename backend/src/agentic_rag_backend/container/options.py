@@ -27,9 +27,9 @@ from agentic_rag_backend.raptor.options import TreeOptions
 from agentic_rag_backend.retrieval.agentic import planner
 from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.stopping import Budget
+from agentic_rag_backend.retrieval.options.weights import normalised
 from agentic_rag_backend.retrieval.parts import ThemeOptions
-from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
-from agentic_rag_backend.retrieval.queries.weights import normalised
+from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults
 from agentic_rag_backend.retrieval.strategies.community import CommunityOptions
 from agentic_rag_backend.retrieval.strategies.drift import DriftOptions
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevelOptions

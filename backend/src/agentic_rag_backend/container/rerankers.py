@@ -12,7 +12,7 @@ from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_F
 from agentic_rag_backend.models.installation import Hub, install, is_installed
 from agentic_rag_backend.models.registry import reranker_of
 from agentic_rag_backend.models.reranking.base import PassageScorer
-from agentic_rag_backend.retrieval.queries.reranking import RerankDefaults
+from agentic_rag_backend.retrieval.requests.reranking import RerankDefaults
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 from agentic_rag_backend.settings import Settings
 

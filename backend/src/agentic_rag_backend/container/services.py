@@ -85,16 +85,16 @@ from agentic_rag_backend.memory import MIB
 from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.building import QueryBuilder
 from agentic_rag_backend.retrieval.contradictions import ContradictionsOfResults
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.explanation import Explainer
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
 from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
 from agentic_rag_backend.retrieval.parts import Parts
-from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
-from agentic_rag_backend.retrieval.queries.reranking import RerankRequests
 from agentic_rag_backend.retrieval.registry import STRATEGIES, RetrieverRegistry
+from agentic_rag_backend.retrieval.requests.builder import QueryBuilder
+from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults
+from agentic_rag_backend.retrieval.requests.reranking import RerankRequests
 from agentic_rag_backend.retrieval.rerank.late_interaction import TokenVectorCache
 from agentic_rag_backend.retrieval.rerank.registry import RerankerParts, RerankerRegistry
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls

@@ -56,8 +56,9 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """How a search ranked one document. ``rank`` is its place among the first 100 results, regardless of the request's limit."""
+    """How a search ranked one document. ``rank`` is its place among the first 100 results, whatever the ``limit``."""
 
+    limit: int
     document: Document
     chunks: int
     legs: tuple[LegRank, ...]
@@ -95,6 +96,7 @@ class Explainer:
         rank = places[0] if places else None
         best = found.hits[rank - 1] if rank is not None else None
         return Explanation(
+            limit=query.limit,
             document=document,
             chunks=len(shown),
             legs=legs,

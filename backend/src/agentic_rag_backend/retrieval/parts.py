@@ -20,8 +20,8 @@ from agentic_rag_backend.retrieval.grading.base import Grader
 from agentic_rag_backend.retrieval.grading.model import ModelGrader
 from agentic_rag_backend.retrieval.latencies import Latencies
 from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
+from agentic_rag_backend.retrieval.options.weights import LEG_WEIGHTS
 from agentic_rag_backend.retrieval.passage_features import PassageFeatures
-from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
 from agentic_rag_backend.retrieval.rerank.registry import RerankerRegistry
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
 from agentic_rag_backend.retrieval.strategies.agentic import Agentic, AgenticParts

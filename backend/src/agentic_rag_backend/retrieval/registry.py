@@ -10,8 +10,7 @@ from agentic_rag_backend.retrieval.agentic.options import AGENTIC_OPTIONS, circu
 from agentic_rag_backend.retrieval.caching.results import CachedRetriever, ResultCache
 from agentic_rag_backend.retrieval.event_dates import EventDates
 from agentic_rag_backend.retrieval.namesakes import ToldApart
-from agentic_rag_backend.retrieval.parts import Parts, Strategy
-from agentic_rag_backend.retrieval.queries.options import (
+from agentic_rag_backend.retrieval.options.schemas import (
     BUDGET_TOKENS,
     COMMUNITIES_OF,
     CONTEXT_WINDOW,
@@ -42,6 +41,7 @@ from agentic_rag_backend.retrieval.queries.options import (
     choices,
     shares_of,
 )
+from agentic_rag_backend.retrieval.parts import Parts, Strategy
 from agentic_rag_backend.retrieval.ranking import RankedRetriever
 from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
 from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever

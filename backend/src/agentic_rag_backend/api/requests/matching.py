@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.filters import And, Filter
 from agentic_rag_backend.errors import InvalidRequest, in_field
 from agentic_rag_backend.ingestion.service import Matching
-from agentic_rag_backend.retrieval.queries.filters import parse_filter
+from agentic_rag_backend.retrieval.options.filters import parse_filter
 
 MAX_FILTER_CHARACTERS = 8192
 METADATA_PARAMETER: Mapping[str, Any] = {

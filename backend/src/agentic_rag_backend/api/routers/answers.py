@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, TypedDict
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from agentic_rag_backend.api.dependencies import Reader, Services
-from agentic_rag_backend.api.middleware import deadline_of
+from agentic_rag_backend.api.middleware import deadline_of, shorten_timeout
 from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
 from agentic_rag_backend.api.requests.json_body import JsonRoute
-from agentic_rag_backend.api.requests.queries import accept, trace_meta
 from agentic_rag_backend.api.responses.envelopes import Envelope
 from agentic_rag_backend.api.responses.errors import problem_body, request_id_of
 from agentic_rag_backend.api.responses.resumption import (
@@ -26,21 +25,19 @@ from agentic_rag_backend.api.responses.resumption import (
     fingerprint_of,
     place_of,
 )
-from agentic_rag_backend.api.responses.selection import Parts, Selectable, dump_parts, enveloped_parts
+from agentic_rag_backend.api.responses.selection import Parts, Selectable, dump_parts, enveloped_parts, trace_meta
 from agentic_rag_backend.api.responses.streaming import Events, event, event_content, event_stream
 from agentic_rag_backend.api.schemas.answers import AnswerView, UsageView
 from agentic_rag_backend.api.schemas.citations import CitationView
 from agentic_rag_backend.api.schemas.questions import HISTORY_BYTES, QUESTION_BYTES, AnswerBody
 from agentic_rag_backend.api.schemas.search import SearchView
-from agentic_rag_backend.container import Container
+from agentic_rag_backend.application import Application
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.generation.base import (
     EVENT_VERSION,
     AnswerEvent,
     CitationEvent,
-    CitationPolicy,
-    CitationStyle,
     DoneEvent,
     ErrorEvent,
     RetrievalEvent,
@@ -48,7 +45,6 @@ from agentic_rag_backend.generation.base import (
     UsageEvent,
 )
 from agentic_rag_backend.generation.context import passages_of, theme_chunk_ids
-from agentic_rag_backend.models.llm.base import Message
 
 router = APIRouter(tags=["answers"], route_class=JsonRoute)
 ANSWERS = Selectable(AnswerView, "sources")
@@ -56,16 +52,6 @@ ANSWER_EVENTS = event_content(
     ("token", {"v": EVENT_VERSION, "text": "The delay was caused by a cracked caisson. [1]", "supported": True, "reason": None}),
     ("usage", {"v": EVENT_VERSION, "prompt_tokens": 0, "completion_tokens": 0, "calls": 0}),
 )
-
-
-class _AnswerRequest(TypedDict):
-    """Options of an answer."""
-
-    strategy: str
-    generator: str | None
-    history: list[Message]
-    citation_style: CitationStyle
-    citation_policy: CitationPolicy | None
 
 
 @router.post(
@@ -81,27 +67,18 @@ async def answer(request: Request, services: Services, caller: Reader, body: Ans
     The text is `answer`; `POST /search/dual-level` calls it `synthesized_answer`.
     """
     parts = ANSWERS.select(body.fields)
-    built = await accept(request, services, caller, body)
-    asked: _AnswerRequest = {
-        "strategy": built.strategy,
-        "generator": body.generator,
-        "history": [Message(turn.role, turn.content) for turn in body.history],
-        "citation_style": body.citation_style,
-        "citation_policy": body.citation_policy,
-    }
+    shorten_timeout(request.scope, body.timeout_ms)
     if body.stream and "last-event-id" in request.headers:
         after = place_of(request.headers["last-event-id"])
         repeated = _streams(request).repeated(Owner.of(caller), fingerprint_of(body.model_dump(mode="json")), after)
         return await _followed(request, services, caller, repeated, after)
     if body.stream:
-        stream = services.answers.stream(built.query, **asked)
-        first = await anext(stream)
-        if isinstance(first, ErrorEvent):
-            raise first.error  # nothing was sent yet, so the error is still a response
+        stream = services.answers.stream_answer(caller, body)
+        first = await anext(stream)  # an error before the first event is still a response
         opened = _streams(request).open(
             Opening(
                 owner=Owner.of(caller),
-                events=_sent(first, stream, _Form(request_id_of(request), parts, built.warnings)),
+                events=_sent(first, stream, _Form(request_id_of(request), parts)),
                 fingerprint=fingerprint_of(body.model_dump(mode="json")),
                 chunk_ids=_quoted(first),
                 resumable=body.resumable,
@@ -110,8 +87,7 @@ async def answer(request: Request, services: Services, caller: Reader, body: Ans
             )
         )
         return _streamed(request, opened, 0)
-    written = await services.answers.answer(built.query, **asked)
-    written = replace(written, retrieval=written.retrieval.with_warnings(built.warnings))
+    written = await services.answers.write_answer(caller, body)
     return enveloped_parts(request, AnswerView.of(written), parts, **trace_meta(written.retrieval))
 
 
@@ -150,12 +126,13 @@ def _streams(request: Request) -> AnswerStreams:
     return streams
 
 
-async def _followed(request: Request, services: Container, caller: Principal, stream: AnswerStream, after: int) -> Any:
+async def _followed(request: Request, services: Application, caller: Principal, stream: AnswerStream, after: int) -> Any:
     """Return the rest of a stream, if everything that it quotes is still visible."""
-    quoted = stream.opening.chunk_ids
-    if len(await services.catalogue.documents.hydrate(caller.tenant.id, list(quoted))) < len(quoted):
+    try:
+        await services.answers.check_quoted(caller, stream.opening.chunk_ids)
+    except NotFound:
         _streams(request).drop(stream)
-        raise NotFound("a document of this answer was deleted or changed meanwhile; ask again")
+        raise
     if after < stream.dropped:
         raise NotFound(f"event {after + 1} of this answer is not kept any more; ask again")
     if after > stream.last:
@@ -178,11 +155,10 @@ def _quoted(first: AnswerEvent) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The form of a stream's events: the chosen ``parts`` of an answer, and ``warnings`` about the request."""
+    """The form of a stream's events: the chosen ``parts`` of an answer."""
 
     request_id: str
     parts: Parts | None
-    warnings: tuple[str, ...]
 
     @property
     def parts_of_retrieval(self) -> Parts | None:
@@ -209,7 +185,7 @@ def _event(answered: AnswerEvent, form: _Form) -> ServerSentEvent:
 def _named(answered: AnswerEvent, form: _Form) -> tuple[str, dict[str, Any]]:
     match answered:
         case RetrievalEvent(retrieval):
-            return "retrieval", dump_parts(SearchView.of(retrieval.with_warnings(form.warnings)), form.parts_of_retrieval)
+            return "retrieval", dump_parts(SearchView.of(retrieval), form.parts_of_retrieval)
         case TokenEvent(text, supported, reason):
             return "token", {"text": text, "supported": supported, "reason": reason}
         case CitationEvent(citation):
@@ -217,8 +193,7 @@ def _named(answered: AnswerEvent, form: _Form) -> tuple[str, dict[str, Any]]:
         case UsageEvent(usage):
             return "usage", _dumped(UsageView.model_validate(usage))
         case DoneEvent(written):
-            whole = replace(written, retrieval=written.retrieval.with_warnings(form.warnings))
-            return "done", dump_parts(AnswerView.of(whole), form.parts)
+            return "done", dump_parts(AnswerView.of(written), form.parts)
         case ErrorEvent(error):
             return "error", problem_body(error, form.request_id)
 

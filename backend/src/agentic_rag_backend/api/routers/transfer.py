@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 from starlette.background import BackgroundTask
 
-from agentic_rag_backend.api.dependencies import Operator, Services, container_of
+from agentic_rag_backend.api.dependencies import Operator, Process, container_of
 from agentic_rag_backend.api.middleware import lift_timeout
 from agentic_rag_backend.api.requests.guard import GuardedRoute, reads
 from agentic_rag_backend.api.requests.json_body import media_type_of
@@ -45,7 +45,7 @@ def _archive_limit(request: Request) -> int:
 @reads(_archive_limit)
 async def import_tenant(
     request: Request,
-    services: Services,
+    services: Process,
     tenant: Annotated[
         str | None,
         Query(
@@ -81,7 +81,7 @@ async def import_tenant(
     response_class=StreamingResponse,
     responses={200: {"content": {MEDIA_TYPE: _BINARY}, "description": "the archive"}},
 )
-async def export_tenant(request: Request, services: Services, tenant_id: str) -> StreamingResponse:
+async def export_tenant(request: Request, services: Process, tenant_id: str) -> StreamingResponse:
     """Return the tenant's data at one moment as an archive. It contains no keys and no secrets."""
     lift_timeout(request.scope)
     try:

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
-from agentic_rag_backend.api.schemas.questions import RankedSearch
 from agentic_rag_backend.api.schemas.search import ResultView, TraceView
 from agentic_rag_backend.retrieval.explanation import Explanation
-
-
-class ExplainBody(RankedSearch):
-    """A search, and the document to explain."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"query": "Who leads the harbour project?", "document_id": "5f0c7e1a-9b2d-5c3e-8f60-718293a4b5c6"}]
-        }
-    )
-
-    document_id: str = Field(min_length=1, max_length=64)
 
 
 class LegRankView(View):
@@ -61,7 +48,7 @@ class ExplainView(View):
     trace: TraceView
 
     @classmethod
-    def of(cls, found: Explanation, *, limit: int) -> ExplainView:
+    def of(cls, found: Explanation) -> ExplainView:
         """Return the view of an explanation."""
         return cls(
             document_id=found.document.id,
@@ -69,7 +56,7 @@ class ExplainView(View):
             state=found.document.state.value,
             chunks=found.chunks,
             strategy=found.trace.strategy,
-            limit=limit,
+            limit=found.limit,
             returned=not found.dropped,
             rank=found.rank,
             legs=[LegRankView.model_validate(leg) for leg in found.legs],

@@ -8,8 +8,6 @@ from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, StringCon
 
 from agentic_rag_backend.api.schemas.base import Body, Number, Switch, View, Whole
 from agentic_rag_backend.api.schemas.entities import EntityView, RelationshipView
-from agentic_rag_backend.api.schemas.moments import AS_OF_DESCRIPTION, AsOf
-from agentic_rag_backend.api.schemas.questions import MAX_QUERY_CHARACTERS
 from agentic_rag_backend.knowledge.paths.base import (
     MAX_HOPS,
     MAX_PATHS,
@@ -20,6 +18,8 @@ from agentic_rag_backend.knowledge.paths.base import (
     PathsFound,
 )
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourNode
+from agentic_rag_backend.retrieval.options.fields import AS_OF_DESCRIPTION, AsOf
+from agentic_rag_backend.retrieval.requests.models import MAX_QUERY_CHARACTERS
 
 MAX_NAMES = 10
 MAX_RELATION_TYPES = 20

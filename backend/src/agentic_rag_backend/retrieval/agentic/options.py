@@ -8,7 +8,7 @@ from typing import Any
 
 from agentic_rag_backend.prompts import Prompt
 from agentic_rag_backend.retrieval.agentic.stopping import EPSILON, FIXED_ROUNDS, LEAST_ROUNDS, POLICIES, Budget, Limits
-from agentic_rag_backend.retrieval.queries.options import SESSION_ID, Schema, choice
+from agentic_rag_backend.retrieval.options.schemas import SESSION_ID, Schema, choice
 
 MAX_ROUNDS = 4
 ROUNDS_BY_RULES = 2

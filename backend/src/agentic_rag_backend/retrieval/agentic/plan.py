@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.filters import LINK_FIELDS, And, Filter
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.models.llm.schemas import TEXT, list_of, object_of, text_of
 from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint, written_by_model
-from agentic_rag_backend.retrieval.queries.filters import parse_filter
+from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.retrieval.structured_calls import line_in, objects_in
 
 MAX_QUERIES = 4

@@ -11,7 +11,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.models.embedding.base import TokenEncoder
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.reranking.base import PassageScorer
-from agentic_rag_backend.retrieval.queries.options import ENTITIES, Schema, check_option
+from agentic_rag_backend.retrieval.options.schemas import ENTITIES, Schema, check_option
 from agentic_rag_backend.retrieval.rerank.base import Reranker
 from agentic_rag_backend.retrieval.rerank.graph import SIGNALS, GraphReranker
 from agentic_rag_backend.retrieval.rerank.late_interaction import LateInteraction, TokenVectorCache

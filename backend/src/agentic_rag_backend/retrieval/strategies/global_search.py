@@ -8,11 +8,12 @@ from agentic_rag_backend.domain.query import Backing, Query, Retrieval, Trace
 from agentic_rag_backend.domain.text.words import content_forms, words
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.hydration import time_detail
-from agentic_rag_backend.retrieval.queries.defaults import MAX_THEMES
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder, ThemeSearch
 
 LEG_LIMIT = 200
+MAX_THEMES = 100
+"""Maximum number of themes that the strategy reads."""
 NEAREST = 30
 """Passages that support an answer without a model."""
 RATING_SHARE = 0.1

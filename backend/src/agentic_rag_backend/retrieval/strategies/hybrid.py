@@ -12,7 +12,7 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.candidates import chunk_candidates
 from agentic_rag_backend.retrieval.hydration import FIRST_READ, entities_of, shown_graph, time_detail, visible_in_order
-from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS, ChosenLegWeights, leg_weights_of
+from agentic_rag_backend.retrieval.options.weights import LEG_WEIGHTS, ChosenLegWeights, leg_weights_of
 from agentic_rag_backend.retrieval.question_leg import QUESTION, methods_with_questions
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
 from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS

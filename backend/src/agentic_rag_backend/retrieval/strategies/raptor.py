@@ -23,7 +23,7 @@ from agentic_rag_backend.raptor.views import NodeView, TreeReader
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.candidates import chunk_candidates
 from agentic_rag_backend.retrieval.hydration import entities_of, passes, time_detail, visible_chunks, visible_in_order
-from agentic_rag_backend.retrieval.queries.options import unknown_levels
+from agentic_rag_backend.retrieval.options.schemas import unknown_levels
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED, relevance

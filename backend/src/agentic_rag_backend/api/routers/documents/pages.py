@@ -30,7 +30,7 @@ _PNG = {"image/png": {"schema": {"type": "string", "format": "binary"}}}
 @router.get("/documents/{document_id}/pages/{page}", response_model=Envelope[PageView], summary="Get a page's text with boxes")
 async def get_page(request: Request, services: Services, caller: Reader, document_id: str, page: PageNumber) -> dict[str, Any]:
     """Return a page of the visible version, with the place of each line. 404 if the format has no pages."""
-    found = await services.pages.page(caller.tenant.id, document_id, page)
+    found = await services.documents.read_page(caller, document_id, page)
     return enveloped(request, PageView.of(document_id, found))
 
 
@@ -53,7 +53,7 @@ async def get_page_image(
 ) -> Response:
     """Draw a page of a PDF file, with the boxes of a citation marked. 404 if the original was not kept."""
     boxes = [_box(written) for written in highlight or ()]
-    content = await services.pages.picture(caller.tenant.id, document_id, page, scale=scale, boxes=boxes)
+    content = await services.documents.draw_page(caller, document_id, page, scale=scale, boxes=boxes)
     return Response(content, media_type="image/png")
 
 

@@ -26,9 +26,9 @@ from agentic_rag_backend.api.schemas.documents import (
     questions_of,
     search_state,
 )
-from agentic_rag_backend.container import Container
+from agentic_rag_backend.application import Application
 from agentic_rag_backend.domain.document import ATTACHMENT_MODES, ProcessingOptions
-from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
 from agentic_rag_backend.ingestion.uploads import DEFAULT_ATTACHMENTS, Upload, attachment_mode
 from agentic_rag_backend.knowledge.extraction.methods import METHODS
@@ -96,12 +96,12 @@ async def submit(request: Request, response: Response, services: Services, calle
         try:
             files, common = _read(form, expected)
             if len(files) == 1:
-                views = [await _submit_alone(services, caller.tenant.id, await _upload(common, files[0]), response)]
+                views = [await _submit_alone(services, caller, await _upload(common, files[0]), response)]
             else:
                 views = []
                 for file in files:
                     upload = await _upload(common, file)  # one file at a time is in memory
-                    views.append(await _submit_one(services, caller.tenant.id, upload, request_id_of(request)))
+                    views.append(await _submit_one(services, caller, upload, request_id_of(request)))
         finally:
             await form.close()
         if all(view.unchanged for view in views):
@@ -122,7 +122,7 @@ async def submit(request: Request, response: Response, services: Services, calle
         questions=body.questions.options() if body.questions else None,
         expected=expected,
     )
-    submitted = await services.ingestion.submit(caller.tenant.id, upload)
+    submitted = await services.documents.submit_document(caller, upload)
     if submitted.unchanged:
         response.status_code = 200
     tag(response, submitted.document)
@@ -172,17 +172,17 @@ async def _upload(common: Upload, file: UploadFile) -> Upload:
     )
 
 
-async def _submit_alone(services: Container, tenant: TenantId, upload: Upload, response: Response) -> SubmittedView:
+async def _submit_alone(services: Application, caller: Principal, upload: Upload, response: Response) -> SubmittedView:
     """Submit the only file of a request. An error is that of the request."""
-    submitted = await services.ingestion.submit(tenant, upload)
+    submitted = await services.documents.submit_document(caller, upload)
     tag(response, submitted.document)
     return SubmittedView.of(submitted, file=upload.file_name)
 
 
-async def _submit_one(services: Container, tenant: TenantId, upload: Upload, request_id: str) -> SubmittedView:
+async def _submit_one(services: Application, caller: Principal, upload: Upload, request_id: str) -> SubmittedView:
     """Submit one of several files. An error is an item of the response, so that the caller sees what became of the others."""
     try:
-        return SubmittedView.of(await services.ingestion.submit(tenant, upload), file=upload.file_name)
+        return SubmittedView.of(await services.documents.submit_document(caller, upload), file=upload.file_name)
     except AgenticRagError as error:
         problem = error
     except Exception as error:  # noqa: BLE001 - the boundary of one file, as the HTTP handler is that of a request

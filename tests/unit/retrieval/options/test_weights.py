@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.query import BALANCED, LegWeights, LevelWeights
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS, PRESETS, choose_weights, leg_weights_of, preset_for
+from agentic_rag_backend.retrieval.options.weights import LEG_WEIGHTS, PRESETS, choose_weights, leg_weights_of, preset_for
 
 
 @pytest.mark.parametrize(

@@ -175,13 +175,22 @@ def _leaning(text: str, languages: Collection[str] | None) -> tuple[float, str] 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenLevels:
-    """Level weights of a request, or a preset. ``fields`` are the names of the two weights in the request."""
+class RequestOverrides:
+    """Limits and weights of a request. None means that the request does not set the value.
 
+    ``limit`` applies to results and themes, ``low_limit`` to results only, ``high_limit`` to themes only.
+    ``level_fields`` are the names of ``low`` and ``high`` in the request, for messages.
+    """
+
+    limit: int | None = None
+    low_limit: int | None = None
+    high_limit: int | None = None
     low: float | None = None
     high: float | None = None
     preset: str | None = None
-    fields: tuple[str, str] = LEVEL_FIELDS
+    dense: float | None = None
+    sparse: float | None = None
+    level_fields: tuple[str, str] = LEVEL_FIELDS
 
 
 class LevelPolicy:
@@ -202,13 +211,16 @@ class LevelPolicy:
             return self._deployment
         return choose_weights(self._features.number(LOW_WEIGHT, flags), None)[0]
 
-    def choose(self, given: GivenLevels, *, question: str, flags: Mapping[str, object]) -> tuple[LevelWeights, tuple[str, ...]]:
+    def choose(
+        self, overrides: RequestOverrides, *, question: str, flags: Mapping[str, object]
+    ) -> tuple[LevelWeights, tuple[str, ...]]:
         """Return the weights of a request, and warnings about adjusted values.
 
         Raises:
             InvalidRequest: a weight is not a number in [0, 1], both are 0, or the preset is unknown.
         """
-        preset = given.preset
+        preset = overrides.preset
         if preset == AUTO or (preset is None and self._features.enabled(AUTO_WEIGHTS, flags)):
             preset = preset_for(question)
-        return choose_weights(given.low, given.high, preset=preset, default=self.of_tenant(flags), fields=given.fields)
+        default, fields = self.of_tenant(flags), overrides.level_fields
+        return choose_weights(overrides.low, overrides.high, preset=preset, default=default, fields=fields)

@@ -1,14 +1,18 @@
-"""The time at which facts must hold, in bodies and in query strings."""
+"""Types of the fields of requests, which refuse values of another kind instead of converting them."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict
 
 from agentic_rag_backend.domain.periods import period_of
 
+Whole = Annotated[int, Strict()]
+"""An integer. Booleans and text are refused."""
+Number = Annotated[float, Strict()]
+Switch = Annotated[bool, Strict()]
 AS_OF_DESCRIPTION = "only facts that were valid at this time; a year, month or day means its end; default zone: UTC"
 
 
@@ -24,3 +28,9 @@ def _moment(value: Any) -> datetime | None:
 
 AsOf = Annotated[datetime | None, BeforeValidator(_moment)]
 """A time, or a period that stands for its end."""
+
+
+class RequestModel(BaseModel):
+    """A request. Unknown fields and infinite numbers are refused."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, str_strip_whitespace=False)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass
 
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.search_session import session_digest
@@ -13,10 +10,8 @@ from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import in_field
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks, unknown_values
-from agentic_rag_backend.retrieval.queries.correction import CorrectionValue, resolve_correction
-from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults, RequestOverrides
-from agentic_rag_backend.retrieval.queries.filters import parse_filter
-from agentic_rag_backend.retrieval.queries.reranking import RerankRequests, RerankValue
+from agentic_rag_backend.retrieval.options.correction import resolve_correction
+from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.retrieval.registry import (
     CORRECTABLE,
     STRATEGIES,
@@ -25,36 +20,10 @@ from agentic_rag_backend.retrieval.registry import (
     options_without_effect,
     with_names,
 )
+from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults
+from agentic_rag_backend.retrieval.requests.models import DualLevelRequest, SearchRequest
+from agentic_rag_backend.retrieval.requests.reranking import RerankRequests
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchRequest:
-    """A search as the caller wrote it.
-
-    Attributes:
-        strategy: name or alias. None selects the deployment's default.
-        overrides: limits and weights.
-        filters: in the JSON grammar of `parse_filter`.
-        options: options of the strategy.
-        rerank: a reranker's name, an object with name and options, whether to rerank at all, or None for the default.
-        corrective: whether to correct the search, or an object with the options of the correction.
-        timeout_ms: the caller's time limit in milliseconds.
-        cache: whether results of an earlier equal search may be returned.
-        min_score: least score of a result, in [0, 1].
-    """
-
-    text: str
-    strategy: str | None = None
-    overrides: RequestOverrides = field(default_factory=RequestOverrides)
-    filters: Mapping[str, Any] | None = None
-    as_of: datetime | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    rerank: RerankValue = None
-    corrective: CorrectionValue = None
-    timeout_ms: int | None = None
-    cache: bool = True
-    min_score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +70,7 @@ class QueryBuilder:
         self._synthetic_questions = synthetic_questions
         self._rerank = rerank
 
-    async def build(self, request: SearchRequest, caller: Principal) -> BuiltQuery:
+    async def build(self, caller: Principal, request: SearchRequest | DualLevelRequest) -> BuiltQuery:
         """Return the query for a request.
 
         Raises:
@@ -113,11 +82,11 @@ class QueryBuilder:
         with in_field("strategy"):
             strategy = self._retrievers.canonical(self._default_strategy if request.strategy is None else request.strategy)
         with in_field("options"):
-            options = with_names(strategy, request.options)
+            options = with_names(strategy, request.options or {})
             check_options(strategy, options)
         with in_field("filters"):
             parsed = parse_filter(request.filters)
-        resolved = self._defaults.resolve(request.overrides, strategy=strategy, question=request.text, flags=caller.flags)
+        resolved = self._defaults.resolve(request.overrides(), strategy=strategy, question=request.query, flags=caller.flags)
         with in_field("rerank"):
             rerank = self._rerank.resolve(request.rerank, strategy=strategy, limit=resolved.limit) if self._rerank else None
         with in_field("corrective"):
@@ -126,10 +95,10 @@ class QueryBuilder:
         session_id = options.get("session_id")
         query = Query(
             tenant=caller.tenant,
-            text=request.text,
+            text=request.query,
             limit=resolved.limit,
             high_limit=resolved.high_limit,
-            min_score=request.min_score,
+            min_score=request.min_score or 0.0,
             weights=resolved.weights,
             leg_weights=resolved.leg_weights,
             filters=filters,
@@ -141,10 +110,10 @@ class QueryBuilder:
             dual_level=self._features.enabled(DUAL_LEVEL, caller.flags),
             synthetic_questions=bool(options.get("synthetic_questions", self._synthetic_questions)),
             session=session_digest(caller.key_id, session_id) if session_id is not None else None,
-            cache=request.cache,
+            cache=bool(request.cache),
         )
         warnings = (*options_without_effect(strategy, options), *_unranked(query, strategy), *unknown_values(filters))
-        return BuiltQuery(query, strategy, (*resolved.warnings, *warnings, *self._cut(request.text)))
+        return BuiltQuery(query, strategy, (*resolved.warnings, *warnings, *self._cut(request.query)))
 
     def _cut(self, question: str) -> tuple[str, ...]:
         """Return a warning if the embedder reads only the beginning of a question."""

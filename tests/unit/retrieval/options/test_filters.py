@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.filters import And, Comparison, Link, Not, Or, matches
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.queries.filters import (
+from agentic_rag_backend.retrieval.options.filters import (
     MAX_COMPARISONS,
     MAX_DEPTH,
     MAX_INTEGER,

@@ -10,44 +10,15 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.queries.weights import LEVEL_FIELDS, GivenLevels, LevelPolicy, choose_leg_weights
+from agentic_rag_backend.retrieval.options.weights import LevelPolicy, RequestOverrides, choose_leg_weights
+from agentic_rag_backend.retrieval.strategies.global_search import MAX_THEMES
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
 
 DEFAULT_LIMIT = 5
-MAX_THEMES = 100
-"""Maximum number of themes that strategy `global` reads."""
 _LEVELS = ("low", "high", "preset")
 _LEGS = ("dense", "sparse")
 _WEIGHTS_OF: Mapping[str, tuple[str, ...]] = {"auto": _LEVELS, "dual_level": _LEVELS, "hybrid": _LEGS}
 _OFF = "weights have no effect: dual-level retrieval is switched off for this tenant (DUAL_LEVEL_RETRIEVAL_ENABLED)"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestOverrides:
-    """Limits and weights of a request. None means that the request does not set the value.
-
-    ``limit`` applies to results and themes, ``low_limit`` to results only, ``high_limit`` to themes only.
-    ``level_fields`` are the names of ``low`` and ``high`` in the request, for messages.
-    """
-
-    limit: int | None = None
-    low_limit: int | None = None
-    high_limit: int | None = None
-    low: float | None = None
-    high: float | None = None
-    preset: str | None = None
-    dense: float | None = None
-    sparse: float | None = None
-    level_fields: tuple[str, str] = LEVEL_FIELDS
-
-    @property
-    def levels(self) -> GivenLevels:
-        """The level weights of the request."""
-        return GivenLevels(low=self.low, high=self.high, preset=self.preset, fields=self.level_fields)
-
-    def weights_given(self) -> tuple[str, ...]:
-        """Return the names of the weights that the request sets."""
-        return tuple(name for name in (*_LEVELS, *_LEGS) if getattr(self, name) is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +58,10 @@ class RequestDefaults:
         Raises:
             InvalidRequest: a weight is outside its limits, or the strategy does not accept it.
         """
-        given = overrides.weights_given()
+        given = tuple(name for name in (*_LEVELS, *_LEGS) if getattr(overrides, name) is not None)
         _check_taken(strategy, given)
         both_levels = strategy == "dual_level" or (strategy == "auto" and self._features.enabled(DUAL_LEVEL, flags))
-        weights, warnings = self.weights.choose(overrides.levels, question=question, flags=flags)
+        weights, warnings = self.weights.choose(overrides, question=question, flags=flags)
         if given and strategy == "auto" and not both_levels:
             warnings = (_OFF,)
         leg_weights, about_legs = choose_leg_weights(overrides.dense, overrides.sparse)

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.query import Rerank
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, in_field
-from agentic_rag_backend.retrieval.queries.options import Schema, check_option, shown
+from agentic_rag_backend.retrieval.options.schemas import Schema, check_option, shown
 from agentic_rag_backend.retrieval.rerank.registry import (
     MAX_CANDIDATES,
     NONE,

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.query import Correction
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.queries.options import (
+from agentic_rag_backend.retrieval.options.schemas import (
     MAX_CALLS,
     MAX_REFINEMENT_ATTEMPTS,
     MIN_RELEVANT,
