@@ -86,5 +86,5 @@ async def test_a_question_without_a_shared_name_is_searched_as_before(examples: 
     found = await ask(examples, question)
     assert found.shared_names == ()
     current = await container.catalogue.tenants.tenant(tenant)
-    plain = await container.retrievers.get("graph").retriever.retrieve(Query(tenant=current, text=question))
+    plain = await container.retrievers.strategy("graph").retrieve(Query(tenant=current, text=question))
     assert [hit.id for hit in found.hits] == [hit.id for hit in plain.hits[:5]]

@@ -8,8 +8,9 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
+from agentic_rag_backend.retrieval.agentic.strategy import Agentic
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.parts import Parts
 from agentic_rag_backend.retrieval.registry import (
     STRATEGIES,
@@ -18,14 +19,10 @@ from agentic_rag_backend.retrieval.registry import (
     options_without_effect,
     with_names,
 )
-from agentic_rag_backend.retrieval.strategies.agentic import Agentic
 from agentic_rag_backend.retrieval.strategies.auto import Auto
-from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
 from agentic_rag_backend.retrieval.strategies.corrective import Corrective
-from agentic_rag_backend.retrieval.strategies.drift import Drift
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
 from agentic_rag_backend.retrieval.strategies.fusion import Fusion
-from agentic_rag_backend.retrieval.strategies.global_search import GlobalRetriever
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.retrieval.strategies.hyde import Hyde
@@ -36,6 +33,9 @@ from agentic_rag_backend.retrieval.strategies.question import QuestionRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.strategies.temporal import Temporal
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+from agentic_rag_backend.retrieval.themes.community import CommunityRetriever
+from agentic_rag_backend.retrieval.themes.drift import Drift
+from agentic_rag_backend.retrieval.themes.global_search import GlobalRetriever
 from agentic_rag_backend.testing.doubles import HashedWords
 
 
@@ -105,11 +105,11 @@ def registry() -> RetrieverRegistry:
 )
 def test_names_and_aliases(registry: RetrieverRegistry, name: str, canonical: str, kind: type) -> None:
     assert registry.canonical(name) == canonical
-    ranked = registry.get(name)
-    assert isinstance(ranked.retriever, kind)
-    assert registry.get(canonical) is ranked
-    if isinstance(ranked.retriever, SingleLeg):
-        assert ranked.retriever.name == canonical
+    strategy = registry.strategy(name)
+    assert isinstance(strategy, kind)
+    assert registry.get(canonical) is registry.get(name)
+    if isinstance(strategy, SingleLeg):
+        assert strategy.name == canonical
 
 
 def test_no_alias_stands_for_two() -> None:

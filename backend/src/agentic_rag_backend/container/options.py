@@ -30,11 +30,11 @@ from agentic_rag_backend.retrieval.agentic.stopping import Budget
 from agentic_rag_backend.retrieval.options.weights import normalised
 from agentic_rag_backend.retrieval.parts import ThemeOptions
 from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults
-from agentic_rag_backend.retrieval.strategies.community import CommunityOptions
-from agentic_rag_backend.retrieval.strategies.drift import DriftOptions
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevelOptions
-from agentic_rag_backend.retrieval.strategies.global_search import GlobalOptions
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+from agentic_rag_backend.retrieval.themes.community import CommunityOptions
+from agentic_rag_backend.retrieval.themes.drift import DriftOptions
+from agentic_rag_backend.retrieval.themes.global_search import GlobalOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.tenancy.features import (

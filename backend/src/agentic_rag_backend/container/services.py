@@ -85,12 +85,12 @@ from agentic_rag_backend.memory import MIB
 from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.contradictions import ContradictionsOfResults
-from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.explanation import Explainer
-from agentic_rag_backend.retrieval.graph_leg import GraphLeg
-from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
+from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.legs.graph_leg import GraphLeg
 from agentic_rag_backend.retrieval.parts import Parts
+from agentic_rag_backend.retrieval.passages.contradictions import ContradictionsOfResults
+from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
 from agentic_rag_backend.retrieval.registry import STRATEGIES, RetrieverRegistry
 from agentic_rag_backend.retrieval.requests.builder import QueryBuilder
 from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults

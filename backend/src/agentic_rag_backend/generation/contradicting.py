@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.conflicts import StatedValue
 from agentic_rag_backend.generation.answerability.judge import Judgement
 from agentic_rag_backend.generation.context import Context
-from agentic_rag_backend.retrieval.contradictions import MAX_SHOWN, ContradictionsOfResults
+from agentic_rag_backend.retrieval.passages.contradictions import MAX_SHOWN, ContradictionsOfResults
 
 DISAGREEING = 0.7
 """Confidence of two values that the passages give for one thing that the question asks for."""

@@ -7,9 +7,7 @@ from typing import Any
 
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.agentic.options import AGENTIC_OPTIONS, circuit_without_effect
-from agentic_rag_backend.retrieval.caching.results import CachedRetriever, ResultCache
-from agentic_rag_backend.retrieval.event_dates import EventDates
-from agentic_rag_backend.retrieval.namesakes import ToldApart
+from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.options.schemas import (
     BUDGET_TOKENS,
     COMMUNITIES_OF,
@@ -42,11 +40,11 @@ from agentic_rag_backend.retrieval.options.schemas import (
     shares_of,
 )
 from agentic_rag_backend.retrieval.parts import Parts, Strategy
-from agentic_rag_backend.retrieval.ranking import RankedRetriever
 from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
-from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
+from agentic_rag_backend.retrieval.stages.pipeline import Pipeline
+from agentic_rag_backend.retrieval.stages.results import ResultCache
 from agentic_rag_backend.retrieval.strategies.corrective import Corrective
-from agentic_rag_backend.retrieval.strategies.drift import Drift
+from agentic_rag_backend.retrieval.strategies.event_dates import EventDates
 from agentic_rag_backend.retrieval.strategies.fusion import (
     DEFAULT_PRESET,
     MAX_METHODS,
@@ -56,16 +54,18 @@ from agentic_rag_backend.retrieval.strategies.fusion import (
     methods_of,
     preset_without_effect,
 )
-from agentic_rag_backend.retrieval.strategies.global_search import GlobalRetriever
 from agentic_rag_backend.retrieval.strategies.hyde import Hyde
 from agentic_rag_backend.retrieval.strategies.multi_query import MultiQuery
 from agentic_rag_backend.retrieval.strategies.parent_child import ParentChild
 from agentic_rag_backend.retrieval.strategies.paths import PathsRetriever
 from agentic_rag_backend.retrieval.strategies.question import QuestionRetriever
-from agentic_rag_backend.retrieval.strategies.raptor import ORDERS, SEARCHES, RaptorRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.strategies.temporal import Temporal
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
+from agentic_rag_backend.retrieval.themes.community import CommunityRetriever
+from agentic_rag_backend.retrieval.themes.drift import Drift
+from agentic_rag_backend.retrieval.themes.global_search import GlobalRetriever
+from agentic_rag_backend.retrieval.themes.raptor import ORDERS, SEARCHES, RaptorRetriever
 
 DUAL_LEVEL = "dual_level"
 _QUESTIONS = {"synthetic_questions": SYNTHETIC_QUESTIONS}
@@ -234,17 +234,17 @@ class RetrieverRegistry:
     """
 
     def __init__(self, parts: Parts, cache: ResultCache | None = None) -> None:
-        rerankers = parts.rerankers.get if parts.rerankers is not None else None
-        self._retrievers = {
-            name: RankedRetriever(retriever, rerankers, parts.stores.documents, parts.corrector)
-            for name, retriever in parts.retrievers.items()
-        }
+        pipeline = Pipeline(
+            cache=cache or ResultCache(0),
+            graphs=parts.graphs,
+            bearers=parts.bearers,
+            documents=parts.stores.documents,
+            rerankers=parts.rerankers,
+            corrector=parts.corrector,
+        )
         self._embedder = parts.stores.embedder
-        bearers = parts.bearers
-        cache = cache or ResultCache(0)
-        self._cached = {
-            name: cache.over(name, ToldApart(ranked, parts.graphs, bearers)) for name, ranked in self._retrievers.items()
-        }
+        self._strategies = parts.retrievers
+        self._retrievers = {name: pipeline.wrap_strategy(name, retriever) for name, retriever in self._strategies.items()}
 
     def canonical(self, name: str) -> str:
         """Return the canonical name for a name or alias.
@@ -256,13 +256,17 @@ class RetrieverRegistry:
             raise InvalidRequest(f"unknown strategy {name[:80]!r}; known are {', '.join(sorted(NAMES))}")
         return NAMES[name]
 
-    def get(self, name: str) -> CachedRetriever:
-        """Return the retriever for a name or alias.
+    def get(self, name: str) -> Retriever:
+        """Return the retriever for a name or alias: a strategy behind all stages.
 
         Raises:
             InvalidRequest: no strategy has this name.
         """
-        return self._cached[self.canonical(name)]
+        return self._retrievers[self.canonical(name)]
+
+    def strategy(self, name: str) -> Retriever:
+        """Return a strategy alone, which finds candidates."""
+        return self._strategies[self.canonical(name)]
 
     def describe(self, *, dual_level: bool) -> list[dict[str, Any]]:
         """Return the entries of ``GET /strategies``."""

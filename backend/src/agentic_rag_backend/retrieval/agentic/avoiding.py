@@ -13,7 +13,7 @@ from agentic_rag_backend.knowledge.visible.bearers import BearerReader, namesake
 from agentic_rag_backend.retrieval.agentic.constraints import Avoided, NegativeConstraint
 from agentic_rag_backend.retrieval.agentic.plan import narrowed
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
-from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
+from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
 
 
 class ConstraintResolver:

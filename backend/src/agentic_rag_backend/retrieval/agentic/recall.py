@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval
 from agentic_rag_backend.retrieval.agentic.plan import Plan
 from agentic_rag_backend.retrieval.base import Stores, Strategies
-from agentic_rag_backend.retrieval.hypothetical_vectors import mean_vector
-from agentic_rag_backend.retrieval.parallel import search_all
+from agentic_rag_backend.retrieval.legs.parallel import search_all
 
 DEPTH = 100
 """Candidates of each search: as many as the largest limit of a request, so that no score depends on the limit."""
@@ -56,7 +55,7 @@ class Recall:
             AgenticRagError: all searches failed.
         """
         asked = replace(query.with_candidates(DEPTH), text=plan.search_queries[0])
-        vector, failure = await mean_vector(self._stores, asked, [plan.hyde_passage] if plan.hyde_passage else [])
+        vector, failure = await self._stores.encoder.mean_of(asked, [plan.hyde_passage] if plan.hyde_passage else [])
         round_weight = 1.0 if number == 1 else LATER_WEIGHT
         searches: dict[str, Awaitable[Retrieval]] = {}
         weights: dict[str, float] = {}

@@ -9,13 +9,12 @@ from typing import Any
 from agentic_rag_backend.domain.query import FactHit, Hit, Retrieval
 from agentic_rag_backend.retrieval.agentic.constraints import Avoided, NegativeConstraint, kept
 from agentic_rag_backend.retrieval.agentic.findings import VerifiedFact
-from agentic_rag_backend.retrieval.agentic.meter import Meter
 from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.plan import Plan
 from agentic_rag_backend.retrieval.agentic.recall import Recalled
 from agentic_rag_backend.retrieval.agentic.sessions import Carried
-from agentic_rag_backend.retrieval.agentic.stopping import Progress
-from agentic_rag_backend.retrieval.fused_hits import fused_hits, united_facts
+from agentic_rag_backend.retrieval.agentic.stopping import Meter, Progress
+from agentic_rag_backend.retrieval.legs.fused_hits import fused_hits, united_facts
 
 
 @dataclass(frozen=True, slots=True)

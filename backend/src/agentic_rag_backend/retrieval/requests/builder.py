@@ -9,9 +9,9 @@ from agentic_rag_backend.domain.search_session import session_digest
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import in_field
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks, unknown_values
 from agentic_rag_backend.retrieval.options.correction import resolve_correction
 from agentic_rag_backend.retrieval.options.filters import parse_filter
+from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks, unknown_values
 from agentic_rag_backend.retrieval.registry import (
     CORRECTABLE,
     STRATEGIES,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
-from agentic_rag_backend.retrieval.marginal_relevance import marginal_relevances, similarities
+from agentic_rag_backend.retrieval.passages.marginal_relevance import marginal_relevances, similarities
 from agentic_rag_backend.retrieval.rerank.base import Reranking
 from agentic_rag_backend.stores.vector.base import Collection, VectorStore
 

@@ -5,21 +5,23 @@ No choice calls a language model. The measurement of the choices is in docs/refe
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
-from agentic_rag_backend.retrieval.encoder import QueryEncoder
-from agentic_rag_backend.retrieval.hydration import shown_graph
-from agentic_rag_backend.retrieval.latencies import Latencies
-from agentic_rag_backend.retrieval.parallel import search_all
+from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.legs.parallel import search_all
+from agentic_rag_backend.retrieval.passages.hydration import shown_graph
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 
 DUAL, LOW, WITH_TREE = "dual_level", "low_level", "low_level_with_raptor"
@@ -172,3 +174,40 @@ class Auto:
 
     def _expected(self, query: Query, strategy: str) -> float | None:
         return self._latencies.expected(query.tenant_id, strategy)
+
+
+KEPT = 32
+"""Durations of a strategy that count, at most."""
+LEAST = 3
+"""Durations without which nothing is expected."""
+RECENT_S = 600.0
+"""Seconds for which a duration counts: a machine that was busy is tried again."""
+_SHARE = 0.9
+_MAX_PAIRS = 4096
+"""Pairs of tenant and strategy that are kept, the last used ones: a few megabytes."""
+
+
+class Latencies:
+    """Expects the next duration of a strategy from its last ones. Corpora differ in size, so tenants are kept apart.
+
+    Args:
+        clock: seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._recent: OrderedDict[tuple[TenantId, str], deque[tuple[float, float]]] = OrderedDict()
+
+    def record(self, tenant: TenantId, strategy: str, milliseconds: float) -> None:
+        """Add a duration."""
+        recent = self._recent.setdefault((tenant, strategy), deque(maxlen=KEPT))
+        recent.append((self._clock(), milliseconds))
+        self._recent.move_to_end((tenant, strategy))
+        if len(self._recent) > _MAX_PAIRS:
+            self._recent.popitem(last=False)
+
+    def expected(self, tenant: TenantId, strategy: str) -> float | None:
+        """Return the milliseconds within which nine of ten recent searches ended; None: too few are known."""
+        since = self._clock() - RECENT_S
+        recent = sorted(milliseconds for at, milliseconds in self._recent.get((tenant, strategy), ()) if at >= since)
+        return recent[math.ceil(_SHARE * len(recent)) - 1] if len(recent) >= LEAST else None

@@ -10,8 +10,8 @@ from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.base import Strategies
-from agentic_rag_backend.retrieval.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits, united_facts, united_themes
-from agentic_rag_backend.retrieval.parallel import Outcome, search_all
+from agentic_rag_backend.retrieval.legs.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits, united_facts, united_themes
+from agentic_rag_backend.retrieval.legs.parallel import Outcome, search_all
 
 MIN_METHODS, MAX_METHODS = 2, 5
 PRESETS: Mapping[str, Mapping[str, float]] = MappingProxyType(

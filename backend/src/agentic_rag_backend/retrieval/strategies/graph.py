@@ -23,14 +23,20 @@ from agentic_rag_backend.knowledge.tenant_graph.numbering import Keys
 from agentic_rag_backend.knowledge.tenant_graph.pagerank import DAMPING, personalised_pagerank
 from agentic_rag_backend.models.embedding.calibration import CosineScale
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.candidates import Candidates, chunk_candidates
-from agentic_rag_backend.retrieval.facts import NEAR, Facts
-from agentic_rag_backend.retrieval.graph_leg import LegAnswer
-from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, time_detail, visible_chunks, visible_in_order
-from agentic_rag_backend.retrieval.marginal_relevance import marginal_relevances, similarities
-from agentic_rag_backend.retrieval.passage_features import PassageFeatures, Terms
-from agentic_rag_backend.retrieval.passage_paths import Found, PassagePaths
-from agentic_rag_backend.retrieval.question_leg import QUESTION, QuestionLeg, methods_with_questions
+from agentic_rag_backend.retrieval.legs.candidates import Candidates, chunk_candidates
+from agentic_rag_backend.retrieval.legs.facts import NEAR, Facts
+from agentic_rag_backend.retrieval.legs.graph_leg import LegAnswer
+from agentic_rag_backend.retrieval.legs.question_leg import QUESTION, QuestionLeg, methods_with_questions
+from agentic_rag_backend.retrieval.passages.hydration import (
+    entities_of,
+    shown_graph,
+    time_detail,
+    visible_chunks,
+    visible_in_order,
+)
+from agentic_rag_backend.retrieval.passages.marginal_relevance import marginal_relevances, similarities
+from agentic_rag_backend.retrieval.passages.passage_features import PassageFeatures, Terms
+from agentic_rag_backend.retrieval.passages.passage_paths import Found, PassagePaths
 from agentic_rag_backend.retrieval.scoring.coverage import cover, terms_held
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.hops import (

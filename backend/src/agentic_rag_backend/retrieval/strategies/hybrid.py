@@ -10,10 +10,10 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.candidates import chunk_candidates
-from agentic_rag_backend.retrieval.hydration import FIRST_READ, entities_of, shown_graph, time_detail, visible_in_order
+from agentic_rag_backend.retrieval.legs.candidates import chunk_candidates
+from agentic_rag_backend.retrieval.legs.question_leg import QUESTION, methods_with_questions
 from agentic_rag_backend.retrieval.options.weights import LEG_WEIGHTS, ChosenLegWeights, leg_weights_of
-from agentic_rag_backend.retrieval.question_leg import QUESTION, methods_with_questions
+from agentic_rag_backend.retrieval.passages.hydration import FIRST_READ, entities_of, shown_graph, time_detail, visible_in_order
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
 from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
 from agentic_rag_backend.retrieval.scoring.relevance import relevance

@@ -14,8 +14,7 @@ from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.models.llm.schemas import TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.base import Stores, Strategies
-from agentic_rag_backend.retrieval.hypothetical_vectors import mean_vector
-from agentic_rag_backend.retrieval.measuring import measured_relevance
+from agentic_rag_backend.retrieval.passages.measuring import measured_relevance
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, StructuredReply, line_in, objects_in
 
@@ -48,7 +47,7 @@ class Hyde:
             return _plain(await self._strategies.retrieve(base, query), base, fallback=NO_MODEL)
         reply = await self._write(query.text, wanted)
         passages = _passages(reply, wanted)
-        vector, failure = await mean_vector(self._stores, query, passages)
+        vector, failure = await self._stores.encoder.mean_of(query, passages)
         if vector is None:
             failure = failure or f"hypothetical passages failed: {reply.failure or 'the reply has none'}"
             return _plain(await self._strategies.retrieve(base, query), base, failure=failure, usage=reply.usage)

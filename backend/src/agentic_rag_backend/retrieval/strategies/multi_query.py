@@ -11,8 +11,8 @@ from typing import Any
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.retrieval.base import Strategies
-from agentic_rag_backend.retrieval.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits
-from agentic_rag_backend.retrieval.parallel import Outcome, search_all
+from agentic_rag_backend.retrieval.legs.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits
+from agentic_rag_backend.retrieval.legs.parallel import Outcome, search_all
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter, Rewrites
 from agentic_rag_backend.retrieval.structured_calls import Spending
 

@@ -20,9 +20,10 @@ from agentic_rag_backend.knowledge.paths.outward import Outward, Shown
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.candidates import Candidates, chunk_candidates
-from agentic_rag_backend.retrieval.facts import FACT_LIMIT, NEAR
-from agentic_rag_backend.retrieval.hydration import (
+from agentic_rag_backend.retrieval.legs.candidates import Candidates, chunk_candidates
+from agentic_rag_backend.retrieval.legs.facts import FACT_LIMIT, NEAR
+from agentic_rag_backend.retrieval.legs.question_leg import methods_with_questions
+from agentic_rag_backend.retrieval.passages.hydration import (
     FIRST_READ,
     entities_of,
     passes,
@@ -31,8 +32,7 @@ from agentic_rag_backend.retrieval.hydration import (
     visible_chunks,
     visible_in_order,
 )
-from agentic_rag_backend.retrieval.passage_paths import MAX_STARTS, step_of
-from agentic_rag_backend.retrieval.question_leg import methods_with_questions
+from agentic_rag_backend.retrieval.passages.passage_paths import MAX_STARTS, step_of
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import relevance

@@ -14,8 +14,8 @@ from typing import Any
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.text.time_phrases import TimePhrase, time_phrase
 from agentic_rag_backend.retrieval.base import Retriever
-from agentic_rag_backend.retrieval.event_dates import EventDates
 from agentic_rag_backend.retrieval.scoring.validity import TIME_SHARE, Window, fit, window_of
+from agentic_rag_backend.retrieval.strategies.event_dates import EventDates
 
 DEPTH = 30
 """Results of the inner strategy that are compared with the time."""

@@ -1,0 +1,99 @@
+"""Applies a reranker to the candidates of a strategy within its time limit, with the strategy's order as the fallback."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from agentic_rag_backend.domain.query import Hit, Query, Rerank, Retrieval, Trace
+from agentic_rag_backend.domain.usage import UsageAccount
+from agentic_rag_backend.errors import ModelUnavailable, StoreUnavailable
+from agentic_rag_backend.retrieval.base import Retriever
+from agentic_rag_backend.retrieval.rerank.base import Reranker, Reranking
+from agentic_rag_backend.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
+
+
+class RerankedRetriever:
+    """Retriever that returns the candidates of another one in the order of the reranker that the query names.
+
+    Args:
+        candidates: finds the candidates.
+        rerankers: by name. None: no search is reranked.
+    """
+
+    def __init__(self, candidates: Retriever, rerankers: Callable[[str], Reranker] | None = None) -> None:
+        self._candidates = candidates
+        self._rerankers = rerankers
+
+    async def retrieve(self, query: Query) -> Retrieval:
+        """See `Retriever`. A query without ``rerank`` keeps order and scores."""
+        asked = query.rerank
+        if asked is None or self._rerankers is None:
+            return await self._candidates.retrieve(query)
+        found = await self._candidates.retrieve(query.with_candidates(asked.candidates))
+        return await rerank(self._rerankers(asked.name), asked, query, found) if found.hits else found
+
+
+async def rerank(reranker: Reranker, asked: Rerank, query: Query, found: Retrieval) -> Retrieval:
+    """Return the retrieval with its hits in the reranker's order.
+
+    If the reranker fails or exceeds its time, the hits keep their order and scores, and the trace has the failure. Its model
+    calls are counted in both cases.
+    """
+    head = found.hits[: asked.candidates]
+    account, started = UsageAccount(), time.perf_counter()
+    failure: str | None = None
+    try:
+        async with asyncio.timeout(asked.timeout_s):
+            made = await reranker.rerank(query, head, account)
+        if time.perf_counter() - started > asked.timeout_s:  # a reranker that computes without a pause cannot be interrupted
+            failure = _too_slow(asked)
+    except TimeoutError:
+        failure = _too_slow(asked)
+    except (ModelUnavailable, StoreUnavailable) as error:
+        failure = f"reranking by {asked.name} failed: {error.code}: {error.message}"
+    times = {**found.trace.processing_time_ms, "rerank": (time.perf_counter() - started) * 1000}
+    usage = found.usage + account.usage
+    if failure is not None:
+        _log.warning("rerank_failed", tenant_id=query.tenant_id.value, reranker=asked.name, reason=failure)
+        failures = (*found.trace.failures, f"{failure}; the results have the order of the strategy")
+        return replace(found, usage=usage, trace=replace(found.trace, failures=failures, processing_time_ms=times))
+    hits = tuple(hit for hit in reranked(found.hits, made.scores) if hit.score >= asked.min_score)
+    return replace(found, hits=hits, usage=usage, trace=_trace(found, asked, made, len(head), times))
+
+
+def _too_slow(asked: Rerank) -> str:
+    limit = "the request's timeout_ms" if asked.own_timeout else "RERANK_TIMEOUT_S"
+    return f"reranking by {asked.name} took more than {asked.timeout_s:g} s ({limit})"
+
+
+def reranked(candidates: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hit, ...]:
+    """Return the candidates with new scores, best first. Equal scores keep the order of ``scores``.
+
+    Candidates without a new score stay behind, in their order. They keep their own scores, lowered to the least new score.
+    """
+    by_id = {hit.id: hit for hit in candidates}
+    order = sorted((id for id in scores if id in by_id), key=lambda id: -scores[id])
+    least = min(scores.values(), default=1.0)
+    ranked = [replace(by_id[id], score=scores[id], scores={**by_id[id].scores, "rerank": scores[id]}) for id in order]
+    rest = []
+    for hit in candidates:
+        if hit.id not in scores:
+            least = min(least, hit.score)
+            rest.append(replace(hit, score=least))
+    return (*ranked, *rest)
+
+
+def _trace(found: Retrieval, asked: Rerank, made: Reranking, read: int, times: Mapping[str, float]) -> Trace:
+    details = {**found.trace.details, "rerank": {"name": asked.name, "candidates": read, **made.details}}
+    return replace(
+        found.trace,
+        methods_used=(*found.trace.methods_used, asked.name),
+        warnings=(*found.trace.warnings, *made.warnings),
+        processing_time_ms=times,
+        details=details,
+    )
