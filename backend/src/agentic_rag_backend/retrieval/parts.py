@@ -18,6 +18,7 @@ from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.caching.entries import TenantCache
 from agentic_rag_backend.retrieval.grading.base import Grader
 from agentic_rag_backend.retrieval.grading.model import ModelGrader
+from agentic_rag_backend.retrieval.options.model import RequestOptions
 from agentic_rag_backend.retrieval.options.weights import LEG_WEIGHTS
 from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
 from agentic_rag_backend.retrieval.passages.passage_features import PassageFeatures
@@ -182,14 +183,14 @@ class Inside:
     async def retrieve(self, name: str, query: Query) -> Retrieval:
         """See `Strategies`. The options of the holder itself are not passed on, even if the inner strategy has the same."""
         strategies = self.parts.strategies
-        known = strategies[name].options.keys() - strategies[self.holder].options.keys()
+        known = strategies[name].options.schemas().keys() - strategies[self.holder].options.schemas().keys()
         options = {option: value for option, value in query.options.items() if option in known}
         return await self.parts.retrievers[name].retrieve(replace(query, options=options))
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One entry of ``GET /strategies``. ``options`` is the JSON Schema of the request's ``options``.
+    """One entry of ``GET /strategies``. ``options`` is the model of the request's ``options``.
 
     ``passages`` is false for a strategy that returns only themes. ``holds`` returns the strategies that a request's valid options
     name, for a strategy that holds others: their options are options of the request, too.
@@ -198,7 +199,7 @@ class Strategy:
     description: str
     build: Callable[[Parts], Retriever]
     aliases: tuple[str, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: type[RequestOptions] = RequestOptions
     embeds: bool = True
     """Whether it compares embeddings, so that the languages of the embedder matter."""
     passages: bool = True

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from pydantic import Field
+
 from agentic_rag_backend.domain.query import Correction
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.options.schemas import (
-    MAX_CALLS,
-    MAX_REFINEMENT_ATTEMPTS,
-    MIN_RELEVANT,
-    RELEVANCE_THRESHOLD,
-    Schema,
-    check_option,
-    shown,
-)
+from agentic_rag_backend.retrieval.options.model import MaxCallsOption, shown
 
-OPTIONS: Mapping[str, Schema] = {
-    "relevance_threshold": RELEVANCE_THRESHOLD,
-    "max_refinement_attempts": MAX_REFINEMENT_ATTEMPTS,
-    "min_relevant": MIN_RELEVANT,
-    "max_calls": MAX_CALLS,
-}
+
+class CorrectionOptions(MaxCallsOption):
+    """Options of a correction, in ``corrective`` and of the strategy `corrective`."""
+
+    relevance_threshold: float = Field(0.7, ge=0, le=1, description="least grade of a relevant result")
+    max_refinement_attempts: int = Field(2, ge=0, le=5, description="maximum number of searches with other wordings")
+    min_relevant: int = Field(1, ge=1, le=10, description="relevant results that are sufficient")
+
+
 _FIELDS = {
     "relevance_threshold": "threshold",
     "max_refinement_attempts": "attempts",
@@ -56,8 +53,9 @@ def resolve_correction(value: CorrectionValue, strategy: str, correctable: Colle
         raise InvalidRequest(f"corrective must be true, false or an object; got {shown(value)}")
     if strategy not in correctable:
         raise InvalidRequest(f"corrective applies to {', '.join(sorted(correctable))}; got the strategy {strategy!r}")
+    known = CorrectionOptions.schemas()
     for option, chosen in given.items():
-        if option not in OPTIONS:
-            raise InvalidRequest(f"corrective has no option {option[:80]!r}; it has {', '.join(OPTIONS)}", field=option)
-        check_option(option, chosen, OPTIONS[option], of="corrective")
+        if option not in known:
+            raise InvalidRequest(f"corrective has no option {option[:80]!r}; it has {', '.join(known)}", field=option)
+        CorrectionOptions.check_option(option, chosen, of="corrective")
     return correction_of(given)

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.query import Rerank
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable, in_field
-from agentic_rag_backend.retrieval.options.schemas import Schema, check_option, shown
+from agentic_rag_backend.retrieval.options.model import RequestOptions, optional_field, shown
 from agentic_rag_backend.retrieval.rerank.registry import (
     MAX_CANDIDATES,
     NONE,
@@ -21,13 +21,16 @@ from agentic_rag_backend.retrieval.rerank.registry import (
 OVER_RETRIEVAL = 3
 """Candidates for each result."""
 
-SHARED_OPTIONS: Mapping[str, Schema] = {
-    "top_n": {"type": "integer", "minimum": 1, "maximum": 100},
-    "candidates": {"type": "integer", "minimum": 1, "maximum": MAX_CANDIDATES},
-    "min_score": {"type": "number", "minimum": 0, "maximum": 1},
-    "timeout_ms": {"type": "integer", "minimum": 1, "maximum": 600_000},
-}
-"""Options of every reranker."""
+
+class SharedRerankOptions(RequestOptions):
+    """Options of every reranker."""
+
+    top_n: int = optional_field(ge=1, le=100)
+    candidates: int = optional_field(ge=1, le=MAX_CANDIDATES)
+    min_score: float = optional_field(ge=0, le=1)
+    timeout_ms: int = optional_field(ge=1, le=600_000)
+
+
 RerankValue = bool | str | Mapping[str, Any] | None
 
 
@@ -82,9 +85,9 @@ class RerankRequests:
             except ModelUnavailable:
                 if _names_one(value):
                     raise
-        shared = {option: given.pop(option) for option in SHARED_OPTIONS if option in given}
+        shared = {option: given.pop(option) for option in SharedRerankOptions.schemas() if option in given}
         for option, number in shared.items():
-            check_option(option, number, SHARED_OPTIONS[option], of="rerank")
+            SharedRerankOptions.check_option(option, number, of="rerank")
         check_reranker_options(name, given)
         entry = RERANKERS[name]
         wanted = shared.get("candidates", max(entry.least, OVER_RETRIEVAL * limit))

@@ -11,9 +11,11 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.usage import UsageAccount
@@ -21,6 +23,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.pagerank import personalised_pagerank
+from agentic_rag_backend.retrieval.options.model import MAX_NAMES, Name, RequestOptions, optional_field
 from agentic_rag_backend.retrieval.rerank.base import Reranking
 
 CANDIDATE_SHARE = 0.35
@@ -52,6 +55,13 @@ class Pool:
     titles: Sequence[str]
     scores: Sequence[float]
     centre: Mapping[int, float]
+
+
+class GraphRerankRequestOptions(RequestOptions):
+    by: Literal["mass", "distance", "mentions"] = Field("mass", description="signal of the graph")
+    center: list[Name] = optional_field(
+        max_length=MAX_NAMES, description="names or ids of the centre entities; default: those that the question names"
+    )
 
 
 class GraphReranker:

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import ModelUnavailable, RerankerUnavailable
 from agentic_rag_backend.models.llm.schemas import INTEGER, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
+from agentic_rag_backend.retrieval.options.model import RequestOptions
 from agentic_rag_backend.retrieval.rerank.base import Reranking
 from agentic_rag_backend.retrieval.rerank.passages import passage_of
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, number_in, objects_in
@@ -73,6 +76,15 @@ def falling(order: Sequence[int], relevance: Mapping[int, float]) -> dict[int, f
         most = min(most, relevance.get(number, 0.0))
         scores[number] = most
     return scores
+
+
+class ListwiseRequestOptions(RequestOptions):
+    max_calls: int = Field(
+        MAX_CALLS,
+        ge=1,
+        le=10,
+        description="maximum number of requests to the language model; each orders 20 passages",
+    )
 
 
 class Listwise:

@@ -21,6 +21,7 @@ from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
 from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.legs.parallel import search_all
+from agentic_rag_backend.retrieval.options.model import LowStrategyOption, SyntheticQuestionsOption, optional_field
 from agentic_rag_backend.retrieval.passages.hydration import shown_graph
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 
@@ -30,6 +31,19 @@ FREE = "sparse"
 IN_ROUNDS = "agentic"
 CHEAPER = (DUAL, LOW, "hybrid", "dense", FREE)
 """Strategies by falling duration."""
+
+
+class AutoRequestOptions(LowStrategyOption, SyntheticQuestionsOption):
+    max_latency_ms: int = optional_field(
+        ge=1,
+        le=600_000,
+        description="milliseconds that retrieval should take: a cheaper strategy is chosen if recent searches took longer",
+    )
+    max_cost: int = optional_field(
+        ge=0,
+        le=1_000_000,
+        description="tokens of remote models that retrieval should take: if an embedding is expected to take more, none is made",
+    )
 
 
 @dataclass(frozen=True, slots=True)

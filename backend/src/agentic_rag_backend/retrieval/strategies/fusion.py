@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Collection, Mapping
+from types import GenericAlias, MappingProxyType
+from typing import Any, Literal
+
+from pydantic import Field, create_model
 
 from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.domain.usage import Usage
@@ -12,6 +14,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.base import Strategies
 from agentic_rag_backend.retrieval.legs.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits, united_facts, united_themes
 from agentic_rag_backend.retrieval.legs.parallel import Outcome, search_all
+from agentic_rag_backend.retrieval.options.model import RequestOptions, one_of, optional_field, shares_of
 
 MIN_METHODS, MAX_METHODS = 2, 5
 PRESETS: Mapping[str, Mapping[str, float]] = MappingProxyType(
@@ -68,6 +71,28 @@ def preset_without_effect(options: Mapping[str, Any]) -> tuple[str, ...]:
     if overriding is None or "preset" not in options:
         return ()
     return (f"options.preset has no effect: options.{overriding} names the strategies",)
+
+
+class FusionRequestOptions(RequestOptions):
+    """Options of `fusion`; `fusion_options` adds those that name strategies."""
+
+    preset: Literal["balanced", "factual", "exploratory", "question"] = Field(
+        "balanced", description="methods and weights by name, if the request names neither"
+    )
+    fusion: Literal["min_max", "rrf", "dbsf"] = Field("min_max", description="fusion of the strategies' results")
+
+
+def fusion_options(names: Collection[str]) -> type[RequestOptions]:
+    """Return the options of a fusion of some of the strategies ``names``."""
+    methods = optional_field(
+        description="strategies that are fused",
+        min_length=MIN_METHODS,
+        max_length=MAX_METHODS,
+        json_schema_extra={"uniqueItems": True},
+    )
+    weights = optional_field(description="weights of the strategies; default: equal weights")
+    fields: dict[str, Any] = {"methods": (GenericAlias(list, (one_of(names),)), methods), "weights": (shares_of(names), weights)}
+    return create_model("FusionOptions", __base__=FusionRequestOptions, **fields)
 
 
 class Fusion:

@@ -27,6 +27,7 @@ from agentic_rag_backend.retrieval.legs.candidates import Candidates, chunk_cand
 from agentic_rag_backend.retrieval.legs.facts import NEAR, Facts
 from agentic_rag_backend.retrieval.legs.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.legs.question_leg import QUESTION, QuestionLeg, methods_with_questions
+from agentic_rag_backend.retrieval.options.model import EntitiesOption, SyntheticQuestionsOption
 from agentic_rag_backend.retrieval.passages.hydration import (
     entities_of,
     shown_graph,
@@ -201,6 +202,10 @@ def first_stage(graph: TenantGraph, query: Query, candidates: Candidates, scale:
     reached = to_other_subjects(graph, expand(graph, list(by_number)[:BEAM], without=set(evidence.linked)))
     cosines = converted(numbered(graph, evidence.cosine), scale)
     return FirstStage(evidence, direct, prune(reached, by_number, cosines, scale.converted(evidence.floor)), scale)
+
+
+class GraphRequestOptions(EntitiesOption, SyntheticQuestionsOption):
+    pass
 
 
 class GraphRetriever:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pydantic import Field
+
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.models.llm.schemas import TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.base import Stores, Strategies
+from agentic_rag_backend.retrieval.options.model import RequestOptions
 from agentic_rag_backend.retrieval.passages.measuring import measured_relevance
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, StructuredReply, line_in, objects_in
@@ -25,6 +28,10 @@ MAX_CHARACTERS = 1200
 TOKENS_PER_PASSAGE = 300
 NO_MODEL = "no language model writes hypothetical passages: the question's own vector is searched"
 _SCHEMA = object_of({"passages": list_of(object_of({"text": TEXT}))})
+
+
+class HydeRequestOptions(RequestOptions):
+    passages: int = Field(1, ge=1, le=5, description="hypothetical passages that a language model writes")
 
 
 class Hyde:

@@ -9,15 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pydantic import Field
+
 from agentic_rag_backend.domain.document import Chunk, ChunkSpan, ParentPassage
 from agentic_rag_backend.domain.query import Hit, MatchedChunk, Query, Retrieval
 from agentic_rag_backend.retrieval.base import Stores, Strategies
+from agentic_rag_backend.retrieval.options.model import RequestOptions, optional_field
 from agentic_rag_backend.retrieval.passages.excerpts import Excerpt, Match, excerpts
 
 DEPTH = 200
 """Matched chunks that are divided into excerpts. It does not depend on the request's limit, so that no excerpt moves with it."""
 MAX_CHUNKS = 10
 """Chunks of an excerpt, if the request does not set their number."""
+
+
+class ParentChildRequestOptions(RequestOptions):
+    context_window: int = optional_field(
+        ge=0,
+        le=10,
+        description="chunks that are read on each side of a match; default: the whole parent, or 1 without a parent",
+    )
+    max_chunks: int = Field(10, ge=1, le=50, description="maximum number of chunks that are read together")
 
 
 class ParentChild:

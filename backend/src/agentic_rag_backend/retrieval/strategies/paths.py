@@ -11,7 +11,9 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, Query, Retrieval, Trace
 from agentic_rag_backend.errors import StoreUnavailable
@@ -23,6 +25,7 @@ from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.legs.candidates import Candidates, chunk_candidates
 from agentic_rag_backend.retrieval.legs.facts import FACT_LIMIT, NEAR
 from agentic_rag_backend.retrieval.legs.question_leg import methods_with_questions
+from agentic_rag_backend.retrieval.options.model import MAX_NAMES, EntitiesOption, SyntheticQuestionsOption, optional_field
 from agentic_rag_backend.retrieval.passages.hydration import (
     FIRST_READ,
     entities_of,
@@ -75,6 +78,17 @@ class _Walk:
     paths: tuple[ScoredPath, ...] = ()
     bounded: bool = False
     failure: str | None = None
+
+
+class PathsRequestOptions(EntitiesOption, SyntheticQuestionsOption):
+    max_hops: int = Field(2, ge=1, le=4, description="maximum number of relationships of a path")
+    relation_types: list[Annotated[str, Field(max_length=128)]] = optional_field(
+        max_length=MAX_NAMES, description="only relationships of these types, in any case: `works_for`, `WORKS FOR`"
+    )
+    min_weight: float = Field(0, ge=0, le=1000, description="least weight of a relationship")
+    direction: Literal["any", "out", "in"] = Field(
+        "any", description="out: each relationship leads away from the entity of the question; in: towards it"
+    )
 
 
 class PathsRetriever:

@@ -14,6 +14,7 @@ from typing import Any
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.text.time_phrases import TimePhrase, time_phrase
 from agentic_rag_backend.retrieval.base import Retriever
+from agentic_rag_backend.retrieval.options.model import EntitiesOption, LowStrategyOption, SyntheticQuestionsOption
 from agentic_rag_backend.retrieval.scoring.validity import TIME_SHARE, Window, fit, window_of
 from agentic_rag_backend.retrieval.strategies.event_dates import EventDates
 
@@ -28,6 +29,10 @@ class _Time:
     window: Window | None = None
     details: Mapping[str, Any] | None = None
     warning: str | None = None
+
+
+class TemporalRequestOptions(EntitiesOption, LowStrategyOption, SyntheticQuestionsOption):
+    pass
 
 
 class Temporal:

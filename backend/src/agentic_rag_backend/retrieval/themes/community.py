@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.retrieval.options.model import MAX_NAMES, Name, ThemesOptions, optional_field
 from agentic_rag_backend.retrieval.passages.hydration import time_detail
 from agentic_rag_backend.retrieval.passages.linked_chunks import entities_named
 from agentic_rag_backend.retrieval.structured_calls import Spending
@@ -36,6 +37,12 @@ def theme_search(query: Query, *, budget_tokens: int) -> ThemeSearch:
         budget_tokens=int(query.options.get("budget_tokens", budget_tokens)),
         max_examined=RATED if rated else MAX_EXAMINED,
         rated=rated,
+    )
+
+
+class CommunityRequestOptions(ThemesOptions):
+    entities: list[Name] = optional_field(
+        max_length=MAX_NAMES, description="names or ids; only communities that contain one of these entities"
     )
 
 

@@ -17,6 +17,7 @@ from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.models.llm.schemas import list_of, object_of, text_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.base import Retriever
+from agentic_rag_backend.retrieval.options.model import SyntheticQuestionsOption, ThemesOptions, optional_field
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, line_in, objects_in
 from agentic_rag_backend.retrieval.themes.community import theme_search
 from agentic_rag_backend.retrieval.themes.finder import FoundThemes, ThemeFinder, ThemeSearch
@@ -66,6 +67,10 @@ class Primer:
     def weight(self) -> float:
         """Return the score factor of passages that these searches found."""
         return ASKED_WEIGHT if self.by_model else SEEN_WEIGHT
+
+
+class DriftRequestOptions(SyntheticQuestionsOption, ThemesOptions):
+    follow_ups: int = optional_field(ge=0, le=8, description="maximum number of follow-up questions")
 
 
 class Drift:

@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query, ThemeHit
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.caching.entries import TenantCache
-from agentic_rag_backend.retrieval.options.schemas import unknown_levels
+from agentic_rag_backend.retrieval.options.model import unknown_levels
 from agentic_rag_backend.retrieval.scoring.coverage import Coverage, cover, terms_held
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.structured_calls import Spending

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import Comparison
@@ -22,7 +24,7 @@ from agentic_rag_backend.raptor.publication import LEVEL
 from agentic_rag_backend.raptor.views import NodeView, TreeReader
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.legs.candidates import chunk_candidates
-from agentic_rag_backend.retrieval.options.schemas import unknown_levels
+from agentic_rag_backend.retrieval.options.model import SyntheticQuestionsOption, optional_field, unknown_levels
 from agentic_rag_backend.retrieval.passages.hydration import entities_of, passes, time_detail, visible_chunks, visible_in_order
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
@@ -72,6 +74,17 @@ class _Found:
 
 
 NO_TREE = "there is no tree over the passages yet: POST /admin/raptor/rebuild"
+
+
+class RaptorRequestOptions(SyntheticQuestionsOption):
+    levels: list[Annotated[int, Field(ge=0, le=10)]] = optional_field(
+        min_length=1,
+        max_length=11,
+        description="levels of the tree to search; 0 are the passages, 1 the clusters of passages",
+    )
+    search: Literal["collapsed", "levels"] = "collapsed"
+    order: Literal["mixed", "leaves_first"] = "mixed"
+    include_summaries: bool = Field(True, description="whether to return summaries of clusters as themes")
 
 
 class RaptorRetriever:
