@@ -7,10 +7,15 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from agentic_rag_backend.cli.interruption import job_goes_on, leaving
+from agentic_rag_backend.cli.output import fields
 from agentic_rag_backend.cli.progress import ProgressDisplay
 
 if TYPE_CHECKING:
+    from agentic_rag_backend.cli.command import Session
+    from agentic_rag_backend.cli.output import Output
     from agentic_rag_backend.cli.session.client import Client
 
 POLL_INTERVAL_S = 0.2
@@ -97,6 +102,23 @@ async def follow(client: Client, job_id: str, *, title: str) -> Job:
     """
     with leaving(job_goes_on(client, job_id)):
         return await _followed(client, job_id, title)
+
+
+async def finish_job(session: Session, job_id: str, *, title: str, render: Callable[[Output, Job], None] | None = None) -> None:
+    """Follow a job to its end, and print it: whole as JSON, otherwise by ``render``, or its result.
+
+    Raises:
+        Exit: the job failed; the reason is on stderr.
+    """
+    output, job = session.output, await follow(session.client, job_id, title=title)
+    if output.as_json or render is not None:
+        output.present(job, render)
+    elif succeeded(job):
+        output.show(fields(job["result"] or {}))
+    if not succeeded(job):
+        if not output.as_json:
+            output.note(f"error: {failure_reason(job)}")
+        raise typer.Exit(1)
 
 
 async def _followed(client: Client, job_id: str, title: str) -> Job:

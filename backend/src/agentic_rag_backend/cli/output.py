@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 if TYPE_CHECKING:
@@ -58,6 +58,15 @@ class Output:
         """Print ``value`` as the command's JSON, escaped to ASCII to be safe for a terminal."""
         sys.stdout.write(json.dumps(value, indent=2, default=str, allow_nan=False) + "\n")
         sys.stdout.flush()
+
+    def present(self, value: Any, render: Callable[[Output, Any], None] | None = None) -> None:
+        """Print a value: whole as JSON with ``--json``, otherwise by ``render``, or as a table of its fields."""
+        if self.as_json:
+            self.result(value)
+        elif render is not None:
+            render(self, value)
+        else:
+            self.show(fields(value))
 
     def show(self, *parts: Any, style: str = "") -> None:
         """Print parts for people, one below the other, without control characters."""

@@ -27,7 +27,7 @@ from agentic_rag_backend.cli.commands.search import (
     options_of,
     rerank_of,
 )
-from agentic_rag_backend.cli.output import plain
+from agentic_rag_backend.cli.output import Output, plain
 from agentic_rag_backend.cli.rendering import show_answer, show_citations, show_trace
 from agentic_rag_backend.cli.session.errors import UnexpectedReply
 from agentic_rag_backend.errors import InvalidRequest
@@ -86,17 +86,16 @@ async def ask(
         "min_score": min_score,
     }
     if stream:
-        answer = await _streamed(session, body)
+        session.output.present(await _streamed(session, body), _show_ending)
     else:
-        answer = await session.client.post("/answers", body)
-    if session.output.as_json:
-        session.output.result(answer)
-    elif stream:
-        show_citations(session.output, answer["citations"])
-        session.output.show(f"\nconfidence {answer['confidence']:.2f} · {answer['generator']} · {answer['model']}", style="dim")
-        show_trace(session.output, answer["trace"])
-    else:
-        show_answer(session.output, answer)
+        session.output.present(await session.client.post("/answers", body), show_answer)
+
+
+def _show_ending(output: Output, answer: Mapping[str, Any]) -> None:
+    """Print what follows the text of a streamed answer."""
+    show_citations(output, answer["citations"])
+    output.show(f"\nconfidence {answer['confidence']:.2f} · {answer['generator']} · {answer['model']}", style="dim")
+    show_trace(output, answer["trace"])
 
 
 def history_of(given: Sequence[str] | None) -> list[dict[str, Any]]:

@@ -190,14 +190,7 @@ async def search(
     }
     if explain is not None:
         explained = await session.client.post("/search/explain", {**body, "document_id": explain})
-        if session.output.as_json:
-            session.output.result(explained)
-        else:
-            show_explanation(session.output, explained)
+        session.output.present(explained, show_explanation)
         return
     names = None if fields is None else [name.strip() for name in fields.split(",")]
-    found = await session.client.post("/search", {**body, "fields": names})
-    if session.output.as_json:
-        session.output.result(found)
-    else:
-        show_search(session.output, found)
+    session.output.present(await session.client.post("/search", {**body, "fields": names}), show_search)

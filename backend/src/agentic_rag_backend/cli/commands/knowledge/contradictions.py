@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import typer
 
 from agentic_rag_backend.cli.command import Session
-from agentic_rag_backend.cli.commands.documents import Most
 from agentic_rag_backend.cli.output import Output, text
+from agentic_rag_backend.cli.resources import Most
 
 
 async def contradictions(
@@ -26,13 +26,15 @@ async def contradictions(
     """Show statements of documents that cannot both be true, with both sentences."""
     options = {"entity": entity, "kind": kind, "min_confidence": min_confidence}
     found = await session.client.every("/graph/contradictions", limit=limit, **options)
-    if session.output.as_json:
-        session.output.result(found)
-        return
+    session.output.present(found, show_contradictions)
+
+
+def show_contradictions(output: Output, found: Sequence[Mapping[str, Any]]) -> None:
+    """Print contradictions, numbered."""
     if not found:
-        session.output.show("no contradictions")
-    for number, each in enumerate(found, 1):
-        show_contradiction(session.output, number, each)
+        output.show("no contradictions")
+    for number, contradiction in enumerate(found, 1):
+        show_contradiction(output, number, contradiction)
 
 
 def show_contradiction(output: Output, number: int, found: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ import typer
 from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.commands.knowledge import graph_edits
 from agentic_rag_backend.cli.commands.knowledge.contradictions import contradictions
-from agentic_rag_backend.cli.output import Output, fields, table, text
+from agentic_rag_backend.cli.output import Output, table, text
 from agentic_rag_backend.errors import InvalidRequest
 
 _CANDIDATES = 20
@@ -50,11 +50,7 @@ async def entity(
     """Show an entity: its names, relationships and chunks. Several entities of one name are listed with their ids."""
     options = {"limit": limit, "relation_types": relation_types, "as_of": as_of}
     id = await entity_id(session, name_or_id)
-    found = await session.client.get(f"/graph/entities/{id}", **options)
-    if session.output.as_json:
-        session.output.result(found)
-    else:
-        _show_entity(session.output, found)
+    session.output.present(await session.client.get(f"/graph/entities/{id}", **options), _show_entity)
 
 
 async def paths(
@@ -85,11 +81,7 @@ async def paths(
         "limit": limit,
         "as_of": as_of,
     }
-    found = await session.client.post("/graph/paths", body)
-    if session.output.as_json:
-        session.output.result(found)
-    else:
-        _show_paths(session.output, found)
+    session.output.present(await session.client.post("/graph/paths", body), _show_paths)
 
 
 async def export(
@@ -106,11 +98,7 @@ async def export(
         sys.stdout.buffer.flush()
         return
     size = await _write(parts, output)
-    written = {"file": str(output), "format": format, "size_bytes": size}
-    if session.output.as_json:
-        session.output.result(written)
-    else:
-        session.output.show(fields(written))
+    session.output.present({"file": str(output), "format": format, "size_bytes": size})
 
 
 async def _write(parts: AsyncIterator[bytes], path: Path) -> int:

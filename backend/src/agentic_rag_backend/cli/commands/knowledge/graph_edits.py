@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.commands.documents import Most
-from agentic_rag_backend.cli.output import Output, table
+from agentic_rag_backend.cli.output import Output
+from agentic_rag_backend.cli.resources import Resource, list_command
 
 _PAUSE_S = 0.5
 _PATIENCE_S = 60.0
@@ -72,17 +72,7 @@ def register(group: typer.Typer, found: Found) -> None:
         id = await found(session, name_or_id)
         await _followed(session, await session.client.delete(f"/graph/entities/{id}", reason=reason))
 
-    @command(group, "edits")
-    async def edits(session: Session, limit: Most = 50) -> None:
-        """List the edits of the graph, the newest first."""
-        listed = await session.client.every("/graph/edits", limit=limit)
-        if session.output.as_json:
-            session.output.result(listed)
-        elif not listed:
-            session.output.show("no edits")
-        else:
-            rows = [[each["number"], each["created_at"][:16], _described(each), each["reason"]] for each in listed]
-            session.output.show(table(["#", "when", "edit", "reason"], rows))
+    command(group, "edits")(list_command(EDITS, "List the edits of the graph, the newest first."))
 
     @command(group, "undo")
     async def undo(session: Session, number: Annotated[int, typer.Argument(metavar="NUMBER", help="See graph edits.")]) -> None:
@@ -101,10 +91,7 @@ async def _followed(session: Session, edit: Mapping[str, Any]) -> None:
         await asyncio.sleep(_PAUSE_S)
         waited += _PAUSE_S
         edit = await session.client.get(f"/graph/edits/{edit['number']}")
-    if session.output.as_json:
-        session.output.result(edit)
-        return
-    _show(session.output, edit)
+    session.output.present(edit, _show)
 
 
 def _show(output: Output, edit: Mapping[str, Any]) -> None:
@@ -133,3 +120,10 @@ def _described(edit: Mapping[str, Any]) -> str:
         "delete": f"delete {name}",
     }[str(edit["kind"])]
     return described + (" (undone)" if edit["undone_at"] else "")
+
+
+EDITS = Resource(
+    path="/graph/edits",
+    columns={"#": "number", "when": lambda edit: edit["created_at"][:16], "edit": _described, "reason": "reason"},
+    empty="no edits",
+)
