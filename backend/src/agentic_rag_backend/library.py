@@ -290,16 +290,18 @@ class Embedded:
             NotFound: no document mentions an entity of this id or name.
         """
         caller = await self._principal()
-        wanted = ContradictionFilter(entity=entity, kind=kind, min_confidence=min_confidence)
-        found: list[Contradiction] = []
+        contradiction_filter = ContradictionFilter(entity=entity, kind=kind, min_confidence=min_confidence)
+        contradictions: list[Contradiction] = []
         cursor: str | None = None
-        while len(found) < limit:
-            page = await self._application.graph.list_contradictions(caller, wanted, limit=limit - len(found), cursor=cursor)
-            found += page.items
+        while len(contradictions) < limit:
+            page = await self._application.graph.list_contradictions(
+                caller, contradiction_filter, limit=limit - len(contradictions), cursor=cursor
+            )
+            contradictions += page.items
             cursor = page.next_cursor
             if cursor is None:
                 break
-        return found
+        return contradictions
 
     async def export_graph(self, format: Literal["graphml", "json"] = "graphml") -> AsyncIterator[str]:
         """Yield the graph as a file, in parts."""

@@ -100,9 +100,9 @@ class Requires:
 
         From here on, log events carry the tenant, and the request uses the tenant's share of the process.
         """
-        known: Principal | None = getattr(request.state, "principal", None)
-        if known is not None:
-            return known
+        principal: Principal | None = getattr(request.state, "principal", None)
+        if principal is not None:
+            return principal
         secret, acting_for = credential_of(request), _acting_for(request)
         caller = await container_of(request).authenticator.authenticate(
             secret, acting_for=acting_for, client=client_of_request(request)

@@ -41,9 +41,9 @@ class SearchService:
             StoreUnavailable: a store that the strategy requires did not answer.
         """
         built = await self.container.queries.build(caller, request)
-        found = await self.container.retrievers.get(built.strategy).retrieve(built.query)
-        found = await self.container.contradictions_of_results.attached(built.query, found)
-        return found.with_warnings(built.warnings)
+        retrieval = await self.container.retrievers.get(built.strategy).retrieve(built.query)
+        retrieval = await self.container.contradictions_of_results.attached(built.query, retrieval)
+        return retrieval.with_warnings(built.warnings)
 
     @requires(Scope.READ)
     async def explain_search(self, caller: Principal, request: ExplainRequest) -> Explanation:
@@ -66,13 +66,13 @@ class SearchService:
         """
         started = time.perf_counter()
         built = await self.container.queries.build(caller, request)
-        found = await self.container.retrievers.get(built.strategy).retrieve(built.query)
+        retrieval = await self.container.retrievers.get(built.strategy).retrieve(built.query)
         retrieved = time.perf_counter()
         answer = None
         if request.synthesize:
-            answer = await self.container.answers.synthesise(built.query, found, prompt=request.prompt)
-            found = answer.retrieval  # it has the same hits, and warnings about levels that the answer lacks
+            answer = await self.container.answers.synthesise(built.query, retrieval, prompt=request.prompt)
+            retrieval = answer.retrieval  # it has the same hits, and warnings about levels that the answer lacks
         ended = time.perf_counter()
         spans = {"retrieval": retrieved - started, "synthesis": ended - retrieved, "total": ended - started}
         times = {stage: round(seconds * 1000, 2) for stage, seconds in spans.items()}
-        return DualLevelResult(found.with_warnings(built.warnings), answer, times)
+        return DualLevelResult(retrieval.with_warnings(built.warnings), answer, times)

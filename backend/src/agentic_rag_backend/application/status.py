@@ -74,14 +74,14 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
     }
 
 
-def describe_ocr(found: OcrStatus) -> dict[str, Any]:
+def describe_ocr(status: OcrStatus) -> dict[str, Any]:
     """Return whether this process recognises text in pictures, as JSON values."""
     return {
-        "available": found.available,
-        "engine": f"Tesseract {found.version}" if found.version is not None else None,
-        "languages": list(found.languages),
-        "installed_languages": list(found.installed_languages),
-        "reason": found.reason,
+        "available": status.available,
+        "engine": f"Tesseract {status.version}" if status.version is not None else None,
+        "languages": list(status.languages),
+        "installed_languages": list(status.installed_languages),
+        "reason": status.reason,
     }
 
 

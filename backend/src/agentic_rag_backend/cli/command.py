@@ -154,5 +154,5 @@ def _present(run: Callable[..., None], function: Callable[..., Awaitable[None]])
     ]
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own] + shared
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__doc__, run.__name__, run.__module__ = function.__doc__, function.__name__, function.__module__

@@ -248,13 +248,13 @@ def extraction_methods(
 ) -> ExtractionMethods:
     """Return the methods of extraction. ``model`` is asked by all but the rules. ``temporal`` makes episodes of chunks."""
     absence = Absence(settings.job_patience_s)
-    asked = DocumentModel(model, extraction_model(settings), settings.ingestion_model_max_tokens, absence)
+    document_model = DocumentModel(model, extraction_model(settings), settings.ingestion_model_max_tokens, absence)
     options = ModelExtractionOptions(
         max_entities=settings.extraction_max_entities,
         max_relationships=settings.extraction_max_relationships,
         ontology=Ontology(tuple(map(EntityType, settings.entity_types))),
     )
-    return ExtractionMethods(rules, asked, options, temporal)
+    return ExtractionMethods(rules, document_model, options, temporal)
 
 
 def name_limits(settings: Settings) -> NameLimits:

@@ -91,10 +91,10 @@ class Explainer:
         reranking = query.rerank and replace(query.rerank, top_n=None)
         # The trace must have the times of all stages. An explanation uses a session as the request would, and leaves it as it is.
         whole = replace(query, limit=MAX_RESULTS, min_score=0.0, rerank=reranking, cache=False, remember=False)
-        found = await self._retrievers.get(strategy).retrieve(whole)
-        places = [number for number, hit in enumerate(found.hits, 1) if hit.visible.chunk.document_id == document_id]
+        retrieval = await self._retrievers.get(strategy).retrieve(whole)
+        places = [number for number, hit in enumerate(retrieval.hits, 1) if hit.visible.chunk.document_id == document_id]
         rank = places[0] if places else None
-        best = found.hits[rank - 1] if rank is not None else None
+        best = retrieval.hits[rank - 1] if rank is not None else None
         return Explanation(
             limit=query.limit,
             document=document,
@@ -102,11 +102,11 @@ class Explainer:
             legs=legs,
             rank=rank,
             best=best,
-            themes=tuple(theme for theme in found.themes if _rests_on(theme, document_id)),
+            themes=tuple(theme for theme in retrieval.themes if _rests_on(theme, document_id)),
             dropped=()
             if rank is not None and rank <= query.limit and best is not None and best.score >= query.min_score
-            else _reasons(query, document, _Shown(one, shown), legs, found, rank),
-            trace=found.trace,
+            else _reasons(query, document, _Shown(one, shown), legs, retrieval, rank),
+            trace=retrieval.trace,
         )
 
     async def _legs(self, query: Query, document_id: str) -> tuple[LegRank, ...]:
@@ -127,9 +127,9 @@ class Explainer:
         return replace(_leg("dense", all_of, own), leg=QUESTION)
 
 
-def _leg(name: str, all_of: Legs, own: Legs) -> LegRank:
+def _leg(name: str, all_of: Legs, legs: Legs) -> LegRank:
     ranked: Sequence[ScoredId] = getattr(all_of, name)
-    best = next(iter(getattr(own, name)), None)
+    best = next(iter(getattr(legs, name)), None)
     if best is None:
         return LegRank(leg=name, rank=None, score=None, chunk_id=None)
     rank = next((number for number, item in enumerate(ranked, 1) if item.id == best.id), None)
@@ -149,32 +149,32 @@ class _Shown:
 
 
 def _reasons(
-    query: Query, document: Document, shown: _Shown, legs: Sequence[LegRank], found: Retrieval, rank: int | None
+    query: Query, document: Document, shown: _Shown, legs: Sequence[LegRank], retrieval: Retrieval, rank: int | None
 ) -> tuple[Dropped, ...]:
-    one = shown.one
-    if one is None:
+    chunk = shown.one
+    if chunk is None:
         return (Dropped(by="state", detail=f"the document is {document.state.value}: it has no chunk that may be shown"),)
     if rank is not None:
-        score, least = found.hits[rank - 1].score, query.min_score
+        score, least = retrieval.hits[rank - 1].score, query.min_score
         low = [Dropped(by="min_score", detail=f"its score is {score:.4f}; min_score is {least:g}")] if score < least else []
         late = [Dropped(by="limit", detail=f"its rank is {rank}; the limit is {query.limit}")] if rank > query.limit else []
         return (*late, *low)
-    fields = one.fields
+    fields = chunk.fields
     reasons = [
         Dropped(by="filters", detail=f"{to_json(part)} does not hold: {_held(part, fields)}")
         for part in _parts(query.filters)
         if not any(matches(part, fields, id) for id in shown.ids)
     ]
-    if not in_time(query, one):
-        period = {name: one.metadata[name] for name in (VALID_FROM, VALID_TO) if name in one.metadata}
+    if not in_time(query, chunk):
+        period = {name: chunk.metadata[name] for name in (VALID_FROM, VALID_TO) if name in chunk.metadata}
         moment = query.moment.isoformat(timespec="seconds")
         reasons.append(Dropped(by="as_of", detail=f"it is not valid at {moment}: the document has {_json(period)}"))
     if reasons:
         return tuple(reasons)
     if all(leg.rank is None or leg.rank > LEG_LIMIT for leg in legs):
         return (Dropped(by="legs", detail=f"no leg has one of its chunks among the first {LEG_LIMIT}"),)
-    why = found.trace.fallback_reason or f"it returns {len(found.hits)} results"
-    return (Dropped(by="strategy", detail=f"the strategy {found.trace.strategy!r} leaves it out: {why}"),)
+    why = retrieval.trace.fallback_reason or f"it returns {len(retrieval.hits)} results"
+    return (Dropped(by="strategy", detail=f"the strategy {retrieval.trace.strategy!r} leaves it out: {why}"),)
 
 
 def _parts(filter: Filter | None) -> tuple[Filter, ...]:

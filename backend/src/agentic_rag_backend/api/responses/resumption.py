@@ -162,8 +162,8 @@ class AnswerStream:
         try:
             async with asyncio.timeout_at(deadline.at if deadline is not None else None):
                 async with aclosing(self.opening.events) as events:
-                    async for each in events:
-                        self._append(each.event or "message", str(each.data))
+                    async for event in events:
+                        self._append(event.event or "message", str(event.data))
                         await self._until_room()
         except TimeoutError:
             if deadline is None:
@@ -259,7 +259,11 @@ class AnswerStreams:
         Raises:
             NotFound: there is none, or more than one.
         """
-        same = [one for one in self._streams.values() if (one.opening.owner, one.opening.fingerprint) == (owner, fingerprint)]
+        same = [
+            stream
+            for stream in self._streams.values()
+            if (stream.opening.owner, stream.opening.fingerprint) == (owner, fingerprint)
+        ]
         found = [one for one in same if one.last >= after]
         if len(found) != 1:
             raise NotFound(
@@ -285,7 +289,7 @@ class AnswerStreams:
             return
         self._streams[stream.id] = stream
         tenant = stream.opening.owner.tenant
-        unheard = [one for one in self._streams.values() if not one.heard and one.opening.owner.tenant == tenant]
+        unheard = [stream for stream in self._streams.values() if not stream.heard and stream.opening.owner.tenant == tenant]
         for one in unheard[:-MAX_UNHEARD_PER_TENANT]:
             self.drop(one)
 

@@ -88,9 +88,9 @@ def enveloped_parts(request: Request, view: BaseModel, parts: Parts | None, **mo
     return JSONResponse({"data": dump_parts(view, parts), "meta": Meta.model_validate(whole["meta"]).model_dump(mode="json")})
 
 
-def trace_meta(found: Retrieval) -> dict[str, Any]:
+def trace_meta(retrieval: Retrieval) -> dict[str, Any]:
     """Return the summary of a retrieval in ``meta``. All else about it is in ``data.trace`` only."""
-    trace = found.trace
+    trace = retrieval.trace
     return {
         "strategy": trace.strategy,
         "methods_used": list(trace.methods_used),

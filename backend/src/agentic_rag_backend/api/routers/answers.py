@@ -149,8 +149,8 @@ def _quoted(first: AnswerEvent) -> frozenset[str]:
     """Return the ids of the chunks that an answer may quote."""
     if not isinstance(first, RetrievalEvent):
         return frozenset()
-    found = first.retrieval
-    return frozenset([*(hit.id for hit in (*found.hits, *passages_of(found))), *theme_chunk_ids(found)])
+    retrieval = first.retrieval
+    return frozenset([*(hit.id for hit in (*retrieval.hits, *passages_of(retrieval))), *theme_chunk_ids(retrieval)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ async def list_entities(
 ) -> dict[str, Any]:
     """List the entities that visible documents mention, by decreasing number of mentions; of a search, whole names first."""
     page = await services.graph.list_entities(caller, name=name, type=type, limit=limit, cursor=cursor)
-    return listed(request, [EntityItem.at(each) for each in page.items], page.next_cursor)
+    return listed(request, [EntityItem.at(item) for item in page.items], page.next_cursor)
 
 
 @router.get("/graph/entities/{entity_id}", response_model=Envelope[EntityDetail], summary="Get an entity")
@@ -74,8 +74,8 @@ async def get_entity(
     as_of: Moment = None,
 ) -> dict[str, Any]:
     """Return an entity with its names, chunks and heaviest relationships, of visible documents only."""
-    found = await services.graph.get_entity(caller, entity_id, limit=limit, relations=_types(relation_types), as_of=as_of)
-    return enveloped(request, EntityDetail.at(found))
+    entity = await services.graph.get_entity(caller, entity_id, limit=limit, relations=_types(relation_types), as_of=as_of)
+    return enveloped(request, EntityDetail.at(entity))
 
 
 @router.get(
@@ -98,8 +98,8 @@ async def get_neighbourhood(
 ) -> dict[str, Any]:
     """Return the entities within `hops` relationships, with the relationships between them as edges."""
     options = NeighbourhoodOptions(hops=hops, relations=_types(relation_types), limit=limit, mentions=mentions, as_of=as_of)
-    found = await services.graph.read_neighbourhood(caller, entity_id, options)
-    return enveloped(request, NeighbourhoodView.of(found))
+    neighbourhood = await services.graph.read_neighbourhood(caller, entity_id, options)
+    return enveloped(request, NeighbourhoodView.of(neighbourhood))
 
 
 @router.post(
@@ -111,10 +111,10 @@ async def get_neighbourhood(
 async def find_paths(request: Request, services: Services, caller: Reader, body: PathsBody) -> dict[str, Any]:
     """Return the best paths between two entities, or among the entities that a question names."""
     if body.query is not None:
-        found = await services.graph.find_paths_of_question(caller, body.query, body.options())
+        result = await services.graph.find_paths_of_question(caller, body.query, body.options())
     else:
-        found = await services.graph.find_paths(caller, body.source or [], body.target or [], body.options())
-    return enveloped(request, PathsView.of(found))
+        result = await services.graph.find_paths(caller, body.source or [], body.target or [], body.options())
+    return enveloped(request, PathsView.of(result))
 
 
 @router.get(

@@ -68,7 +68,7 @@ async def list_edits(
 ) -> dict[str, Any]:
     """List the edits of the graph, the newest first, with those that were undone."""
     page = await services.graph.list_edits(caller, limit=limit, cursor=cursor)
-    return listed(request, [GraphEditView.of(each) for each in page.items], page.next_cursor)
+    return listed(request, [GraphEditView.of(item) for item in page.items], page.next_cursor)
 
 
 @router.get("/graph/edits/{number}", response_model=Envelope[GraphEditView], summary="Get an edit of the graph")

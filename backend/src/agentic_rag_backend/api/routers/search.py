@@ -26,8 +26,8 @@ async def search(request: Request, services: Services, caller: Reader, body: Sea
     """Retrieve without writing an answer."""
     parts = SEARCH.select(body.fields)
     shorten_timeout(request.scope, body.timeout_ms)
-    found = await services.search.run_search(caller, body)
-    return enveloped_parts(request, SearchView.of(found), parts, **trace_meta(found))
+    retrieval = await services.search.run_search(caller, body)
+    return enveloped_parts(request, SearchView.of(retrieval), parts, **trace_meta(retrieval))
 
 
 @router.post(
@@ -40,8 +40,8 @@ async def search(request: Request, services: Services, caller: Reader, body: Sea
 async def explain(request: Request, services: Services, caller: Reader, body: ExplainBody) -> dict[str, Any]:
     """Return the document's rank in each leg and in the result, and the reason for its omission."""
     shorten_timeout(request.scope, body.timeout_ms)
-    found = await services.search.explain_search(caller, body)
-    return enveloped(request, ExplainView.of(found), warnings=list(found.trace.warnings))
+    explanation = await services.search.explain_search(caller, body)
+    return enveloped(request, ExplainView.of(explanation), warnings=list(explanation.trace.warnings))
 
 
 @router.post(
@@ -58,5 +58,5 @@ async def dual_level(request: Request, services: Services, caller: Reader, body:
     """
     parts = DUAL_LEVEL.select(body.fields)
     shorten_timeout(request.scope, body.timeout_ms)
-    found = await services.search.search_levels(caller, body)
-    return enveloped_parts(request, DualLevelView.of(body.query, found), parts, **trace_meta(found.retrieval))
+    result = await services.search.search_levels(caller, body)
+    return enveloped_parts(request, DualLevelView.of(body.query, result), parts, **trace_meta(result.retrieval))

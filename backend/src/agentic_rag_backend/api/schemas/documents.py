@@ -193,7 +193,7 @@ class DeletedDocuments(View):
 def search_state(*submissions: Submitted) -> Literal["current", "pending"]:
     """Return ``meta.search``: whether search and its filters have the current state of the documents."""
     visible = (DocumentState.READY, DocumentState.PARTIAL)
-    known = all(each.in_search and each.document.state in visible for each in submissions)
+    known = all(submission.in_search and submission.document.state in visible for submission in submissions)
     return "current" if known else "pending"
 
 
@@ -322,17 +322,17 @@ class Location(FilePlace):
     @classmethod
     def of(cls, chunk: Chunk) -> Location:
         """Return the view of a chunk's location."""
-        place = chunk.location
+        location = chunk.location
         return cls(
-            start_char=place.start_char,
-            end_char=place.end_char,
-            start_line=place.start_line,
-            end_line=place.end_line,
-            path=list(place.headings),
-            function=next(iter(place.functions), None),
-            functions=list(place.functions),
-            header=place.header,
-            **file_place(place.regions),
+            start_char=location.start_char,
+            end_char=location.end_char,
+            start_line=location.start_line,
+            end_line=location.end_line,
+            path=list(location.headings),
+            function=next(iter(location.functions), None),
+            functions=list(location.functions),
+            header=location.header,
+            **file_place(location.regions),
         )
 
 
@@ -411,7 +411,7 @@ class ChunkInDocument(ChunkView):
         order: Sequence[str],
         parent: ParentPassage | None,
         questions: Sequence[SyntheticQuestion] = (),
-        known: ChunkKnowledge | None = None,
+        knowledge: ChunkKnowledge | None = None,
     ) -> ChunkInDocument:
         """Return the view of a chunk. ``order`` has the chunks of its document, in reading order."""
         place = visible.chunk.ordinal
@@ -420,6 +420,6 @@ class ChunkInDocument(ChunkView):
             previous_id=order[place - 1] if 0 < place <= len(order) else None,
             next_id=order[place + 1] if place + 1 < len(order) else None,
             parent=ParentView.of(parent),
-            entities=[EntityView.of(entity) for entity in known.entities] if known else [],
-            relationships=RelationshipView.every(known.relationships) if known else [],
+            entities=[EntityView.of(entity) for entity in knowledge.entities] if knowledge else [],
+            relationships=RelationshipView.every(knowledge.relationships) if knowledge else [],
         )

@@ -48,20 +48,20 @@ class ExplainView(View):
     trace: TraceView
 
     @classmethod
-    def of(cls, found: Explanation) -> ExplainView:
+    def of(cls, explanation: Explanation) -> ExplainView:
         """Return the view of an explanation."""
         return cls(
-            document_id=found.document.id,
-            title=found.document.title,
-            state=found.document.state.value,
-            chunks=found.chunks,
-            strategy=found.trace.strategy,
-            limit=found.limit,
-            returned=not found.dropped,
-            rank=found.rank,
-            legs=[LegRankView.model_validate(leg) for leg in found.legs],
-            dropped_by=[DroppedView.model_validate(reason) for reason in found.dropped],
-            best=ResultView.of(found.best) if found.best is not None else None,
-            themes=[ThemeNameView(id=theme.id, name=theme.name) for theme in found.themes],
-            trace=TraceView.of(found.trace),
+            document_id=explanation.document.id,
+            title=explanation.document.title,
+            state=explanation.document.state.value,
+            chunks=explanation.chunks,
+            strategy=explanation.trace.strategy,
+            limit=explanation.limit,
+            returned=not explanation.dropped,
+            rank=explanation.rank,
+            legs=[LegRankView.model_validate(leg) for leg in explanation.legs],
+            dropped_by=[DroppedView.model_validate(reason) for reason in explanation.dropped],
+            best=ResultView.of(explanation.best) if explanation.best is not None else None,
+            themes=[ThemeNameView(id=theme.id, name=theme.name) for theme in explanation.themes],
+            trace=TraceView.of(explanation.trace),
         )

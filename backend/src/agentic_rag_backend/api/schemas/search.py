@@ -210,14 +210,14 @@ class SearchView(View):
     trace: TraceView
 
     @classmethod
-    def of(cls, found: Retrieval) -> SearchView:
+    def of(cls, retrieval: Retrieval) -> SearchView:
         """Return the view of a retrieval."""
         return cls(
-            results=[ResultView.of(hit) for hit in found.hits],
-            facts=[FactView.of(fact) for fact in found.facts],
-            themes=[ThemeView.of(theme, found.weights.high if found.weights else None) for theme in found.themes],
-            contradictions=[ContradictionView.of(each) for each in found.contradictions],
-            trace=TraceView.of(found.trace),
+            results=[ResultView.of(hit) for hit in retrieval.hits],
+            facts=[FactView.of(fact) for fact in retrieval.facts],
+            themes=[ThemeView.of(theme, retrieval.weights.high if retrieval.weights else None) for theme in retrieval.themes],
+            contradictions=[ContradictionView.of(contradiction) for contradiction in retrieval.contradictions],
+            trace=TraceView.of(retrieval.trace),
         )
 
 
@@ -273,9 +273,9 @@ class DualLevelView(View):
     processing_time_ms: dict[str, float]
 
     @classmethod
-    def of(cls, query: str, found: DualLevelResult) -> DualLevelView:
+    def of(cls, query: str, result: DualLevelResult) -> DualLevelView:
         """Return the view of the results of both levels."""
-        retrieval, answer = found.retrieval, found.answer
+        retrieval, answer = result.retrieval, result.answer
         weights = retrieval.weights or LevelWeights(0.0, 0.0)
         return cls(
             query=query,
@@ -290,7 +290,7 @@ class DualLevelView(View):
             fallback_used=retrieval.trace.fallback_used,
             fallback_reason=retrieval.trace.fallback_reason,
             weights=LevelWeightsView(low=weights.low, high=weights.high),
-            processing_time_ms=dict(found.processing_time_ms),
+            processing_time_ms=dict(result.processing_time_ms),
         )
 
 

@@ -62,15 +62,15 @@ def _content(path: Path) -> bytes:
 
 def _show(output: Output, found: dict[str, Any], *, full: bool) -> None:
     rows = [
-        [each["ordinal"], each["size_tokens"], _place(place), _path(place), _shown(each, full=full)]
-        for each in found["chunks"]
-        for place in [each["location"]]
+        [chunk["ordinal"], chunk["size_tokens"], _place(place), _path(place), _shown(chunk, full=full)]
+        for chunk in found["chunks"]
+        for place in [chunk["location"]]
     ]
     output.show(table(["#chunk", "#tokens", "place", "headings", "text"], rows, droppable=("headings",)))
     options = found["chunking"]
     applied = f"{options['strategy']}, at most {options['chunk_size']} {options['unit']}, overlap {options['overlap']}"
     output.show(f"{found['count']} chunks, {found['size_tokens']} tokens, {found['characters']} characters ({applied})")
-    parents = {each["parent_id"] for each in found["chunks"]} - {None}
+    parents = {chunk["parent_id"] for chunk in found["chunks"]} - {None}
     if parents:
         output.show(f"{count_of(len(parents), 'parent')}, at most {options['parent_size']} {options['unit']}")
     usage = found["usage"]

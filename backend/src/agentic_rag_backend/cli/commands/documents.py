@@ -157,10 +157,10 @@ async def id_of(client: Client, document: str) -> str:
             return str((await client.get(f"/documents/{document}"))["id"])
         except NotFound:
             pass  # a key may look like an id
-    found = await client.every("/documents", limit=1, key=document)
-    if not found:
+    documents = await client.every("/documents", limit=1, key=document)
+    if not documents:
         raise NotFound(f"no document has the id or key {document[:200]!r}; 'agentic-rag documents list' lists the documents")
-    return str(found[0]["id"])
+    return str(documents[0]["id"])
 
 
 def _field(text: str) -> tuple[str, object]:

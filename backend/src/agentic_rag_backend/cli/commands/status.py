@@ -28,14 +28,20 @@ async def status(session: Session) -> None:
     session.output.show(fields(whole))
     if found["vector_indexes"] is not None:
         columns = ["collection", "vectors", "in the index", "state", "last built"]
-        session.output.show("", table(columns, [_index(each) for each in found["vector_indexes"]]))
+        session.output.show("", table(columns, [_index(vector_index) for vector_index in found["vector_indexes"]]))
     methods = [
-        [each["name"], "available" if each["available"] else f"it {each['why_not']}"] for each in found["extraction_methods"]
+        [extraction_method["name"], "available" if extraction_method["available"] else f"it {extraction_method['why_not']}"]
+        for extraction_method in found["extraction_methods"]
     ]
     session.output.show("", table(["extraction", "state"], methods))
     rows = [
-        [each["name"], each["why_not"] or "available", ", ".join(each["languages"] or ["any"]), each["description"]]
-        for each in strategies
+        [
+            strategy["name"],
+            strategy["why_not"] or "available",
+            ", ".join(strategy["languages"] or ["any"]),
+            strategy["description"],
+        ]
+        for strategy in strategies
     ]
     session.output.show("", table(["strategy", "state", "languages", "description"], rows))
 

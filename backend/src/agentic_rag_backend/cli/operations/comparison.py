@@ -35,16 +35,16 @@ class TenantComparison:
 
 async def compare_here(container: Container, *, repair: bool, confirmed: bool = False) -> list[TenantComparison]:
     """Compare every tenant's stores, and wait for the jobs of a repair."""
-    found: list[TenantComparison] = []
+    comparisons: list[TenantComparison] = []
     nobodys = await container.reconciler.run_tenants(repair=repair, confirmed=confirmed)
     if nobodys.differences:
-        found.append(TenantComparison(NO_TENANT, nobodys.as_result()))
+        comparisons.append(TenantComparison(NO_TENANT, nobodys.as_result()))
     async for tenant in _tenants(container):
         report = await container.reconciler.run(tenant.id, repair=repair, confirmed=confirmed)
         for job_id in report.jobs:
             await _ended(container, tenant.id, job_id)
-        found.append(TenantComparison(tenant.name, report.as_result()))
-    return found
+        comparisons.append(TenantComparison(tenant.name, report.as_result()))
+    return comparisons
 
 
 async def _tenants(container: Container) -> AsyncIterator[Tenant]:

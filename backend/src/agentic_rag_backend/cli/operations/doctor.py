@@ -84,15 +84,17 @@ def doctor(
             raise typer.BadParameter("--model and --embedder measure the models of this machine's settings, without --url")
         _show_measurements(run_async(_measure(data_dir, model=model, embedder=embedder)), as_json=json)
         return
-    asked = RepairMode(repair=repair, confirm=repair and confirm)
-    health = run_async(_examine(data_dir, asked) if url is None else _examine_server(url, api_key, asked))
+    repair_mode = RepairMode(repair=repair, confirm=repair and confirm)
+    health = run_async(_examine(data_dir, repair_mode) if url is None else _examine_server(url, api_key, repair_mode))
     output = Output(as_json=json)
     if json:
-        output.result({"checks": [asdict(check) for check in health.checks], "stores": [asdict(each) for each in health.stores]})
+        output.result(
+            {"checks": [asdict(check) for check in health.checks], "stores": [asdict(store) for store in health.stores]}
+        )
     else:
         output.show(_checks_table(health.checks))
         show_comparisons(output, health.stores, repair=repair)
-    if not all(check.ok for check in health.checks) or any(each.left for each in health.stores):
+    if not all(check.ok for check in health.checks) or any(store.left for store in health.stores):
         raise typer.Exit(1)
 
 

@@ -163,14 +163,14 @@ def _callers(container: Container, tenant: str | None) -> Callable[[str | None],
     """Return the function that returns the caller for a row's tenant. Each tenant is read once."""
     from agentic_rag_backend.library import choose_tenant
 
-    known: dict[str | None, Principal] = {}
+    principals: dict[str | None, Principal] = {}
 
     async def caller(named: str | None) -> Principal:
         wanted = named or tenant
-        if wanted not in known:
+        if wanted not in principals:
             chosen = await choose_tenant(container, wanted)
-            known[wanted] = await container.authenticator.local(chosen.id)
-        return known[wanted]
+            principals[wanted] = await container.authenticator.local(chosen.id)
+        return principals[wanted]
 
     return caller
 
@@ -179,7 +179,11 @@ def _instructions(container: Container, questions: Iterable[Question]) -> Instru
     from agentic_rag_backend.optimization.instructions import NAME, Instructions, TrainingWords
     from agentic_rag_backend.prompts import built_in
 
-    texts = [text for each in questions for text in (each.example.question, *each.example.documents, *each.example.passages)]
+    texts = [
+        text
+        for question in questions
+        for text in (question.example.question, *question.example.documents, *question.example.passages)
+    ]
     present = container.retrieval_parts.agentic_options.planner_prompt or built_in(NAME)
     return Instructions(present, TrainingWords.of(texts))
 

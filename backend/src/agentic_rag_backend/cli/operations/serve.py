@@ -76,10 +76,10 @@ async def _serve(settings: Settings, output: Output) -> None:
     share_threads()
     listening = listen(settings.host, settings.port)
     try:
-        kept = read_credentials(settings.data_dir)
-        settings, operator_key = _with_operator_key(settings, kept)
+        credentials = read_credentials(settings.data_dir)
+        settings, operator_key = _with_operator_key(settings, credentials)
         async with open_stores(settings, work=settings.worker_inline) as container:
-            made = await _ensure_credentials(container, kept, operator_key) if local else None
+            made = await _ensure_credentials(container, credentials, operator_key) if local else None
             await _answer(container, listening, made, output)
     finally:
         listening.close()
@@ -163,11 +163,11 @@ async def _ensure_credentials(container: Container, kept: Credentials | None, op
     if issued is None and not shares_catalogue(container.settings):
         issued = await container.tenants.issue_key(tenant.id, name=_FIRST_START)  # the previous key was lost or revoked
     key = issued.secret if issued is not None else None
-    made = Credentials(tenant=tenant.name, tenant_id=tenant.id.value, key=key, operator_key=operator_key)
+    credentials = Credentials(tenant=tenant.name, tenant_id=tenant.id.value, key=key, operator_key=operator_key)
     # Without a key to store, do not write: another process may be writing the file.
     if key is not None or (operator_key is not None and (kept is None or kept.operator_key != operator_key)):
-        write_credentials(data_dir, made)
-    return made
+        write_credentials(data_dir, credentials)
+    return credentials
 
 
 async def _works(container: Container, key: str) -> bool:

@@ -161,9 +161,11 @@ def written_by_model(items: Sequence[Mapping[str, Any]], source: Source) -> tupl
     return valid, notes
 
 
-def united(known: Sequence[NegativeConstraint], more: Sequence[NegativeConstraint]) -> tuple[list[NegativeConstraint], list[str]]:
+def united(
+    constraints: Sequence[NegativeConstraint], more: Sequence[NegativeConstraint]
+) -> tuple[list[NegativeConstraint], list[str]]:
     """Return ``known`` with the new ones of ``more``, at most `MAX_CONSTRAINTS`, and a note if some were dropped."""
-    merged = list(dict.fromkeys((*known, *more)))
+    merged = list(dict.fromkeys((*constraints, *more)))
     lost = len(merged) - MAX_CONSTRAINTS
     notes = [f"negative constraints above the limit of {MAX_CONSTRAINTS} were dropped: {lost}"] if lost > 0 else []
     return merged[:MAX_CONSTRAINTS], notes

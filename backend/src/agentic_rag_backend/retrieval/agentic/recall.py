@@ -74,12 +74,16 @@ class Recall:
         outcome = await search_all(query, searches)
         lost = tuple(f"{name} failed: {code}" for name, code in outcome.failed.items())
         found = {name: replace(each, hits=each.hits[:DEPTH]) for name, each in outcome.found.items()}
-        failures = [*([failure] if failure else []), *(each for one in found.values() for each in one.trace.failures), *lost]
+        failures = [
+            *([failure] if failure else []),
+            *(failure for one in found.values() for failure in one.trace.failures),
+            *lost,
+        ]
         hidden = [*(each for one in found.values() for each in one.trace.hidden), *lost]
         return Recalled(found, weights, tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(hidden)))
 
 
 def with_entities(query: Query, entities: Sequence[str]) -> Query:
     """Return the query with further entities to start from, except those that the question does not mean."""
-    named = [*query.options.get("entities", ()), *(each for each in entities if each not in query.not_meant)]
+    named = [*query.options.get("entities", ()), *(entity for entity in entities if entity not in query.not_meant)]
     return replace(query, options={**query.options, "entities": list(dict.fromkeys(named))[:MAX_ENTITIES]})

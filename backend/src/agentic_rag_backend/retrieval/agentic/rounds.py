@@ -89,12 +89,12 @@ class Loop:
     def of_session(self) -> list[NegativeConstraint]:
         """Return the negative constraints of the session that apply."""
         applied = [each.constraint for each in self.avoided]
-        return [each for each in self.carried.constraints if each in applied]
+        return [constraint for constraint in self.carried.constraints if constraint in applied]
 
     def drop_session_constraints(self) -> bool:
         """Drop the negative constraints of the session. Return whether there were any."""
         before = len(self.constraints)
-        self.constraints = [each for each in self.constraints if each.source != "session"]
+        self.constraints = [constraint for constraint in self.constraints if constraint.source != "session"]
         self.avoided = [each for each in self.avoided if each.constraint.source != "session"]
         return len(self.constraints) < before
 
@@ -157,6 +157,6 @@ def flags(options: AgenticOptions) -> dict[str, bool]:
     }
 
 
-def methods(found: Sequence[Retrieval]) -> tuple[str, ...]:
+def methods(retrievals: Sequence[Retrieval]) -> tuple[str, ...]:
     """Return the methods of searches, each once."""
-    return tuple(dict.fromkeys(method for each in found for method in each.trace.methods_used))
+    return tuple(dict.fromkeys(method for retrieval in retrievals for method in retrieval.trace.methods_used))

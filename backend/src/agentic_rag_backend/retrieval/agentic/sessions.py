@@ -72,7 +72,8 @@ class SessionReader:
             facts=tuple({fact.text: fact for fact in facts}.values()),
             hits=tuple(Hit(visible=each, score=0.0) for each in visible.values()),
             constraints=tuple(
-                NegativeConstraint(KINDS[each.kind], each.value, each.name, "session") for each in memory.constraints
+                NegativeConstraint(KINDS[constraint.kind], constraint.value, constraint.name, "session")
+                for constraint in memory.constraints
             ),
             left_out=len(memory.facts) - len(facts),
         )
@@ -87,11 +88,11 @@ class SessionReader:
         await self._sessions.remember(query.tenant_id, session, memory, kept_s=self._kept_s)
 
 
-def _fact(place: FactPlace, visible: Mapping[str, VisibleChunk]) -> VerifiedFact | None:
-    if place.chunk_id not in visible:
+def _fact(fact_place: FactPlace, visible: Mapping[str, VisibleChunk]) -> VerifiedFact | None:
+    if fact_place.chunk_id not in visible:
         return None
-    text = " ".join(visible[place.chunk_id].chunk.text[place.start : place.end].split())
-    return VerifiedFact(text, place.chunk_id, BEFORE) if text else None
+    text = " ".join(visible[fact_place.chunk_id].chunk.text[fact_place.start : fact_place.end].split())
+    return VerifiedFact(text, fact_place.chunk_id, BEFORE) if text else None
 
 
 def applicable(
@@ -106,11 +107,13 @@ def applicable(
         bearers: the ids of the entities of each name of the question.
         not_meant: ids of entities that the question does not mean, although they have a name of it.
     """
-    ids = {each.value for each in constraints if each.kind == "entity"}
-    meant = [each - not_meant or each for each in bearers]
+    ids = {constraint.value for constraint in constraints if constraint.kind == "entity"}
+    meant = [bearer - not_meant or bearer for bearer in bearers]
     asked = set[str]().union(*(each for each in meant if each <= ids))
     return [
-        each for each in constraints if not (each.value in asked if each.kind == "entity" else against_question(each, question))
+        constraint
+        for constraint in constraints
+        if not (constraint.value in asked if constraint.kind == "entity" else against_question(constraint, question))
     ]
 
 
@@ -153,7 +156,7 @@ def _offset(words: Sequence[tuple[int, int]], at: int) -> int:
 
 
 def session_details(
-    carried: Carried, facts: Sequence[VerifiedFact], constraints: Sequence[NegativeConstraint], kept: SessionMemory
+    carried: Carried, facts: Sequence[VerifiedFact], constraints: Sequence[NegativeConstraint], memory: SessionMemory
 ) -> dict[str, Any]:
     """Return the trace of a session as JSON values.
 
@@ -166,7 +169,7 @@ def session_details(
         "continued": carried.continued,
         "facts": [{"fact": fact.text, "chunk_id": fact.chunk_id} for fact in facts],
         "facts_left_out": carried.left_out + len(carried.facts) - len(facts),
-        "negative_constraints": [each.details for each in constraints],
+        "negative_constraints": [constraint.details for constraint in constraints],
         "constraints_left_out": len(carried.constraints) - len(constraints),
-        "kept": {"facts": len(kept.facts), "negative_constraints": len(kept.constraints)},
+        "kept": {"facts": len(memory.facts), "negative_constraints": len(memory.constraints)},
     }

@@ -150,8 +150,8 @@ class Agentic:
         narrow = await self._narrowed(base, loop, plan.filter_constraints)
         cascade, number = loop.options.cascade_recall, len(loop.rounds) + 1
 
-        async def search(asked: Query) -> Recalled:
-            filtered = replace(asked, filters=without(asked.filters, loop.avoided))
+        async def search(query: Query) -> Recalled:
+            filtered = replace(query, filters=without(query.filters, loop.avoided))
             return await self._recall.search(filtered, plan, number, entities, cascade=cascade)
 
         recalled = await search(narrow)
@@ -181,7 +181,7 @@ class Agentic:
             known=loop.facts,
             searched=loop.searched,
             bearers=await self._bearers(query),
-            avoided={each.value for each in loop.constraints if each.kind == "entity"},
+            avoided={constraint.value for constraint in loop.constraints if constraint.kind == "entity"},
             round=len(loop.rounds),
         )
         return await self._reflector.reflect(reading, loop.meter)

@@ -87,5 +87,5 @@ async def _found(stores: Stores, asked: _Asked, filter: Filter | None) -> tuple[
     order = ranked(scores)
     first = await stores.documents.hydrate(query.tenant_id, [item.id for item in order[:FIRST_READ]])
     visible = {id: chunk for id, chunk in first.items() if passes(query, chunk)}
-    found = Candidates(asked.vector, legs, scores, order, visible, questions)
-    return found, not all(in_time(query, each) for each in first.values())
+    candidates = Candidates(asked.vector, legs, scores, order, visible, questions)
+    return candidates, not all(in_time(query, each) for each in first.values())

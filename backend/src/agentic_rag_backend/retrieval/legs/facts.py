@@ -65,13 +65,13 @@ class Facts:
             answer = await self._stores.leg.ask(query, await self._stores.encoder.of(query))
         try:
             scores = await self._scores(query, answer)
-            found = await self._stores.graph.relationships(query.tenant_id, list(scores)) if scores else {}
+            relationships = await self._stores.graph.relationships(query.tenant_id, list(scores)) if scores else {}
         except StoreUnavailable as error:
             return FactCandidates(answer, failure=_left_out(query, error))
-        return FactCandidates(answer, scores, [edge_of(each) for each in found.values()])
+        return FactCandidates(answer, scores, [edge_of(relationship) for relationship in relationships.values()])
 
     async def choose(
-        self, query: Query, graph: TenantGraph, near: Set[str], known: Mapping[str, VisibleChunk], candidates: FactCandidates
+        self, query: Query, graph: TenantGraph, near: Set[str], chunks: Mapping[str, VisibleChunk], candidates: FactCandidates
     ) -> tuple[tuple[FactHit, ...], str | None]:
         """Return at most `FACT_LIMIT` facts that hold at the query's moment, best first, and None.
 
@@ -85,11 +85,11 @@ class Facts:
             return (), candidates.failure
         try:
             facts = await self._reader.read(
-                query.tenant_id, graph, candidates.edges, moment=query.moment, known=known, passes=partial(passes, query)
+                query.tenant_id, graph, candidates.edges, moment=query.moment, known=chunks, passes=partial(passes, query)
             )
         except StoreUnavailable as error:
             return (), _left_out(query, error)
-        found = [_fact(each, candidates.scores[id], near) for id, each in facts.items()]
+        found = [_fact(fact, candidates.scores[id], near) for id, fact in facts.items()]
         found.sort(key=lambda fact: (-fact.score, fact.id))
         return tuple(found[:FACT_LIMIT]), None
 
@@ -127,6 +127,6 @@ def _fact(visible: VisibleFact, score: float, near: Set[str]) -> FactHit:
     )
 
 
-def _only_ends(stated: StatedFact) -> bool:
+def _only_ends(fact: StatedFact) -> bool:
     """Return whether a passage gives an end and no beginning: another passage states the fact better."""
-    return stated.valid_at is None and stated.invalid_at is not None
+    return fact.valid_at is None and fact.invalid_at is not None

@@ -16,7 +16,7 @@ DEPTH = 100
 
 
 def fused_hits(
-    found: Mapping[str, Retrieval], weights: Mapping[str, float], fusion: str, *, named: bool = True
+    retrievals: Mapping[str, Retrieval], weights: Mapping[str, float], fusion: str, *, named: bool = True
 ) -> tuple[Hit, ...]:
     """Return each chunk once, best first, with its fused score in [0, 1] as ``score`` and ``scores.combined``.
 
@@ -26,7 +26,7 @@ def fused_hits(
         fusion: a name of `scoring.fusion.FUSIONS`.
         named: whether ``scores`` gets the score of each search under its name.
     """
-    lists = {name: each.hits[:DEPTH] for name, each in found.items()}
+    lists = {name: retrieval.hits[:DEPTH] for name, retrieval in retrievals.items()}
     scores = FUSIONS[fusion]({name: [ScoredId(hit.id, hit.score) for hit in hits] for name, hits in lists.items()}, weights)
     merged: dict[str, Hit] = {}
     for name, hits in lists.items():
@@ -38,30 +38,30 @@ def fused_hits(
     return tuple(replace(merged[id], score=score, scores={**merged[id].scores, "combined": score}) for id, score in order)
 
 
-def united_facts(found: Sequence[Retrieval]) -> tuple[FactHit, ...]:
+def united_facts(retrievals: Sequence[Retrieval]) -> tuple[FactHit, ...]:
     """Return the facts of all searches, each once with its best score, best first."""
     best: dict[str, FactHit] = {}
-    for fact in (fact for each in found for fact in each.facts):
+    for fact in (fact for retrieval in retrievals for fact in retrieval.facts):
         if fact.id not in best or fact.score > best[fact.id].score:
             best[fact.id] = fact
     return tuple(sorted(best.values(), key=lambda fact: (-fact.score, fact.id)))
 
 
-def united_themes(found: Sequence[Retrieval]) -> tuple[ThemeHit, ...]:
+def united_themes(retrievals: Sequence[Retrieval]) -> tuple[ThemeHit, ...]:
     """Return the themes of all searches, each once with its best score, best first."""
     best: dict[str, ThemeHit] = {}
-    for theme in (theme for each in found for theme in each.themes):
+    for theme in (theme for retrieval in retrievals for theme in retrieval.themes):
         if theme.id not in best or theme.score > best[theme.id].score:
             best[theme.id] = theme
     return tuple(sorted(best.values(), key=lambda theme: (-theme.score, theme.id)))
 
 
-def _with(known: Hit, other: Hit, scores: Mapping[str, float]) -> Hit:
+def _with(hit: Hit, other: Hit, scores: Mapping[str, float]) -> Hit:
     """Return a hit with the scores of another search, and the path and the question that it lacks."""
     return replace(
-        known,
-        scores={**scores, **known.scores},
-        entities=known.entities or other.entities,
-        graph_path=known.graph_path or other.graph_path,
-        matched_question=known.matched_question or other.matched_question,
+        hit,
+        scores={**scores, **hit.scores},
+        entities=hit.entities or other.entities,
+        graph_path=hit.graph_path or other.graph_path,
+        matched_question=hit.matched_question or other.matched_question,
     )

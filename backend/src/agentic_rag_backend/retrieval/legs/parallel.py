@@ -32,16 +32,16 @@ async def search_all(query: Query, searches: Mapping[str, Awaitable[Retrieval]])
         AgenticRagError: all searches failed. It is the error of the first one.
     """
     outcomes = await asyncio.gather(*searches.values(), return_exceptions=True)
-    found: dict[str, Retrieval] = {}
+    retrievals: dict[str, Retrieval] = {}
     failed: dict[str, str] = {}
     for name, outcome in zip(searches, outcomes, strict=True):
         if isinstance(outcome, Retrieval):
-            found[name] = outcome
+            retrievals[name] = outcome
             continue
         if not isinstance(outcome, Exception) or (isinstance(outcome, AgenticRagError) and outcome.status < SERVER_ERRORS):
             raise outcome
         failed[name] = outcome.code if isinstance(outcome, AgenticRagError) else type(outcome).__name__
         _log.error("inner_search_failed", tenant_id=query.tenant_id.value, code=failed[name], exc_info=outcome)
-    if not found:
+    if not retrievals:
         raise next(outcome for outcome in outcomes if isinstance(outcome, Exception))
-    return Outcome(found, failed)
+    return Outcome(retrievals, failed)

@@ -34,12 +34,12 @@ def question_search(query: Query, vector: Vector, filter: Filter | None) -> list
     return [VectorSearch(kind=NodeKind.QUESTION, dense=vector, limit=QUESTION_LIMIT, filter=filter)]
 
 
-async def question_leg(questions: QuestionCatalogue, query: Query, found: Sequence[ScoredId], *, least: float) -> QuestionLeg:
+async def question_leg(questions: QuestionCatalogue, query: Query, items: Sequence[ScoredId], *, least: float) -> QuestionLeg:
     """Return the chunks of the questions ``found``, best first.
 
     Questions whose text is not visible are left out, and those with a cosine below ``least`` (`Calibration.similar_question`).
     """
-    near = [item for item in found if item.score >= least]
+    near = [item for item in items if item.score >= least]
     if not near:
         return QuestionLeg()
     known = await questions.by_id(query.tenant_id, [item.id for item in near])

@@ -53,9 +53,9 @@ def resolve_correction(value: CorrectionValue, strategy: str, correctable: Colle
         raise InvalidRequest(f"corrective must be true, false or an object; got {shown(value)}")
     if strategy not in correctable:
         raise InvalidRequest(f"corrective applies to {', '.join(sorted(correctable))}; got the strategy {strategy!r}")
-    known = CorrectionOptions.schemas()
+    schemas = CorrectionOptions.schemas()
     for option, chosen in given.items():
-        if option not in known:
-            raise InvalidRequest(f"corrective has no option {option[:80]!r}; it has {', '.join(known)}", field=option)
+        if option not in schemas:
+            raise InvalidRequest(f"corrective has no option {option[:80]!r}; it has {', '.join(schemas)}", field=option)
         CorrectionOptions.check_option(option, chosen, of="corrective")
     return correction_of(given)

@@ -155,25 +155,25 @@ def _compared(name: str, operand: Mapping[str, Any], usual: Scalar | None) -> li
     return comparisons
 
 
-def _of_source(written: Comparison) -> Filter:
+def _of_source(comparison: Comparison) -> Filter:
     """Return the comparison of a document's source: its metadata ``source``, or else its key."""
-    if written.operator in {"exists", "missing"}:
+    if comparison.operator in {"exists", "missing"}:
         known = Or((Comparison("source", "exists"), Comparison("key", "exists")))
-        return known if written.operator == "exists" else Not(known)
-    keyed = And((Comparison("source", "missing"), replace(written, field="key")))
-    return Or((replace(written, default=None), keyed))
+        return known if comparison.operator == "exists" else Not(known)
+    keyed = And((Comparison("source", "missing"), replace(comparison, field="key")))
+    return Or((replace(comparison, default=None), keyed))
 
 
-def _of_language(written: Comparison) -> Filter:
+def _of_language(comparison: Comparison) -> Filter:
     """Return the comparison of a language. A code also equals its regional forms: "de" equals "de-AT"."""
-    if written.operator in {"ne", "nin"}:
-        equal = replace(written, operator="eq" if written.operator == "ne" else "in")
+    if comparison.operator in {"ne", "nin"}:
+        equal = replace(comparison, operator="eq" if comparison.operator == "ne" else "in")
         return Not(_of_language(equal))
-    if written.operator not in {"eq", "in"}:
-        return written
-    codes = written.value if isinstance(written.value, tuple) else (written.value,)
+    if comparison.operator not in {"eq", "in"}:
+        return comparison
+    codes = comparison.value if isinstance(comparison.value, tuple) else (comparison.value,)
     regional = (Comparison("language", "prefix", f"{code}-") for code in codes if isinstance(code, str))
-    return Or((written, *regional))
+    return Or((comparison, *regional))
 
 
 def _links(name: str, operand: Mapping[str, Any]) -> Iterator[Link]:

@@ -84,10 +84,10 @@ def normalised(one: float, other: float, *, names: tuple[str, str]) -> Shares:
 
 def preset_for(question: str) -> str | None:
     """Return the preset that suits the question's form: an account, or one item such as a name or a date. None for others."""
-    asked = asked_for(question)
-    if asked is AnswerKind.THEME:
+    kind = asked_for(question)
+    if kind is AnswerKind.THEME:
         return "conceptual"
-    return "factoid" if asked.fact else None
+    return "factoid" if kind.fact else None
 
 
 def choose_weights(
@@ -145,7 +145,7 @@ class ChosenLegWeights:
 
 
 def leg_weights_of(
-    given: LegWeights | None, text: str, default: LegWeights, *, languages: Collection[str] | None = None
+    leg_weights: LegWeights | None, text: str, default: LegWeights, *, languages: Collection[str] | None = None
 ) -> ChosenLegWeights:
     """Return the leg weights of a query with the weights ``given`` by its request, if any.
 
@@ -155,8 +155,8 @@ def leg_weights_of(
     Args:
         languages: the languages of the embedder; None: any.
     """
-    if given is not None:
-        return ChosenLegWeights(given, "request")
+    if leg_weights is not None:
+        return ChosenLegWeights(leg_weights, "request")
     leaning = _leaning(text, languages) if default.sparse > 0 else None
     if leaning is None or default.dense <= leaning[0]:
         return ChosenLegWeights(default, "settings")

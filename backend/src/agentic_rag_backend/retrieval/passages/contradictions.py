@@ -26,14 +26,18 @@ class ContradictionsOfResults:
 
     finder: ContradictionFinder
 
-    async def attached(self, query: Query, found: Retrieval) -> Retrieval:
+    async def attached(self, query: Query, retrieval: Retrieval) -> Retrieval:
         """Return the results with their contradictions, if the request asks for them."""
         if not query.options.get(OPTION):
-            return found
-        chunks = dict.fromkeys((*(hit.id for hit in found.hits), *(fact.chunk_id for fact in found.facts)))
+            return retrieval
+        chunks = dict.fromkeys((*(hit.id for hit in retrieval.hits), *(fact.chunk_id for fact in retrieval.facts)))
         contradictions, warning = await self.touching(query, chunks)
-        found = replace(found, contradictions=contradictions)
-        return found if warning is None else replace(found, trace=replace(found.trace, warnings=(*found.trace.warnings, warning)))
+        retrieval = replace(retrieval, contradictions=contradictions)
+        return (
+            retrieval
+            if warning is None
+            else replace(retrieval, trace=replace(retrieval.trace, warnings=(*retrieval.trace.warnings, warning)))
+        )
 
     async def touching(self, query: Query, chunk_ids: Collection[str]) -> tuple[tuple[Contradiction, ...], str | None]:
         """Return the contradictions of which one side is in a chunk, and a warning if they cannot be read."""

@@ -24,12 +24,12 @@ FIRST_READ = 64
 
 async def visible_chunks(documents: DocumentCatalogue, query: Query, ids: Sequence[str]) -> dict[str, VisibleChunk]:
     """Return the chunks among ``ids`` that the catalogue shows and that pass the query's filters and time."""
-    found = await documents.hydrate(query.tenant_id, ids)
-    return {id: visible for id, visible in found.items() if passes(query, visible)}
+    chunks = await documents.hydrate(query.tenant_id, ids)
+    return {id: visible for id, visible in chunks.items() if passes(query, visible)}
 
 
 async def visible_in_order(
-    documents: DocumentCatalogue, query: Query, order: Sequence[str], held: Mapping[str, VisibleChunk], read: int = 0
+    documents: DocumentCatalogue, query: Query, order: Sequence[str], chunks: Mapping[str, VisibleChunk], read: int = 0
 ) -> dict[str, VisibleChunk]:
     """Return ``held`` and further visible chunks of ``order``: the first ``query.candidates`` of those that may be shown.
 
@@ -37,7 +37,7 @@ async def visible_in_order(
         order: chunk ids, best first.
         held: the visible ones among the first ``read`` chunks of ``order``. It may hold others, too.
     """
-    visible = dict(held)
+    visible = dict(chunks)
     reach = max(read, FIRST_READ, 2 * query.candidates)
     for start, end in ((read, reach), (reach, len(order))):
         if sum(id in visible for id in order[:start]) >= query.candidates:
@@ -89,12 +89,12 @@ def entities_of(graph: TenantGraph | None, chunk_id: str) -> tuple[EntityRef, ..
     number = graph.chunk_index.get(chunk_id) if graph is not None else None
     if graph is None or number is None:
         return ()
-    shown = graph.shown.get(number)
-    if shown is None:
+    entities = graph.shown.get(number)
+    if entities is None:
         if len(graph.shown) >= MAX_SHOWN:
             graph.shown.clear()
-        shown = graph.shown[number] = _rarest(graph, number)
-    return shown
+        entities = graph.shown[number] = _rarest(graph, number)
+    return entities
 
 
 def _rarest(graph: TenantGraph, chunk: int) -> tuple[EntityRef, ...]:

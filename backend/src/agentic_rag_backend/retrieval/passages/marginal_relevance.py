@@ -15,11 +15,11 @@ from agentic_rag_backend.models.embedding.calibration import CosineScale
 
 def similarities(vectors: Sequence[NDArray[np.float32] | None], scale: CosineScale) -> NDArray[np.float64]:
     """Return the cosines of all pairs, shape (vectors, vectors), converted with ``scale``. Pairs with a missing vector have 0."""
-    size = next((len(each) for each in vectors if each is not None), 1)
-    rows = np.stack([np.zeros(size) if each is None else each.astype(np.float64) for each in vectors])
+    size = next((len(vector) for vector in vectors if vector is not None), 1)
+    rows = np.stack([np.zeros(size) if vector is None else vector.astype(np.float64) for vector in vectors])
     # Not a matrix product: its rounding may depend on the position of a row.
     cosines = np.einsum("id,jd->ij", rows, rows)
-    missing = np.array([each is None for each in vectors])
+    missing = np.array([vector is None for vector in vectors])
     converted = np.asarray(np.clip(scale.converted_all(cosines), 0.0, 1.0))
     converted[missing | missing[:, None]] = 0.0
     return converted

@@ -45,10 +45,10 @@ class PassageFeatures:
         """
 
         async def load(missing: list[str]) -> Mapping[str, Vector]:
-            found = await self._store.vectors(query.tenant_id, Collection.CHUNKS, missing)
-            for vector in found.values():
+            vectors = await self._store.vectors(query.tenant_id, Collection.CHUNKS, missing)
+            for vector in vectors.values():
                 vector.setflags(write=False)  # several searches read it
-            return found
+            return vectors
 
         return await self._vectors.read(query, _state(query), ids, load)
 

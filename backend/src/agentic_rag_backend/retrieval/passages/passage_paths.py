@@ -124,7 +124,7 @@ class _Tracing:
         if id not in self._own:
             number = self._graph.chunk_index.get(id)
             numbers = self._graph.entities_of(number).tolist() if number is not None else ()
-            self._own[id] = frozenset(self._graph.entity_texts.ids[each] for each in numbers)
+            self._own[id] = frozenset(self._graph.entity_texts.ids[number] for number in numbers)
         return self._own[id]
 
     def ends(self, id: str) -> frozenset[str]:

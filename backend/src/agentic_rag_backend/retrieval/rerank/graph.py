@@ -89,7 +89,7 @@ class GraphReranker:
         by = str(options.get("by", "mass"))
         values = await asyncio.to_thread(SIGNALS[by], pool)
         blend = refined if by == "mass" else decided
-        scores = {hit.id: blend(own, value) for hit, own, value in zip(candidates, pool.scores, values, strict=True)}
+        scores = {hit.id: blend(score, value) for hit, score, value in zip(candidates, pool.scores, values, strict=True)}
         return Reranking(
             scores=scores,
             warnings=tuple(f"rerank.center: the graph knows no {name!r}" for name in unknown),

@@ -163,10 +163,10 @@ def check_reranker_options(name: str, options: Mapping[str, Any]) -> None:
         InvalidRequest: an option is unknown or invalid.
     """
     model = RERANKERS[name].options
-    known = model.schemas()
+    schemas = model.schemas()
     for option, value in options.items():
-        if option not in known:
+        if option not in schemas:
             raise InvalidRequest(
-                f"reranker {name!r} has no option {option[:80]!r}; it has {', '.join(known) or 'none'}", field=option
+                f"reranker {name!r} has no option {option[:80]!r}; it has {', '.join(schemas) or 'none'}", field=option
             )
         model.check_option(option, value, of="rerank")

@@ -60,8 +60,8 @@ class QueryRewriter:
             written = await self._by_model(query.text, most, spending)
             if not written.failures:
                 return written
-            named = await self._by_names(query, most)
-            return Rewrites(named.texts, named.by, named.missing, (*written.failures, *named.failures))
+            rewrites = await self._by_names(query, most)
+            return Rewrites(rewrites.texts, rewrites.by, rewrites.missing, (*written.failures, *rewrites.failures))
         return await self._by_names(query, most)
 
     async def _by_model(self, question: str, most: int, spending: Spending) -> Rewrites:

@@ -117,14 +117,14 @@ def _enough(attempt: Attempt, correction: Correction) -> bool:
 
 
 def _traced(
-    found: Retrieval,
+    retrieval: Retrieval,
     tried: Sequence[Attempt],
     best: Attempt,
     correction: Correction,
     rewrites: Rewrites,
     failures: Sequence[str],
 ) -> Retrieval:
-    own, sufficient = found.trace, _enough(best, correction)
+    own, sufficient = retrieval.trace, _enough(best, correction)
     shown = [
         {
             "query": attempt.text,
@@ -153,4 +153,4 @@ def _traced(
         details={**own.details, "corrective": about},
         sufficient=sufficient,
     )
-    return replace(found, trace=trace)
+    return replace(retrieval, trace=trace)

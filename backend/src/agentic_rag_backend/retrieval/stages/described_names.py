@@ -39,8 +39,8 @@ class DescribedName:
 
     def is_other(self, text: str) -> bool:
         """Return whether a text describes another bearer of the name, or one that belongs elsewhere."""
-        held = describe(self.forms, text).of_sort(_PERSON)
-        if self.description.excludes(held) or self.description.differs(held):
+        description = describe(self.forms, text).of_sort(_PERSON)
+        if self.description.excludes(description) or self.description.differs(description):
             return True
         return bool(self.belongs and belonging(self.forms, text)) and self.belongs.isdisjoint(content_forms(text))
 
@@ -71,19 +71,19 @@ def described_names(question: str) -> tuple[DescribedName, ...]:
     return tuple(each for each in found if each.description.tells_kind or each.belongs)
 
 
-def about_described(found: Retrieval, names: Sequence[DescribedName]) -> Retrieval:
+def about_described(retrieval: Retrieval, names: Sequence[DescribedName]) -> Retrieval:
     """Return the results without passages and facts about other bearers of the names.
 
     If there are any, and one about the described bearer, passages that have the name without a word of its description are left
     out, too: they may be about either.
     """
     for name in names:
-        sample = [_text(hit) for hit in found.hits[:SAMPLE]]
+        sample = [_text(hit) for hit in retrieval.hits[:SAMPLE]]
         if any(map(name.is_other, sample)) and any(map(name.is_meant, sample)):
-            hits = tuple(hit for hit in found.hits if not (name.is_other(_text(hit)) or name.is_open(_text(hit))))
-            facts = tuple(fact for fact in found.facts if not (name.is_other(fact.fact) or name.is_open(fact.fact)))
-            found = replace(found, hits=hits, facts=facts)
-    return found
+            hits = tuple(hit for hit in retrieval.hits if not (name.is_other(_text(hit)) or name.is_open(_text(hit))))
+            facts = tuple(fact for fact in retrieval.facts if not (name.is_other(fact.fact) or name.is_open(fact.fact)))
+            retrieval = replace(retrieval, hits=hits, facts=facts)
+    return retrieval
 
 
 def _text(hit: Hit) -> str:
@@ -111,7 +111,7 @@ def meant(
     """
     read = words(question) if read is None else read
     asked = describe(name, question, read)
-    fitting = [number for number, held in bearers.items() if not asked.excludes(held) and not asked.differs(held)]
+    fitting = [number for number, bearer in bearers.items() if not asked.excludes(bearer) and not asked.differs(bearer)]
     same = [number for number in fitting if _shares(asked, bearers[number])]
     if same:
         return same
@@ -123,10 +123,12 @@ def meant(
     return fitting
 
 
-def _shares(asked: Description, held: Description) -> bool:
+def _shares(description: Description, held: Description) -> bool:
     fields = {FIELDS[kind].name for kind in held.kinds}
-    return any(kind in held.kinds or FIELDS[kind].name in fields for kind in asked.kinds) or bool(asked.born & held.born)
+    return any(kind in held.kinds or FIELDS[kind].name in fields for kind in description.kinds) or bool(
+        description.born & held.born
+    )
 
 
-def _has_word(held: Description, forms: Sequence[str]) -> bool:
-    return any(related(kind, forms) for kind in held.kinds | content_forms(held.label))
+def _has_word(description: Description, forms: Sequence[str]) -> bool:
+    return any(related(kind, forms) for kind in description.kinds | content_forms(description.label))

@@ -56,7 +56,7 @@ class AskedName:
     @property
     def known(self) -> tuple[NameBearer, ...]:
         """The bearers of whom documents say who they are."""
-        known = (each for each in self.bearers if each.known)
+        known = (bearer for bearer in self.bearers if bearer.known)
         # Ids differ between tenants with the same documents, so they decide last.
         return tuple(sorted(known, key=lambda each: (-len(each.documents), each.description.written, each.entity.id)))
 
@@ -73,7 +73,7 @@ class AskedName:
     @property
     def others_documents(self) -> frozenset[str]:
         """The documents about the others only. Documents that may be about any bearer are not among them."""
-        own = frozenset[str]().union(*(each.documents for each in self.bearers if each not in self.others))
+        own = frozenset[str]().union(*(bearer.documents for bearer in self.bearers if bearer not in self.others))
         return frozenset[str]().union(*(each.documents for each in self.others)) - own
 
     @property
@@ -82,7 +82,7 @@ class AskedName:
         if not self.decided:
             return frozenset()
         own = frozenset[str]().union(*(each.documents for each in self.known if each.number in self.meant))
-        return frozenset[str]().union(*(each.documents for each in self.bearers if not each.known)) - own
+        return frozenset[str]().union(*(bearer.documents for bearer in self.bearers if not bearer.known)) - own
 
     def fits(self, text: str) -> bool:
         """Return whether a text has a word that describes a bearer whom the question means, or another name of the question."""
@@ -101,8 +101,8 @@ class AskedName:
     def details(self) -> dict[str, Any]:
         """The form of the trace."""
         bearers = [
-            {"id": each.entity.id, "description": each.description.written, "meant": each not in self.others}
-            for each in self.bearers
+            {"id": bearer.entity.id, "description": bearer.description.written, "meant": bearer not in self.others}
+            for bearer in self.bearers
         ]
         return {"name": self.bearers[0].entity.name, "decided": self.decided, "bearers": bearers}
 
@@ -129,17 +129,17 @@ class NamesakeRetriever:
         # The graph decides about the names that it knows to be shared.
         described = () if names or query.passages_of_namesakes else described_names(query.text)
         if query.passages_of_namesakes:
-            found = await self._ranked.retrieve(replace(query, limit=_wanted(query, names, described)))
+            retrieval = await self._ranked.retrieve(replace(query, limit=_wanted(query, names, described)))
         else:
             query = narrowed(query, names)
-            found = await self._ranked.retrieve(replace(query, limit=_wanted(query, names, described)))
-            found = about_described(fitting(found, names), described)
-        found = await self._with_each(query, names, found)
-        found = await self._described(query, graph, names, replace(found, hits=found.hits[: query.limit]))
-        times = {**found.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}
-        details = {**found.trace.details, **({"same_name": [each.details for each in names]} if names else {})}
-        shared = tuple(each.found for each in names)
-        return replace(found, shared_names=shared, trace=replace(found.trace, processing_time_ms=times, details=details))
+            retrieval = await self._ranked.retrieve(replace(query, limit=_wanted(query, names, described)))
+            retrieval = about_described(fitting(retrieval, names), described)
+        retrieval = await self._with_each(query, names, retrieval)
+        retrieval = await self._described(query, graph, names, replace(retrieval, hits=retrieval.hits[: query.limit]))
+        times = {**retrieval.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}
+        details = {**retrieval.trace.details, **({"same_name": [name.details for name in names]} if names else {})}
+        shared = tuple(name.found for name in names)
+        return replace(retrieval, shared_names=shared, trace=replace(retrieval.trace, processing_time_ms=times, details=details))
 
     async def _names(self, query: Query, graph: TenantGraph) -> tuple[AskedName, ...]:
         """Return the names of the question with at least two known bearers."""
@@ -153,24 +153,26 @@ class NamesakeRetriever:
         # In a thread: the cost depends on the question and on the chunks of its names.
         return await asyncio.to_thread(_asked_names, query, graph, several, linked) if several else ()
 
-    async def _with_each(self, query: Query, names: Sequence[AskedName], found: Retrieval) -> Retrieval:
+    async def _with_each(self, query: Query, names: Sequence[AskedName], retrieval: Retrieval) -> Retrieval:
         """Return the results with a passage of each bearer that the question may mean among the first."""
-        if not found.hits or found.usage.calls:
+        if not retrieval.hits or retrieval.usage.calls:
             # Only themes, or a model would be paid again.
-            return found
+            return retrieval
         open_ = [each for name in names if not name.decided for each in name.known[:MAX_SHOWN]]
-        present = {each.number: hit for each in open_ for hit in reversed(found.hits[:FIRST]) if _about(hit, each)}
+        present = {each.number: hit for each in open_ for hit in reversed(retrieval.hits[:FIRST]) if _about(hit, each)}
         absent = [each for each in open_ if each.number not in present][: FIRST - 1]
         # One after the other, so that a question with many shared names takes no more turns of the loop than others.
-        more = [await self._ranked.retrieve(_of_bearer(query, bearer)) for bearer in absent]
-        extra = [hit for bearer, each in zip(absent, more, strict=True) for hit in _naming_first(each.hits, bearer)[:1]]
-        return replace(found, hits=inserted(found.hits, extra, {hit.id for hit in present.values()}))
+        retrievals = [await self._ranked.retrieve(_of_bearer(query, bearer)) for bearer in absent]
+        extra = [
+            hit for bearer, retrieval in zip(absent, retrievals, strict=True) for hit in _naming_first(retrieval.hits, bearer)[:1]
+        ]
+        return replace(retrieval, hits=inserted(retrieval.hits, extra, {hit.id for hit in present.values()}))
 
-    async def _described(self, query: Query, graph: TenantGraph, names: Sequence[AskedName], found: Retrieval) -> Retrieval:
+    async def _described(self, query: Query, graph: TenantGraph, names: Sequence[AskedName], retrieval: Retrieval) -> Retrieval:
         """Return the results with the descriptions of entities that share their name."""
         known = {bearer.entity.id: bearer for name in names for bearer in name.bearers}
-        refs = [ref for hit in found.hits for ref in hit.entities]
-        refs += [end for fact in found.facts for end in (fact.source, fact.target)]
+        refs = [ref for hit in retrieval.hits for ref in hit.entities]
+        refs += [end for fact in retrieval.facts for end in (fact.source, fact.target)]
         called = dict.fromkeys(normalise_name(ref.name) for ref in {ref.id: ref for ref in refs}.values() if ref.id not in known)
         shared = {name: numbers for name in called if len(numbers := namesakes(graph, name)) > 1}
         try:
@@ -180,33 +182,39 @@ class NamesakeRetriever:
             _log.warning("descriptions_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             read = {}
         known |= {bearer.entity.id: bearer for bearers in read.values() for bearer in bearers}
-        return _with_descriptions(found, {id: bearer.description.written for id, bearer in known.items()}) if known else found
+        return (
+            _with_descriptions(retrieval, {id: bearer.description.written for id, bearer in known.items()})
+            if known
+            else retrieval
+        )
 
 
 def narrowed(query: Query, names: Iterable[AskedName]) -> Query:
     """Return the query without the documents about bearers that it does not mean."""
-    others = [each for name in names if name.decided for each in name.bearers if not each.known or each in name.others]
+    others = [bearer for name in names if name.decided for bearer in name.bearers if not bearer.known or bearer in name.others]
     documents = sorted({id for name in names for id in name.others_documents})
     if documents:
         query = replace(query, filters=_and(query.filters, Comparison("document_id", "nin", tuple(documents))))
     return replace(query, not_meant=frozenset(bearer.entity.id for bearer in others))
 
 
-def fitting(found: Retrieval, names: Sequence[AskedName]) -> Retrieval:
+def fitting(retrieval: Retrieval, names: Sequence[AskedName]) -> Retrieval:
     """Return the results without passages of undecided documents that do not fit the bearer that the question means."""
     undecided = {id: name for name in names for id in name.undecided_documents}
     if not undecided:
-        return found
+        return retrieval
 
     def fits(document_id: str, text: str) -> bool:
         return document_id not in undecided or undecided[document_id].fits(text)
 
     hits = (
         hit
-        for hit in found.hits
+        for hit in retrieval.hits
         if fits(hit.visible.chunk.document_id, f"{hit.visible.document_title}\n{hit.visible.chunk.text}")
     )
-    return replace(found, hits=tuple(hits), facts=tuple(fact for fact in found.facts if fits(fact.document_id, fact.fact)))
+    return replace(
+        retrieval, hits=tuple(hits), facts=tuple(fact for fact in retrieval.facts if fits(fact.document_id, fact.fact))
+    )
 
 
 def _wanted(query: Query, names: Sequence[AskedName], described: Sequence[DescribedName]) -> int:
@@ -271,7 +279,9 @@ def _alone_with(wanted: frozenset[str], bearers: Sequence[NameBearer]) -> set[in
     """Return the known bearers whose passages have a wanted form that no other bearer's passages have."""
     if not wanted:
         return set()
-    held = {each.number: wanted & frozenset[str]().union(*map(content_forms, each.passages)) for each in bearers if each.known}
+    held = {
+        bearer.number: wanted & frozenset[str]().union(*map(content_forms, bearer.passages)) for bearer in bearers if bearer.known
+    }
     return {
         number for number, own in held.items() if own.difference(*(forms for other, forms in held.items() if other != number))
     }
@@ -295,10 +305,10 @@ def _and(one: Filter | None, other: Filter) -> Filter:
     return other if one is None else And((one, other))
 
 
-def _with_descriptions(found: Retrieval, descriptions: Mapping[str, str]) -> Retrieval:
+def _with_descriptions(retrieval: Retrieval, descriptions: Mapping[str, str]) -> Retrieval:
     def told(ref: EntityRef) -> EntityRef:
         return replace(ref, description=descriptions[ref.id]) if descriptions.get(ref.id) else ref
 
-    hits = tuple(replace(hit, entities=tuple(map(told, hit.entities))) for hit in found.hits)
-    facts = tuple(replace(fact, source=told(fact.source), target=told(fact.target)) for fact in found.facts)
-    return replace(found, hits=hits, facts=facts)
+    hits = tuple(replace(hit, entities=tuple(map(told, hit.entities))) for hit in retrieval.hits)
+    facts = tuple(replace(fact, source=told(fact.source), target=told(fact.target)) for fact in retrieval.facts)
+    return replace(retrieval, hits=hits, facts=facts)

@@ -30,21 +30,21 @@ class RankedRetriever:
         """See `Retriever`. The trace has the milliseconds of the whole ``retrieval``."""
         started = time.perf_counter()
         limit = query.limit if query.rerank is None else min(query.limit, query.rerank.top_n or query.limit)
-        found = await self._candidates.retrieve(query)
-        hits = cut(found.hits, limit=limit, min_score=query.min_score)
-        if _merges(found.hits, hits, query, limit) and found.usage.calls == 0:
+        retrieval = await self._candidates.retrieve(query)
+        hits = cut(retrieval.hits, limit=limit, min_score=query.min_score)
+        if _merges(retrieval.hits, hits, query, limit) and retrieval.usage.calls == 0:
             # More candidates give other parents. They are not looked for if a model would be paid again.
-            found = await self._candidates.retrieve(query.with_candidates(query.limit * CHUNKS_PER_PARENT))
-            hits = cut(found.hits, limit=limit, min_score=query.min_score)
+            retrieval = await self._candidates.retrieve(query.with_candidates(query.limit * CHUNKS_PER_PARENT))
+            hits = cut(retrieval.hits, limit=limit, min_score=query.min_score)
         if self._documents is not None:
             hits = await with_parents(self._documents, query, hits)
-        times = {**found.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}
-        trace = replace(found.trace, processing_time_ms=times)
-        if found.hits and not hits:
-            best = max(hit.score for hit in found.hits)
+        times = {**retrieval.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}
+        trace = replace(retrieval.trace, processing_time_ms=times)
+        if retrieval.hits and not hits:
+            best = max(hit.score for hit in retrieval.hits)
             below = f"min_score {query.min_score:g} leaves no result; the best score is {best:.4f}"
             trace = replace(trace, warnings=(*trace.warnings, below))
-        return replace(found, hits=hits, themes=found.themes[: query.high_limit], trace=trace)
+        return replace(retrieval, hits=hits, themes=retrieval.themes[: query.high_limit], trace=trace)
 
 
 def _merges(candidates: Sequence[Hit], hits: Sequence[Hit], query: Query, limit: int) -> bool:
@@ -76,5 +76,5 @@ async def with_parents(documents: DocumentCatalogue, query: Query, hits: Sequenc
     if not small:
         return tuple(hits)
     # The id of a parent names its version, so that a parent of another version than the chunk's is not taken.
-    found = await documents.parents(query.tenant_id, small)
-    return tuple(replace(hit, parent=hit.parent or found.get(hit.visible.chunk.parent_id or "")) for hit in hits)
+    parents = await documents.parents(query.tenant_id, small)
+    return tuple(replace(hit, parent=hit.parent or parents.get(hit.visible.chunk.parent_id or "")) for hit in hits)

@@ -34,17 +34,17 @@ class RerankedRetriever:
         asked = query.rerank
         if asked is None or self._rerankers is None:
             return await self._candidates.retrieve(query)
-        found = await self._candidates.retrieve(query.with_candidates(asked.candidates))
-        return await rerank(self._rerankers(asked.name), asked, query, found) if found.hits else found
+        retrieval = await self._candidates.retrieve(query.with_candidates(asked.candidates))
+        return await rerank(self._rerankers(asked.name), asked, query, retrieval) if retrieval.hits else retrieval
 
 
-async def rerank(reranker: Reranker, asked: Rerank, query: Query, found: Retrieval) -> Retrieval:
+async def rerank(reranker: Reranker, asked: Rerank, query: Query, retrieval: Retrieval) -> Retrieval:
     """Return the retrieval with its hits in the reranker's order.
 
     If the reranker fails or exceeds its time, the hits keep their order and scores, and the trace has the failure. Its model
     calls are counted in both cases.
     """
-    head = found.hits[: asked.candidates]
+    head = retrieval.hits[: asked.candidates]
     account, started = UsageAccount(), time.perf_counter()
     failure: str | None = None
     try:
@@ -56,14 +56,14 @@ async def rerank(reranker: Reranker, asked: Rerank, query: Query, found: Retriev
         failure = _too_slow(asked)
     except (ModelUnavailable, StoreUnavailable) as error:
         failure = f"reranking by {asked.name} failed: {error.code}: {error.message}"
-    times = {**found.trace.processing_time_ms, "rerank": (time.perf_counter() - started) * 1000}
-    usage = found.usage + account.usage
+    times = {**retrieval.trace.processing_time_ms, "rerank": (time.perf_counter() - started) * 1000}
+    usage = retrieval.usage + account.usage
     if failure is not None:
         _log.warning("rerank_failed", tenant_id=query.tenant_id.value, reranker=asked.name, reason=failure)
-        failures = (*found.trace.failures, f"{failure}; the results have the order of the strategy")
-        return replace(found, usage=usage, trace=replace(found.trace, failures=failures, processing_time_ms=times))
-    hits = tuple(hit for hit in reranked(found.hits, made.scores) if hit.score >= asked.min_score)
-    return replace(found, hits=hits, usage=usage, trace=_trace(found, asked, made, len(head), times))
+        failures = (*retrieval.trace.failures, f"{failure}; the results have the order of the strategy")
+        return replace(retrieval, usage=usage, trace=replace(retrieval.trace, failures=failures, processing_time_ms=times))
+    hits = tuple(hit for hit in reranked(retrieval.hits, made.scores) if hit.score >= asked.min_score)
+    return replace(retrieval, hits=hits, usage=usage, trace=_trace(retrieval, asked, made, len(head), times))
 
 
 def _too_slow(asked: Rerank) -> str:
@@ -88,12 +88,12 @@ def reranked(candidates: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hi
     return (*ranked, *rest)
 
 
-def _trace(found: Retrieval, asked: Rerank, made: Reranking, read: int, times: Mapping[str, float]) -> Trace:
-    details = {**found.trace.details, "rerank": {"name": asked.name, "candidates": read, **made.details}}
+def _trace(retrieval: Retrieval, asked: Rerank, reranking: Reranking, read: int, times: Mapping[str, float]) -> Trace:
+    details = {**retrieval.trace.details, "rerank": {"name": asked.name, "candidates": read, **reranking.details}}
     return replace(
-        found.trace,
-        methods_used=(*found.trace.methods_used, asked.name),
-        warnings=(*found.trace.warnings, *made.warnings),
+        retrieval.trace,
+        methods_used=(*retrieval.trace.methods_used, asked.name),
+        warnings=(*retrieval.trace.warnings, *reranking.warnings),
         processing_time_ms=times,
         details=details,
     )

@@ -76,7 +76,7 @@ class WithSummaries:
         Raises:
             AgenticRagError: both searches failed.
         """
-        outcome = await search_all(query, {name: each.retrieve(query) for name, each in self._retrievers.items()})
+        outcome = await search_all(query, {name: retriever.retrieve(query) for name, retriever in self._retrievers.items()})
         low, high = outcome.found.get("passages"), outcome.found.get("themes")
         found = low or replace(outcome.found["themes"], hits=())
         trace = found.trace
@@ -126,17 +126,17 @@ class Auto:
         choice = self._affordable(query) or self._within(query, await self._suited(query))
         asked = replace(query, options={**query.options, "low_strategy": IN_ROUNDS}) if choice.rounds else query
         started = time.perf_counter()
-        found = await self._strategies[choice.strategy].retrieve(asked)
+        retrieval = await self._strategies[choice.strategy].retrieve(asked)
         self._latencies.record(query.tenant_id, choice.timed, (time.perf_counter() - started) * 1000)
-        name = found.trace.strategy
+        name = retrieval.trace.strategy
         about: dict[str, Any] = {"strategy": name, "because": choice.because}
         if choice.expected_ms is not None:
             about["expected_ms"] = round(choice.expected_ms, 1)
-        methods = tuple(dict.fromkeys((name, *found.trace.methods_used)))
-        details = {**found.trace.details, "auto": about}
+        methods = tuple(dict.fromkeys((name, *retrieval.trace.methods_used)))
+        details = {**retrieval.trace.details, "auto": about}
         if choice.rounds and "low_level" in details:
             details["low_level"] = {**details["low_level"], "chosen_by": "auto"}
-        return replace(found, trace=replace(found.trace, strategy="auto", methods_used=methods, details=details))
+        return replace(retrieval, trace=replace(retrieval.trace, strategy="auto", methods_used=methods, details=details))
 
     def _affordable(self, query: Query) -> Choice | None:
         """Return the strategy without cost if the others cost more than ``options.max_cost``."""

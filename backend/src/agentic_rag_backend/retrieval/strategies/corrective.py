@@ -25,5 +25,5 @@ class Corrective:
             AgenticRagError: the search of the question itself failed.
         """
         search = partial(self._strategies.retrieve, str(query.options.get("base", "hybrid")))
-        found = await self._corrector.correct(query, correction_of(query.options), search)
-        return replace(found, trace=replace(found.trace, strategy="corrective"))
+        retrieval = await self._corrector.correct(query, correction_of(query.options), search)
+        return replace(retrieval, trace=replace(retrieval.trace, strategy="corrective"))

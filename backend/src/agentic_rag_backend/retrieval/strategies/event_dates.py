@@ -89,13 +89,13 @@ class EventDates:
         asked = Query(
             tenant=query.tenant, text=event, filters=query.filters, as_of=query.as_of, asked_at=query.asked_at, seen=query.seen
         )
-        found = await chunk_candidates(self._stores, asked, weighted_min_max, self._hybrid.weights.by_leg())
+        candidates = await chunk_candidates(self._stores, asked, weighted_min_max, self._hybrid.weights.by_leg())
         words = content_forms(event)
-        for item in [each for each in found.order if each.id in found.visible][:PASSAGES]:
-            text = found.visible[item.id].chunk.text
+        for item in [each for each in candidates.order if each.id in candidates.visible][:PASSAGES]:
+            text = candidates.visible[item.id].chunk.text
             for span in split_sentences(text):
                 sentence = text[span.start : span.end]
-                periods = [period for each in moments(sentence) if (period := period_of_moment(each)) is not None]
+                periods = [period for moment in moments(sentence) if (period := period_of_moment(moment)) is not None]
                 if len(periods) == 1 and _names(sentence, words):
                     return EventDate(periods[0], "passage", sentence.strip(), item.id)
         return None
@@ -114,7 +114,7 @@ def _period(fact: VisibleFact) -> Period | None:
     """Return the time of a fact: the date at one of its ends, otherwise when it began."""
     for end in (fact.target, fact.source):
         if end.type == _DATE:
-            return next((period for each in moments(end.name) if (period := period_of_moment(each)) is not None), None)
+            return next((period for moment in moments(end.name) if (period := period_of_moment(moment)) is not None), None)
     return (fact.valid_at, fact.valid_at) if fact.valid_at is not None else None
 
 

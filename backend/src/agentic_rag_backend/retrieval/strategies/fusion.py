@@ -136,9 +136,9 @@ def _trace(outcome: Outcome, weights: Mapping[str, float], fusion: str) -> Trace
         methods_used=tuple(dict.fromkeys(m for name, trace in traces.items() for m in (name, *trace.methods_used))),
         fusion=fusion,
         fallbacks=tuple(f"{name}: {reason}" for name, trace in traces.items() for reason in trace.fallbacks),
-        failures=tuple(dict.fromkeys((*(each for trace in traces.values() for each in trace.failures), *lost))),
+        failures=tuple(dict.fromkeys((*(failure for trace in traces.values() for failure in trace.failures), *lost))),
         hidden=tuple(dict.fromkeys((*(each for trace in traces.values() for each in trace.hidden), *lost))),
-        warnings=tuple(dict.fromkeys(each for trace in traces.values() for each in trace.warnings)),
+        warnings=tuple(dict.fromkeys(warning for trace in traces.values() for warning in trace.warnings)),
         details={
             **{key: value for key, value in first.details.items() if key == "as_of"},
             "weights": {name: round(weight, 4) for name, weight in weights.items()},

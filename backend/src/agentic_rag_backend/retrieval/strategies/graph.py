@@ -229,8 +229,8 @@ class GraphRetriever:
         )
         answer = stated.answer
         if graph is None:
-            found = await self._hybrid.without_graph(query, (*missing, *([answer.failure] if answer.failure else [])))
-            return replace(found, trace=replace(found.trace, strategy="graph"))
+            retrieval = await self._hybrid.without_graph(query, (*missing, *([answer.failure] if answer.failure else [])))
+            return replace(retrieval, trace=replace(retrieval.trace, strategy="graph"))
         # In threads: the costs of names, walks and hops depend on the tenant's graph, and the first walk loads SciPy.
         calibration = await self._stores.calibration()
         first = await asyncio.to_thread(first_stage, graph, query, candidates, calibration.questions)
@@ -355,7 +355,7 @@ def _trace(
     )
 
 
-def gather_evidence(graph: TenantGraph, query: Query, found: Candidates) -> GraphEvidence:
+def gather_evidence(graph: TenantGraph, query: Query, candidates: Candidates) -> GraphEvidence:
     """Link the entities that the question names, and combine them with the results of both legs."""
     named_in = link_question(graph, query.text)
     linked = {number: weight for number, weight in named_in.items() if graph.entity_texts.ids[number] not in query.not_meant}
@@ -366,8 +366,10 @@ def gather_evidence(graph: TenantGraph, query: Query, found: Candidates) -> Grap
         linked.update((entity, max(weight, linked.get(entity, 0.0))) for entity, weight in named.items())
         if not named:
             unknown.append(str(name))
-    cosine = {item.id: item.score for item in found.legs.dense}
-    return GraphEvidence(found.question, found.scores, cosine, linked, tuple(unknown), found.visible, found.questions)
+    cosine = {item.id: item.score for item in candidates.legs.dense}
+    return GraphEvidence(
+        candidates.question, candidates.scores, cosine, linked, tuple(unknown), candidates.visible, candidates.questions
+    )
 
 
 def _hit(

@@ -63,24 +63,28 @@ class Hybrid:
         if fusion not in FUSIONS:
             raise InvalidRequest(f"options.fusion must be one of {', '.join(FUSIONS)}; got {fusion!r}")
         weights = self.weights_of(query)
-        found = await chunk_candidates(self._stores, query, FUSIONS[fusion], weights.weights.by_leg())
-        order = [item.id for item in found.order]
-        visible = await visible_in_order(self._stores.documents, query, order, found.visible, FIRST_READ)
-        shown = [item for item in found.order if item.id in visible][: query.candidates]
+        candidates = await chunk_candidates(self._stores, query, FUSIONS[fusion], weights.weights.by_leg())
+        order = [item.id for item in candidates.order]
+        visible = await visible_in_order(self._stores.documents, query, order, candidates.visible, FIRST_READ)
+        shown = [item for item in candidates.order if item.id in visible][: query.candidates]
         graph, failures = await shown_with()
-        parts = _scores_by_id({"dense": found.legs.dense, "sparse": found.legs.sparse, QUESTION: found.questions.chunks})
+        parts = _scores_by_id(
+            {"dense": candidates.legs.dense, "sparse": candidates.legs.sparse, QUESTION: candidates.questions.chunks}
+        )
         hits = tuple(
             Hit(
                 visible=visible[item.id],
                 score=item.score,
                 scores={**parts.get(item.id, {}), "combined": item.score},
                 entities=entities_of(graph, item.id),
-                matched_question=found.questions.matched.get(item.id),
+                matched_question=candidates.questions.matched.get(item.id),
             )
             for item in shown
         )
-        cosine = next((item.score for item in found.legs.dense if item.id in found.visible), 0.0)
-        coverage = best_coverage(self._stores.vectors.terms, query.text, [each.chunk.text for each in found.visible.values()])
+        cosine = next((item.score for item in candidates.legs.dense if item.id in candidates.visible), 0.0)
+        coverage = best_coverage(
+            self._stores.vectors.terms, query.text, [each.chunk.text for each in candidates.visible.values()]
+        )
         return Retrieval(
             hits=hits,
             relevance=relevance(cosine, coverage, await self._stores.calibration()) if hits else 0.0,

@@ -58,12 +58,12 @@ class Hyde:
         if vector is None:
             failure = failure or f"hypothetical passages failed: {reply.failure or 'the reply has none'}"
             return _plain(await self._strategies.retrieve(base, query), base, failure=failure, usage=reply.usage)
-        found = await self._strategies.retrieve(base, replace(query.with_candidates(MEASURED), embedding=vector))
-        measured = await measured_relevance(self._stores, query, found.hits) if found.hits else found.relevance
-        methods = tuple(dict.fromkeys(("hyde", *found.trace.methods_used)))
-        details = {**found.trace.details, "hyde": {"base": base, "passages": len(passages)}}
-        trace = replace(found.trace, strategy="hyde", methods_used=methods, details=details)
-        return replace(found, relevance=measured, usage=found.usage + reply.usage, trace=trace)
+        retrieval = await self._strategies.retrieve(base, replace(query.with_candidates(MEASURED), embedding=vector))
+        measured = await measured_relevance(self._stores, query, retrieval.hits) if retrieval.hits else retrieval.relevance
+        methods = tuple(dict.fromkeys(("hyde", *retrieval.trace.methods_used)))
+        details = {**retrieval.trace.details, "hyde": {"base": base, "passages": len(passages)}}
+        trace = replace(retrieval.trace, strategy="hyde", methods_used=methods, details=details)
+        return replace(retrieval, relevance=measured, usage=retrieval.usage + reply.usage, trace=trace)
 
     async def _write(self, question: str, wanted: int) -> StructuredReply:
         values = {"question": fence("question", question), "most": str(wanted)}
@@ -76,14 +76,14 @@ def _passages(reply: StructuredReply, wanted: int) -> list[str]:
 
 
 def _plain(
-    found: Retrieval, base: str, *, fallback: str | None = None, failure: str | None = None, usage: Usage | None = None
+    retrieval: Retrieval, base: str, *, fallback: str | None = None, failure: str | None = None, usage: Usage | None = None
 ) -> Retrieval:
     """Return the results of the question's own vector, with the reason."""
     trace = replace(
-        found.trace,
+        retrieval.trace,
         strategy="hyde",
-        fallbacks=(*found.trace.fallbacks, *([fallback] if fallback else [])),
-        failures=(*found.trace.failures, *([failure] if failure else [])),
-        details={**found.trace.details, "hyde": {"base": base, "passages": 0}},
+        fallbacks=(*retrieval.trace.fallbacks, *([fallback] if fallback else [])),
+        failures=(*retrieval.trace.failures, *([failure] if failure else [])),
+        details={**retrieval.trace.details, "hyde": {"base": base, "passages": 0}},
     )
-    return replace(found, usage=found.usage + (usage or Usage()), trace=trace)
+    return replace(retrieval, usage=retrieval.usage + (usage or Usage()), trace=trace)

@@ -51,9 +51,9 @@ class LowLevel:
         """
         name, chosen_by = self._chosen(query)
         asked = replace(query, options={**query.options, **_OPTIONS_OF.get(name, {})})
-        found = await self._retrievers[name].retrieve(asked)
-        details = {**found.trace.details, "low_level": {"strategy": name, "chosen_by": chosen_by}}
-        return replace(found, trace=replace(found.trace, fallbacks=(), details=details))
+        retrieval = await self._retrievers[name].retrieve(asked)
+        details = {**retrieval.trace.details, "low_level": {"strategy": name, "chosen_by": chosen_by}}
+        return replace(retrieval, trace=replace(retrieval.trace, fallbacks=(), details=details))
 
     def _chosen(self, query: Query) -> tuple[str, str]:
         asked = query.options.get("low_strategy")

@@ -47,19 +47,19 @@ class ParentChild:
         """Return one hit for each excerpt: its best match, with the excerpt as ``parent`` and its matches in ``matched``."""
         base = str(query.options.get("base", "hybrid"))
         reach, most = query.options.get("context_window"), int(query.options.get("max_chunks", MAX_CHUNKS))
-        found = await self._strategies.retrieve(base, query.with_candidates(DEPTH))
-        by_id = {hit.id: hit for hit in found.hits[:DEPTH]}
+        retrieval = await self._strategies.retrieve(base, query.with_candidates(DEPTH))
+        by_id = {hit.id: hit for hit in retrieval.hits[:DEPTH]}
         made = excerpts([_match(hit) for hit in by_id.values()], reach=reach, most=most)[: query.candidates]
         read = await self._read(query, made, whole=reach is None, most=most)
         hits = _hits([(by_id[excerpt.best.id], excerpt) for excerpt in made], read)
         about = {"base": base, "context_window": reach, "max_chunks": most}
         trace = replace(
-            found.trace,
+            retrieval.trace,
             strategy="parent_child",
-            methods_used=tuple(dict.fromkeys(("parent_child", *found.trace.methods_used))),
-            details={**found.trace.details, "parent_child": about},
+            methods_used=tuple(dict.fromkeys(("parent_child", *retrieval.trace.methods_used))),
+            details={**retrieval.trace.details, "parent_child": about},
         )
-        return replace(found, hits=hits, trace=trace)
+        return replace(retrieval, hits=hits, trace=trace)
 
     async def _read(self, query: Query, made: Sequence[Excerpt], *, whole: bool, most: int) -> Mapping[str, ParentPassage]:
         """Return the passage of each excerpt by the id of its best match."""

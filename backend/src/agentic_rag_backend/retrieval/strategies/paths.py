@@ -111,15 +111,15 @@ class PathsRetriever:
             shown_graph(self._graphs, query),
         )
         if graph is None:
-            found = await self._hybrid.without_graph(query, missing)
-            return replace(found, trace=replace(found.trace, strategy="paths"))
+            retrieval = await self._hybrid.without_graph(query, missing)
+            return replace(retrieval, trace=replace(retrieval.trace, strategy="paths"))
         evidence = await asyncio.to_thread(gather_evidence, graph, query, candidates)
         walk = await self._walk(query, graph, evidence)
         scores = {id: (1 - PATH_SHARE) * score for id, score in candidates.scores.items()} if walk.paths else candidates.scores
         best: dict[str, ScoredPath] = {}
-        for each in walk.paths:
-            for id in each.chunk_ids:
-                best.setdefault(id, each)
+        for path in walk.paths:
+            for id in path.chunk_ids:
+                best.setdefault(id, path)
         scores = {**scores, **{id: scores.get(id, 0.0) + PATH_SHARE * each.score for id, each in best.items()}}
         return await self._answer(query, graph, (candidates, evidence), walk, (scores, best))
 
@@ -187,9 +187,9 @@ class PathsRetriever:
             connects = CONNECTING if path.entities[-1].id in starts else 1.0
             scores[number] = connects * path.score**0.25 * (coverage.of(coverage.held[number]) + passage)
         best = max(scores.values(), default=0.0) or 1.0
-        found = [ScoredPath(path, scores[number] / best) for number, path in enumerate(paths)]
+        scored_paths = [ScoredPath(path, scores[number] / best) for number, path in enumerate(paths)]
         return sorted(
-            found, key=lambda each: (-round(each.score, 12), [(entity.name, entity.id) for entity in each.path.entities])
+            scored_paths, key=lambda each: (-round(each.score, 12), [(entity.name, entity.id) for entity in each.path.entities])
         )
 
 
@@ -206,7 +206,7 @@ def path_options(query: Query) -> PathOptions:
 
 
 def _stated_by(step: Connection) -> tuple[str, ...]:
-    return (step.chunk_id,) if step.fact is None else tuple(each.support.chunk_id for each in step.fact.passages)
+    return (step.chunk_id,) if step.fact is None else tuple(passage.support.chunk_id for passage in step.fact.passages)
 
 
 def _step(step: Connection, chunk_id: str) -> GraphStep:
@@ -232,12 +232,12 @@ def _hit(graph: TenantGraph, evidence: GraphEvidence, hit: Hit, path: ScoredPath
 
 
 def _facts(paths: Iterable[ScoredPath]) -> tuple[FactHit, ...]:
-    found: dict[str, FactHit] = {}
-    for each in paths:
-        for step in each.path.steps:
+    facts: dict[str, FactHit] = {}
+    for path in paths:
+        for step in path.path.steps:
             fact = step.fact
-            if fact is not None and fact.id not in found:
-                found[fact.id] = FactHit(
+            if fact is not None and fact.id not in facts:
+                facts[fact.id] = FactHit(
                     id=fact.id,
                     source=fact.source,
                     relation=fact.relation,
@@ -245,14 +245,14 @@ def _facts(paths: Iterable[ScoredPath]) -> tuple[FactHit, ...]:
                     fact=fact.fact,
                     chunk_id=step.chunk_id,
                     document_id=step.document_id,
-                    score=each.score,
+                    score=path.score,
                     weight=fact.weight,
                     valid_at=fact.valid_at,
                     invalid_at=fact.invalid_at,
                     created_at=fact.created_at,
                     expired_at=fact.expired_at,
                 )
-    return tuple(found.values())[:FACT_LIMIT]
+    return tuple(facts.values())[:FACT_LIMIT]
 
 
 def _trace(query: Query, evidence: GraphEvidence, walk: _Walk) -> Trace:
@@ -271,15 +271,15 @@ def _trace(query: Query, evidence: GraphEvidence, walk: _Walk) -> Trace:
             "linked_entities": len(evidence.linked),
             "max_hops": options.max_hops,
             "bounded": walk.bounded,
-            "paths": [_shown(each) for each in walk.paths[:SHOWN_PATHS]],
+            "paths": [_shown(path) for path in walk.paths[:SHOWN_PATHS]],
         },
     )
 
 
-def _shown(each: ScoredPath) -> dict[str, Any]:
+def _shown(scored_path: ScoredPath) -> dict[str, Any]:
     return {
-        "score": round(each.score, 4),
-        "entities": [{"id": entity.id, "name": entity.name} for entity in each.path.entities],
-        "relations": [step.fact.relation for step in each.path.steps if step.fact is not None],
-        "chunk_ids": [step.chunk_id for step in each.path.steps],
+        "score": round(scored_path.score, 4),
+        "entities": [{"id": entity.id, "name": entity.name} for entity in scored_path.path.entities],
+        "relations": [step.fact.relation for step in scored_path.path.steps if step.fact is not None],
+        "chunk_ids": [step.chunk_id for step in scored_path.path.steps],
     }

@@ -70,9 +70,9 @@ class QuestionRetriever:
             search = VectorSearch(kind=NodeKind.QUESTION, dense=await self._stores.encoder.of(query), limit=wanted, filter=filter)
             legs = (await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, [search]))[0]
             leg = await question_leg(self._stores.questions, query, legs.dense, least=-1.0)
-            held = await self._stores.documents.hydrate(query.tenant_id, [item.id for item in leg.chunks])
-            visible = {id: chunk for id, chunk in held.items() if passes(query, chunk)}
-            if filter is query.filters and not all(in_time(query, chunk) for chunk in held.values()):
+            chunks = await self._stores.documents.hydrate(query.tenant_id, [item.id for item in leg.chunks])
+            visible = {id: chunk for id, chunk in chunks.items() if passes(query, chunk)}
+            if filter is query.filters and not all(in_time(query, chunk) for chunk in chunks.values()):
                 filter = only_valid(query)
             elif len(visible) >= query.candidates or len(legs.dense) < wanted or wanted == MAX_QUESTIONS:
                 return leg, _first(leg.chunks, visible, query.candidates)
@@ -82,9 +82,9 @@ class QuestionRetriever:
     async def _without_questions(self, query: Query) -> Retrieval:
         counts = await self._stores.documents.counts(query.tenant_id)
         reason = NONE_FOUND if counts["questions"] else NO_QUESTIONS
-        found = await self._otherwise.retrieve(query)
-        trace = replace(found.trace, strategy=QUESTION, fallbacks=(*found.trace.fallbacks, reason))
-        return replace(found, trace=trace)
+        retrieval = await self._otherwise.retrieve(query)
+        trace = replace(retrieval.trace, strategy=QUESTION, fallbacks=(*retrieval.trace.fallbacks, reason))
+        return replace(retrieval, trace=trace)
 
 
 def _first(order: Sequence[ScoredId], visible: Mapping[str, VisibleChunk], count: int) -> dict[str, VisibleChunk]:

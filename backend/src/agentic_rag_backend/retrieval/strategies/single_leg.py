@@ -66,10 +66,10 @@ class SingleLeg:
         filter, wanted = query.filters, query.candidates + OVER_FETCH
         while True:
             leg = await self._leg(query, filter, wanted)
-            held = await self._stores.documents.hydrate(query.tenant_id, [item.id for item in leg])
-            visible = {id: chunk for id, chunk in held.items() if passes(query, chunk)}
+            chunks = await self._stores.documents.hydrate(query.tenant_id, [item.id for item in leg])
+            visible = {id: chunk for id, chunk in chunks.items() if passes(query, chunk)}
             shown = [item for item in leg if item.id in visible][: query.candidates]
-            if filter is query.filters and not all(in_time(query, chunk) for chunk in held.values()):
+            if filter is query.filters and not all(in_time(query, chunk) for chunk in chunks.values()):
                 filter = only_valid(query)
             elif len(shown) == query.candidates or len(leg) < wanted or wanted == MAX_LEG:
                 return leg, shown, visible

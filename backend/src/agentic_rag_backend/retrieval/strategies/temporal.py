@@ -46,15 +46,15 @@ class Temporal:
         """Return the results of the inner strategy at the time of the question. ``trace.details.time`` has the time."""
         time = await self._time(query)
         if time.window is None:
-            found = await self._inner.retrieve(query)
+            retrieval = await self._inner.retrieve(query)
         else:
             at = query if query.as_of is not None else replace(query, as_of=time.window.as_of)
             # Passages about several times are similar, and only their times differ.
             alike = replace(at.with_candidates(DEPTH), diverse=False)
-            found = preferring(await self._inner.retrieve(alike), time.window)
-        trace = found.trace
+            retrieval = preferring(await self._inner.retrieve(alike), time.window)
+        trace = retrieval.trace
         return replace(
-            found,
+            retrieval,
             trace=replace(
                 trace,
                 strategy="temporal",
@@ -84,18 +84,18 @@ class Temporal:
         return _Time(window, {**by, **_named(phrase), **_shown(window)})
 
 
-def preferring(found: Retrieval, window: Window) -> Retrieval:
+def preferring(retrieval: Retrieval, window: Window) -> Retrieval:
     """Return the results by ``.7 × score + .3 × fit``, best first. Equal scores keep their order."""
-    fits = {hit.id: fit(hit.visible, window) for hit in found.hits}
+    fits = {hit.id: fit(hit.visible, window) for hit in retrieval.hits}
     hits = (
         replace(
             hit,
             score=min(1.0, (1 - TIME_SHARE) * hit.score + TIME_SHARE * fits[hit.id]),
             scores={**hit.scores, "time": fits[hit.id]},
         )
-        for hit in found.hits
+        for hit in retrieval.hits
     )
-    return replace(found, hits=tuple(sorted(hits, key=lambda hit: -hit.score)))
+    return replace(retrieval, hits=tuple(sorted(hits, key=lambda hit: -hit.score)))
 
 
 def _named(phrase: TimePhrase) -> dict[str, Any]:

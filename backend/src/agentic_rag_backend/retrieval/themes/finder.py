@@ -150,10 +150,10 @@ class ThemeFinder:
     ) -> tuple[list[Community], dict[str, float]]:
         """Return the communities nearest to the question, and the cosine of those that the dense leg found."""
         generation = pointer.generation
-        asked = VectorSearch(
+        vector_search = VectorSearch(
             kind=NodeKind.COMMUNITY, dense=vector, text=query.text, limit=search.leg_limit, generation=generation
         )
-        legs = (await self._stores.vectors.search(query.tenant_id, Collection.NODES, [asked]))[0]
+        legs = (await self._stores.vectors.search(query.tenant_id, Collection.NODES, [vector_search]))[0]
         order = ranked(weighted_min_max({"dense": legs.dense, "sparse": legs.sparse}, WEIGHTS))
         # Read all candidates if many of them may be left out.
         narrowed = "level" in query.options or query.filters is not None or query.as_of is not None
@@ -165,8 +165,8 @@ class ThemeFinder:
 
     async def _parents(self, query: Query, pointer: GenerationPointer, communities: Sequence[Community]) -> dict[str, str | None]:
         """Return the parents of the communities, up to the coarsest level among them."""
-        known = {each.id: each for each in communities}
-        coarsest = min((each.level for each in communities), default=0)
+        known = {community.id: community for community in communities}
+        coarsest = min((community.level for community in communities), default=0)
         while True:
             wanted = {
                 each.parent_id
@@ -191,9 +191,9 @@ class ThemeFinder:
         self, rater: ThemeRater, question: str, found: _Tree, spending: Spending
     ) -> tuple[dict[str, ThemeHit], dict[str, Any]]:
         themes = found.themes
-        shown = [RatedTheme(theme.id, theme.name, theme.summary, theme.score) for theme in themes.values()]
+        rated_themes = [RatedTheme(theme.id, theme.name, theme.summary, theme.score) for theme in themes.values()]
         begun = spending.begun
-        ratings = await rater.rate(question, shown, found.parents, spending)
+        ratings = await rater.rate(question, rated_themes, found.parents, spending)
         details = {
             "chosen_by": "model",
             "rating_calls": spending.begun - begun,

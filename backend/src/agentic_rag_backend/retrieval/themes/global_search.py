@@ -90,8 +90,8 @@ class GlobalRetriever:
     async def _backing(self, query: Query) -> Backing | None:
         if self._passages is None:
             return None
-        found = await self._passages.retrieve(replace(query, limit=NEAREST, min_score=0.0))
-        return Backing(hits=found.hits[:NEAREST], relevance=found.relevance) if found.hits else None
+        retrieval = await self._passages.retrieve(replace(query, limit=NEAREST, min_score=0.0))
+        return Backing(hits=retrieval.hits[:NEAREST], relevance=retrieval.relevance) if retrieval.hits else None
 
 
 def about_everything(question: str) -> bool:

@@ -68,9 +68,9 @@ async def get_chunk(request: Request, services: Services, caller: Reader, chunk_
 
     If the graph store does not respond, entities and relationships are left out, and `meta.warnings` says so.
     """
-    found = await services.documents.get_chunk(caller, chunk_id)
-    view = ChunkInDocument.at(found.visible, found.order, found.parent, found.questions, found.knowledge)
-    return enveloped(request, view, warnings=list(found.warnings))
+    chunk = await services.documents.get_chunk(caller, chunk_id)
+    view = ChunkInDocument.at(chunk.visible, chunk.order, chunk.parent, chunk.questions, chunk.knowledge)
+    return enveloped(request, view, warnings=list(chunk.warnings))
 
 
 @router.get(

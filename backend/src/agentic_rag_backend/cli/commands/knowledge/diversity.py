@@ -109,7 +109,7 @@ def _from_dataset(named: str) -> Sequence[str]:
 async def _from_tenant(client: Client, communities: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a question about each community by its name, and about each document by its title."""
     documents = await client.every("/documents", limit=_MAX_QUESTIONS)
-    about = [each["name"] for each in communities] + [each["title"] for each in documents]
+    about = [community["name"] for community in communities] + [document["title"] for document in documents]
     return [f"What is said about {name}?" for name in dict.fromkeys(about) if name]
 
 
@@ -148,11 +148,11 @@ def _listing(found: Mapping[str, Any]) -> Listing:
 
     results = found["results"]
     return Listing(
-        ids=tuple(each["id"] for each in results),
-        documents=tuple(each["document_id"] for each in results),
-        texts=tuple(each["content"] for each in results),
-        communities=tuple(each["id"] for each in found["themes"]),
-        entities=tuple(entity["id"] for each in results for entity in each["entities"]),
+        ids=tuple(result["id"] for result in results),
+        documents=tuple(result["document_id"] for result in results),
+        texts=tuple(result["content"] for result in results),
+        communities=tuple(theme["id"] for theme in found["themes"]),
+        entities=tuple(entity["id"] for result in results for entity in result["entities"]),
     )
 
 
@@ -161,8 +161,8 @@ async def _communities(client: Client, communities: Sequence[Mapping[str, Any]])
     from agentic_rag_backend.evaluation.diversity import sizes
 
     counts: defaultdict[int, list[int]] = defaultdict(list)
-    for each in communities:
-        counts[each["level"]].append(each["entity_count"])
+    for community in communities:
+        counts[community["level"]].append(community["entity_count"])
     held = {"communities": len(communities), "sizes": sizes(counts)}
     try:
         state = await client.get("/admin/communities")

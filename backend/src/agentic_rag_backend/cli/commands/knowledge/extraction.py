@@ -51,7 +51,7 @@ async def extract_selected(session: Session, selection: Selection, *, dry_run: b
     if selection.entity_types is not None and not dry_run:
         await _set_entity_types(session, selection.entity_types)
     documents = await _selected(session, selection)
-    chunks = sum(each["chunk_count"] for each in documents)
+    chunks = sum(document["chunk_count"] for document in documents)
     models: Mapping[str, Any] = (await session.client.get("/status"))["models"]
     method = selection.method or models["extraction"]
     cost = cost_of_chunks(chunks, method) if method != "rules" and models["extraction_model"] else cost_of_chunks(0)
@@ -76,7 +76,7 @@ async def extract_selected(session: Session, selection: Selection, *, dry_run: b
 async def _set_entity_types(session: Session, names: Sequence[str]) -> None:
     """Replace the entity types of the tenant's ontology. Types that stay keep their descriptions."""
     ontology = await session.client.get("/ontology")
-    described = {each["name"]: each for each in ontology["entity_types"]}
+    described = {entity_type["name"]: entity_type for entity_type in ontology["entity_types"]}
     ontology["entity_types"] = [described.get(name, {"name": name}) for name in names]
     del ontology["source"]
     await session.client.request("PUT", "/ontology", json=ontology)
@@ -84,9 +84,9 @@ async def _set_entity_types(session: Session, names: Sequence[str]) -> None:
 
 async def _selected(session: Session, selection: Selection) -> list[dict[str, Any]]:
     if selection.everything:
-        found = await session.client.every("/documents", limit=EVERYTHING)
-        return [each for each in found if each["state"] in _READABLE]
-    ids = dict.fromkeys([await id_of(session.client, each) for each in selection.documents])
+        documents = await session.client.every("/documents", limit=EVERYTHING)
+        return [document for document in documents if document["state"] in _READABLE]
+    ids = dict.fromkeys([await id_of(session.client, document) for document in selection.documents])
     return [await session.client.get(f"/documents/{each}") for each in ids]
 
 

@@ -120,7 +120,7 @@ async def _write(parts: AsyncIterator[bytes], path: Path) -> int:
 async def entity_id(session: Session, name_or_id: str) -> str:
     """Return the id of an entity. If several have the name, or only similar names exist, print them and end the command."""
     candidates = await session.client.every("/graph/entities", limit=_CANDIDATES, name=name_or_id) if name_or_id else []
-    named = [each for each in candidates if each["match"] == "whole"]
+    named = [candidate for candidate in candidates if candidate["match"] == "whole"]
     if len(named) == 1:
         return str(named[0]["id"])
     if not candidates:
@@ -145,7 +145,7 @@ def _listed(types: str) -> list[str]:
 
 
 def _show_candidates(output: Output, candidates: Sequence[Mapping[str, Any]]) -> None:
-    rows = [[each["id"], each["name"], each["type"], each["mention_count"]] for each in candidates]
+    rows = [[candidate["id"], candidate["name"], candidate["type"], candidate["mention_count"]] for candidate in candidates]
     output.show(table(["id", "name", "type", "#chunks"], rows))
 
 
@@ -156,18 +156,18 @@ def _show_entity(output: Output, found: Mapping[str, Any]) -> None:
     output.show(f"  id {found['id']} · {_count(found['mention_count'], 'chunk')}" + (f" · also {listed}" if listed else ""))
     if found["relationships"]:
         output.show("\nRelationships", style="bold")
-    for each in found["relationships"]:
-        arrow = f"-{each['relation']}-> {each['other']['name']}"
-        if each["direction"] == "in":
-            arrow = f"<-{each['relation']}- {each['other']['name']}"
-        output.show(f"  {each['weight']:.2f}  {arrow}{_times(each)}")
-        output.show(text(f"        “{_line(each['fact'])}” · chunk {each['chunk_id']}", "dim"))
+    for relationship in found["relationships"]:
+        arrow = f"-{relationship['relation']}-> {relationship['other']['name']}"
+        if relationship["direction"] == "in":
+            arrow = f"<-{relationship['relation']}- {relationship['other']['name']}"
+        output.show(f"  {relationship['weight']:.2f}  {arrow}{_times(relationship)}")
+        output.show(text(f"        “{_line(relationship['fact'])}” · chunk {relationship['chunk_id']}", "dim"))
     if found["more_relationships"]:
         output.show("  … and more (--limit)", style="dim")
     if found["documents"]:
         output.show("\nDocuments", style="bold")
-    for each in found["documents"]:
-        output.show(f"  {each['title']} · {_count(each['chunk_count'], 'chunk')} · {each['id']}")
+    for relationship in found["documents"]:
+        output.show(f"  {relationship['title']} · {_count(relationship['chunk_count'], 'chunk')} · {relationship['id']}")
 
 
 def _show_paths(output: Output, found: Mapping[str, Any]) -> None:

@@ -108,8 +108,8 @@ def _show(session: Session, built: Mapping[str, Any]) -> None:
         extracted = dict(built["extraction"])
         planned, failures = extracted.pop("planned"), extracted.pop("failures", [])
         session.output.show(fields({**planned, **extracted}, title="extraction"))
-        for each in failures:
-            session.output.note(f"{each['document_id']}: {each['reason']}")
+        for failure in failures:
+            session.output.note(f"{failure['document_id']}: {failure['reason']}")
     graph = dict(built["graph"])
     kinds = graph.pop("kinds")
     session.output.show(fields(graph, title="graph"))

@@ -110,7 +110,7 @@ def _documents(count: int) -> str:
 def _described(edit: Mapping[str, Any]) -> str:
     """Return an edit as one sentence."""
     name = edit["entity"]["name"]
-    others = ", ".join(each["name"] for each in edit["entities"])
+    others = ", ".join(entity["name"] for entity in edit["entities"])
     parts = others or ", ".join(edit["names"]) or _documents(len(edit["document_ids"]))
     label = " ".join(filter(None, (edit["name"], f"({edit['type']})" if edit["type"] else "")))
     described = {
