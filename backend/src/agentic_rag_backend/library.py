@@ -76,16 +76,16 @@ async def choose_tenant(container: Container, name_or_id: str | None) -> Tenant:
     Raises:
         NotFound: the tenant does not exist.
     """
-    wanted = name_or_id or DEFAULT_TENANT
+    tenant_name = name_or_id or DEFAULT_TENANT
     try:
-        return await container.tenants.find(wanted)
+        return await container.tenants.find(tenant_name)
     except NotFound as error:
-        if wanted != DEFAULT_TENANT:
+        if tenant_name != DEFAULT_TENANT:
             raise NotFound(f"{error.message}; 'agentic-rag tenants create NAME' creates a tenant") from None
     try:
         return await container.tenants.create(DEFAULT_TENANT)
     except Conflict:  # another process has just created it
-        return await container.tenants.find(wanted)
+        return await container.tenants.find(tenant_name)
 
 
 class Embedded:

@@ -165,7 +165,9 @@ async def refuse_unknown_parameters(request: Request) -> None:
     A documented name that ends in ``.NAME`` stands for every name with that beginning.
     """
     if request.query_params:
-        known = query_parameters(request.scope["route"])
+        parameters = query_parameters(request.scope["route"])
         for name in request.query_params:
-            if name not in known and f"{name.partition('.')[0]}.NAME" not in known:
-                raise InvalidRequest(f"unknown query parameter {name[:80]!r}; known are {', '.join(sorted(known)) or 'none'}")
+            if name not in parameters and f"{name.partition('.')[0]}.NAME" not in parameters:
+                raise InvalidRequest(
+                    f"unknown query parameter {name[:80]!r}; known are {', '.join(sorted(parameters)) or 'none'}"
+                )

@@ -178,6 +178,6 @@ class _Response:
         await self._send(message)
 
 
-def _request_id(given: str | None) -> str:
+def _request_id(header: str | None) -> str:
     """Return the caller's id if it is safe in a log and a header, otherwise a new one."""
-    return given if given is not None and _SAFE_ID.match(given) else f"req_{uuid.uuid4().hex}"
+    return header if header is not None and _SAFE_ID.match(header) else f"req_{uuid.uuid4().hex}"

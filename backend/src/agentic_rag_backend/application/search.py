@@ -53,8 +53,8 @@ class SearchService:
             NotFound: the tenant has no such document.
         """
         built = await self.container.queries.build(caller, request)
-        found = await self.container.explainer.explain(built.query, request.document_id, strategy=built.strategy)
-        return replace(found, trace=replace(found.trace, warnings=(*built.warnings, *found.trace.warnings)))
+        explanation = await self.container.explainer.explain(built.query, request.document_id, strategy=built.strategy)
+        return replace(explanation, trace=replace(explanation.trace, warnings=(*built.warnings, *explanation.trace.warnings)))
 
     @requires(Scope.READ)
     async def search_levels(self, caller: Principal, request: DualLevelRequest) -> DualLevelResult:
@@ -72,7 +72,7 @@ class SearchService:
         if request.synthesize:
             answer = await self.container.answers.synthesise(built.query, retrieval, prompt=request.prompt)
             retrieval = answer.retrieval  # it has the same hits, and warnings about levels that the answer lacks
-        ended = time.perf_counter()
-        spans = {"retrieval": retrieved - started, "synthesis": ended - retrieved, "total": ended - started}
+        finished_at = time.perf_counter()
+        spans = {"retrieval": retrieved - started, "synthesis": finished_at - retrieved, "total": finished_at - started}
         times = {stage: round(seconds * 1000, 2) for stage, seconds in spans.items()}
         return DualLevelResult(retrieval.with_warnings(built.warnings), answer, times)

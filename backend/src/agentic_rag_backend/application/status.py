@@ -135,8 +135,8 @@ def _dual_level(services: Container, caller: Principal) -> dict[str, Any]:
 
 
 def _warnings(services: Container, states: Mapping[str, str], *, alive: bool) -> list[str]:
-    found = [f"{_MODELS[name]} does not respond: {state}" for name, state in states.items() if state != OK]
-    return found if alive or of_one_process(services.settings) else [*found, NO_WORKER]
+    warnings = [f"{_MODELS[name]} does not respond: {state}" for name, state in states.items() if state != OK]
+    return warnings if alive or of_one_process(services.settings) else [*warnings, NO_WORKER]
 
 
 def _profile(services: Container) -> str:

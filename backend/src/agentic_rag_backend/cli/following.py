@@ -81,7 +81,7 @@ class JobFollower:
     async def _look(self) -> None:
         newest = {job["id"]: job for job in await self._client.every("/jobs", limit=NEWEST)}
         waiting = list(self._waiting)
-        for job_id in [each for each in waiting if each not in newest][:ALONE]:
+        for job_id in [job for job in waiting if job not in newest][:ALONE]:
             newest[job_id] = await self._client.get(f"/jobs/{job_id}")
             self._waiting[job_id] = self._waiting.pop(job_id)  # to the end of the queue
         for job_id in waiting:

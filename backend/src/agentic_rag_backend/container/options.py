@@ -90,23 +90,23 @@ def warn_of_weights(settings: Settings) -> None:
         ConfigurationError: both weights of a pair are 0.
     """
     for first, second in (("dual_level_low_weight", "dual_level_high_weight"), ("hybrid_dense_weight", "hybrid_sparse_weight")):
-        given = (getattr(settings, first), getattr(settings, second))
+        weights = (getattr(settings, first), getattr(settings, second))
         used = _shares(settings, first, second)
-        if used != given:
+        if used != weights:
             _log.warning(
                 "weights_normalised",
                 settings=f"{first.upper()} and {second.upper()}",
-                given=f"{given[0]:g} and {given[1]:g}",
+                given=f"{weights[0]:g} and {weights[1]:g}",
                 used=f"{used[0]:.4g} and {used[1]:.4g}",
             )
 
 
 def _shares(settings: Settings, first: str, second: str) -> tuple[float, float]:
     try:
-        found = normalised(getattr(settings, first), getattr(settings, second), names=(first.upper(), second.upper()))
+        shares = normalised(getattr(settings, first), getattr(settings, second), names=(first.upper(), second.upper()))
     except InvalidRequest as error:
         raise ConfigurationError(error.message) from None
-    return found.first, found.second
+    return shares.first, shares.second
 
 
 def request_defaults(settings: Settings, features: Features) -> RequestDefaults:
@@ -179,16 +179,16 @@ def answer_options(settings: Settings) -> AnswerOptions:
 
 def global_answer_options(settings: Settings) -> GlobalAnswerOptions:
     """Return the options of `global` answers, which combine partial answers."""
-    usual = answer_options(settings)
+    options = answer_options(settings)
     return GlobalAnswerOptions(
         budget_tokens=settings.global_budget_tokens,
         max_calls=settings.global_max_calls,
-        context_tokens=usual.context_tokens,
-        max_tokens=usual.max_tokens,
-        temperature=usual.dual_level_temperature,
-        model=usual.dual_level_model,
-        window_tokens=usual.window_tokens,
-        min_confidence=usual.min_confidence,
+        context_tokens=options.context_tokens,
+        max_tokens=options.max_tokens,
+        temperature=options.dual_level_temperature,
+        model=options.dual_level_model,
+        window_tokens=options.window_tokens,
+        min_confidence=options.min_confidence,
     )
 
 

@@ -43,8 +43,8 @@ def open_cross_encoder(settings: Settings) -> PassageScorer | None:
             f"CROSS_ENCODER_MODEL_PATH must be a folder with {MODEL_FILE} and {TOKENIZER_FILE}; "
             f"{folder} lacks {' and '.join(missing)}"
         )
-    held: Path = folder
-    return CrossEncoder(folder.name, lambda: held, threads=threads)
+    model_folder: Path = folder
+    return CrossEncoder(folder.name, lambda: model_folder, threads=threads)
 
 
 def open_rerank_endpoint(settings: Settings) -> PassageScorer | None:

@@ -587,8 +587,8 @@ class Container:
     @cached_property
     def _similarity(self) -> RelativeSimilarity | None:
         """Compares texts in several languages by the embedder of the indexes. None: it knows one language."""
-        known = self.embedder.languages
-        return RelativeSimilarity(self.embedder) if known is None or len(known) > 1 else None
+        languages = self.embedder.languages
+        return RelativeSimilarity(self.embedder) if languages is None or len(languages) > 1 else None
 
     @cached_property
     def _answer_checks(self) -> AnswerChecks:

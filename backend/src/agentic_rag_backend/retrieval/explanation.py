@@ -84,9 +84,11 @@ class Explainer:
             FeatureDisabled: the strategy is switched off.
         """
         document = await self._stores.documents.document(query.tenant_id, document_id)
-        shown = (await self._stores.documents.visible_chunk_ids(query.tenant_id, [document_id])).get(document_id, [])
-        one = (await self._stores.documents.hydrate(query.tenant_id, shown[:1])).get(shown[0]) if shown else None
-        legs = await self._legs(query, document_id) if shown else ()
+        visible_ids = (await self._stores.documents.visible_chunk_ids(query.tenant_id, [document_id])).get(document_id, [])
+        example = (
+            (await self._stores.documents.hydrate(query.tenant_id, visible_ids[:1])).get(visible_ids[0]) if visible_ids else None
+        )
+        legs = await self._legs(query, document_id) if visible_ids else ()
         # The reranker reads the same candidates as in the request.
         reranking = query.rerank and replace(query.rerank, top_n=None)
         # The trace must have the times of all stages. An explanation uses a session as the request would, and leaves it as it is.
@@ -98,14 +100,14 @@ class Explainer:
         return Explanation(
             limit=query.limit,
             document=document,
-            chunks=len(shown),
+            chunks=len(visible_ids),
             legs=legs,
             rank=rank,
             best=best,
             themes=tuple(theme for theme in retrieval.themes if _rests_on(theme, document_id)),
             dropped=()
             if rank is not None and rank <= query.limit and best is not None and best.score >= query.min_score
-            else _reasons(query, document, _Shown(one, shown), legs, retrieval, rank),
+            else _reasons(query, document, _Shown(example, visible_ids), legs, retrieval, rank),
             trace=retrieval.trace,
         )
 
@@ -149,9 +151,9 @@ class _Shown:
 
 
 def _reasons(
-    query: Query, document: Document, shown: _Shown, legs: Sequence[LegRank], retrieval: Retrieval, rank: int | None
+    query: Query, document: Document, visible: _Shown, legs: Sequence[LegRank], retrieval: Retrieval, rank: int | None
 ) -> tuple[Dropped, ...]:
-    chunk = shown.one
+    chunk = visible.one
     if chunk is None:
         return (Dropped(by="state", detail=f"the document is {document.state.value}: it has no chunk that may be shown"),)
     if rank is not None:
@@ -163,7 +165,7 @@ def _reasons(
     reasons = [
         Dropped(by="filters", detail=f"{to_json(part)} does not hold: {_held(part, fields)}")
         for part in _parts(query.filters)
-        if not any(matches(part, fields, id) for id in shown.ids)
+        if not any(matches(part, fields, id) for id in visible.ids)
     ]
     if not in_time(query, chunk):
         period = {name: chunk.metadata[name] for name in (VALID_FROM, VALID_TO) if name in chunk.metadata}
@@ -181,7 +183,7 @@ def _parts(filter: Filter | None) -> tuple[Filter, ...]:
     """Return the parts of a conjunction, flattened."""
     if filter is None:
         return ()
-    return tuple(part for each in filter.filters for part in _parts(each)) if isinstance(filter, And) else (filter,)
+    return tuple(part for operand in filter.filters for part in _parts(operand)) if isinstance(filter, And) else (filter,)
 
 
 def to_json(filter: Filter) -> str:

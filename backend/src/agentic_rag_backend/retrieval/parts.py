@@ -183,8 +183,8 @@ class Inside:
     async def retrieve(self, name: str, query: Query) -> Retrieval:
         """See `Strategies`. The options of the holder itself are not passed on, even if the inner strategy has the same."""
         strategies = self.parts.strategies
-        known = strategies[name].options.schemas().keys() - strategies[self.holder].options.schemas().keys()
-        options = {option: value for option, value in query.options.items() if option in known}
+        names = strategies[name].options.schemas().keys() - strategies[self.holder].options.schemas().keys()
+        options = {option: value for option, value in query.options.items() if option in names}
         return await self.parts.retrievers[name].retrieve(replace(query, options=options))
 
 

@@ -256,18 +256,18 @@ def with_names(strategy: str, options: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidRequest: a strategy has two weights.
     """
-    named = dict(options)
+    renamed = dict(options)
     base, methods, weights = (options.get(option) for option in ("base", "methods", "weights"))
     if isinstance(base, str):
-        named["base"] = _canonical_among(STRATEGIES[strategy].options.schemas().get("base", {"enum": _BASES})["enum"], base)
+        renamed["base"] = _canonical_among(STRATEGIES[strategy].options.schemas().get("base", {"enum": _BASES})["enum"], base)
     if isinstance(methods, list) and MIN_METHODS <= len(methods) <= MAX_METHODS:
-        named["methods"] = [_canonical_among(_BASES, name) if isinstance(name, str) else name for name in methods]
+        renamed["methods"] = [_canonical_among(_BASES, name) if isinstance(name, str) else name for name in methods]
     if isinstance(weights, Mapping):
-        named["weights"] = {_canonical_among(_BASES, name): weight for name, weight in weights.items()}
-        if len(named["weights"]) < len(weights):
+        renamed["weights"] = {_canonical_among(_BASES, name): weight for name, weight in weights.items()}
+        if len(renamed["weights"]) < len(weights):
             got = ", ".join(weights)[:200]
             raise InvalidRequest(f"options.weights must name each strategy once; got {got}", field="weights")
-    return named
+    return renamed
 
 
 def _canonical_among(names: Sequence[str], name: str) -> str:
@@ -283,14 +283,14 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
         InvalidRequest: an option is unknown or invalid. The message names the option and the allowed values.
     """
     models: tuple[type[RequestOptions], ...] = (STRATEGIES[name].options, SHARED_OPTIONS)
-    others = {option: value for option, value in options.items() if not _check_known(models, option, value)}
+    remaining = {option: value for option, value in options.items() if not _check_known(models, option, value)}
     inner: list[type[RequestOptions]] = []
-    for held in held_by(name, options):
-        held_by(held, options)  # its own names are valid, too
-        inner.append(STRATEGIES[held].options)
-    for option, value in others.items():
+    for inner_name in held_by(name, options):
+        held_by(inner_name, options)  # its own names are valid, too
+        inner.append(STRATEGIES[inner_name].options)
+    for option, value in remaining.items():
         if not _check_known(inner, option, value):
-            has = ", ".join(dict.fromkeys(known for model in (*inner, *models) for known in model.schemas()))
+            has = ", ".join(dict.fromkeys(option_name for model in (*inner, *models) for option_name in model.schemas()))
             raise InvalidRequest(f"strategy {name!r} has no option {option[:80]!r}; it has {has}", field=option)
 
 
@@ -314,5 +314,5 @@ def held_by(name: str, options: Mapping[str, Any]) -> Sequence[str]:
 
 def options_without_effect(name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
     """Return warnings about valid options that have no effect, of the strategy and of those that it holds."""
-    entries = [STRATEGIES[each] for each in (name, *held_by(name, options))]
+    entries = [STRATEGIES[strategy_name] for strategy_name in (name, *held_by(name, options))]
     return tuple(warning for entry in entries if entry.without_effect is not None for warning in entry.without_effect(options))

@@ -102,8 +102,8 @@ def _completed(document: dict[str, Any], base_path: str) -> dict[str, Any]:
             parameters = operation.pop("parameters", [])
             # The security schemes document these headers; as parameters they would appear twice.
             asks = [item["name"] for item in parameters if item["name"].lower() in _CREDENTIALS]
-            if kept := [item for item in parameters if item["name"] not in asks]:
-                operation["parameters"] = kept
+            if remaining := [item for item in parameters if item["name"] not in asks]:
+                operation["parameters"] = remaining
             if path.startswith(base_path):
                 _require_key(operation)
                 _add_problems(operation, _statuses(operation, method, named="{" in path))

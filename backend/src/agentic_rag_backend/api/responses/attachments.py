@@ -37,10 +37,10 @@ def content_disposition(file_name: str) -> str:
 
 def _parts(file_name: str) -> tuple[str, str]:
     """Return a safe name without its suffix, and the suffix."""
-    kept = "".join(" " if char.isspace() else "_" if _unsafe(char) else char for char in file_name)
-    found = _SUFFIX.search(kept)
-    suffix = found[0] if found else ""
-    return _trimmed(kept.removesuffix(suffix))[: MAX_NAME_CHARACTERS - len(suffix)], suffix
+    cleaned = "".join(" " if char.isspace() else "_" if _unsafe(char) else char for char in file_name)
+    suffix_match = _SUFFIX.search(cleaned)
+    suffix = suffix_match[0] if suffix_match else ""
+    return _trimmed(cleaned.removesuffix(suffix))[: MAX_NAME_CHARACTERS - len(suffix)], suffix
 
 
 def _trimmed(stem: str) -> str:

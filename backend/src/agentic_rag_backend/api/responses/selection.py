@@ -82,10 +82,10 @@ def dump_parts(view: BaseModel, parts: Parts | None) -> dict[str, Any]:
 
 def enveloped_parts(request: Request, view: BaseModel, parts: Parts | None, **more: Any) -> Any:
     """Return the chosen parts of a response in its envelope. ``meta`` is always complete."""
-    whole = enveloped(request, view, **more)
+    envelope = enveloped(request, view, **more)
     if parts is None:
-        return whole
-    return JSONResponse({"data": dump_parts(view, parts), "meta": Meta.model_validate(whole["meta"]).model_dump(mode="json")})
+        return envelope
+    return JSONResponse({"data": dump_parts(view, parts), "meta": Meta.model_validate(envelope["meta"]).model_dump(mode="json")})
 
 
 def trace_meta(retrieval: Retrieval) -> dict[str, Any]:

@@ -80,14 +80,14 @@ async def _numbered(events: Events, request_id: str, on_refused: Callable[[], No
 
 async def _admitted(request: Request, events: Events, deadline: Deadline | None) -> Events:
     """Yield ``events``, and check the key every `CHECK_S` seconds, also between events."""
-    made: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue()
-    maker = asyncio.create_task(_make(events, made))
-    maker.add_done_callback(lambda _: made.put_nowait(None))
+    queue: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue()
+    maker = asyncio.create_task(_make(events, queue))
+    maker.add_done_callback(lambda _: queue.put_nowait(None))
     loop = asyncio.get_running_loop()
     check_at = loop.time() + CHECK_S
     try:
         while True:
-            each = await _next(made, min(check_at, deadline.at) if deadline else check_at)
+            each = await _next(queue, min(check_at, deadline.at) if deadline else check_at)
             if each is None:
                 maker.result()
                 return
@@ -98,7 +98,7 @@ async def _admitted(request: Request, events: Events, deadline: Deadline | None)
                 check_at = loop.time() + CHECK_S
             if each is not _NOTHING:
                 yield each
-                made.task_done()
+                queue.task_done()
     finally:
         maker.cancel()
         # The stream is over, so errors of the cancelled task do not matter.
@@ -106,22 +106,22 @@ async def _admitted(request: Request, events: Events, deadline: Deadline | None)
             await maker
 
 
-async def _make(events: Events, made: asyncio.Queue[ServerSentEvent | None]) -> None:
+async def _make(events: Events, queue: asyncio.Queue[ServerSentEvent | None]) -> None:
     """Read ``events`` in one task, each after the previous event was sent."""
     async with aclosing(events):
-        async for each in events:
-            await made.put(each)
-            await made.join()
+        async for item in events:
+            await queue.put(item)
+            await queue.join()
 
 
 _NOTHING = ServerSentEvent()
 
 
-async def _next(made: asyncio.Queue[ServerSentEvent | None], at: float) -> ServerSentEvent | None:
+async def _next(queue: asyncio.Queue[ServerSentEvent | None], at: float) -> ServerSentEvent | None:
     """Return the next event, None after the last, or `_NOTHING` if none arrives until ``at``."""
     try:
         async with asyncio.timeout_at(at):
-            return await made.get()
+            return await queue.get()
     except TimeoutError:
         return _NOTHING
 

@@ -87,8 +87,8 @@ async def answer(request: Request, services: Services, caller: Reader, body: Ans
             )
         )
         return _streamed(request, opened, 0)
-    written = await services.answers.write_answer(caller, body)
-    return enveloped_parts(request, AnswerView.of(written), parts, **trace_meta(written.retrieval))
+    result = await services.answers.write_answer(caller, body)
+    return enveloped_parts(request, AnswerView.of(result), parts, **trace_meta(result.retrieval))
 
 
 @router.get(
@@ -169,12 +169,12 @@ class _Form:
         return {name: fields for name, fields in renamed.items() if name in SearchView.model_fields}
 
 
-async def _sent(first: AnswerEvent, rest: AsyncGenerator[AnswerEvent, None], form: _Form) -> Events:
+async def _sent(first: AnswerEvent, events: AsyncGenerator[AnswerEvent, None], form: _Form) -> Events:
     # Closing the events stops the model as soon as the client disconnects.
-    async with aclosing(rest):
+    async with aclosing(events):
         yield _event(first, form)
-        async for each in rest:
-            yield _event(each, form)
+        async for answer_event in events:
+            yield _event(answer_event, form)
 
 
 def _event(answered: AnswerEvent, form: _Form) -> ServerSentEvent:

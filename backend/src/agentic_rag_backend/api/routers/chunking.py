@@ -66,11 +66,11 @@ async def preview(request: Request, services: Services, caller: Writer) -> dict[
     body = _validated(await read_json(request))
     options = (body.chunking or chunking_of(None)).options()
     if body.document_id is not None:
-        found = await services.documents.preview_document(caller, body.document_id, options)
+        result = await services.documents.preview_document(caller, body.document_id, options)
     else:
         content = (body.text or "").encode("utf-8", errors="surrogatepass")
-        found = await services.documents.preview_content(caller, content, options, media_type=body.media_type)
-    return enveloped(request, PreviewView.of(found, limit=body.limit))
+        result = await services.documents.preview_content(caller, content, options, media_type=body.media_type)
+    return enveloped(request, PreviewView.of(result, limit=body.limit))
 
 
 async def _of_file(services: Application, caller: Principal, form: FormData) -> PreviewView:
@@ -81,15 +81,15 @@ async def _of_file(services: Application, caller: Principal, form: FormData) -> 
     file, options, limit = files[0], chunking_of(json_field(form, "chunking")).options(), _limit(form)
     declared = text_field(form, "media_type") or file.content_type
     content = await file.read(MAX_PREVIEW_BYTES + 1)
-    found = await services.documents.preview_content(caller, content, options, media_type=declared, file_name=file.filename)
-    return PreviewView.of(found, limit=limit)
+    result = await services.documents.preview_content(caller, content, options, media_type=declared, file_name=file.filename)
+    return PreviewView.of(result, limit=limit)
 
 
 def _limit(form: FormData) -> int:
-    given = text_field(form, "limit") or "100"
-    if not (given.isascii() and given.isdigit() and len(given) <= 4 and 1 <= int(given) <= MAX_PREVIEWED_CHUNKS):
-        raise InvalidRequest(f"limit must be 1 to {MAX_PREVIEWED_CHUNKS}; got {given[:80]!r}")
-    return int(given)
+    text = text_field(form, "limit") or "100"
+    if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MAX_PREVIEWED_CHUNKS):
+        raise InvalidRequest(f"limit must be 1 to {MAX_PREVIEWED_CHUNKS}; got {text[:80]!r}")
+    return int(text)
 
 
 def _validated(value: Any) -> PreviewBody:

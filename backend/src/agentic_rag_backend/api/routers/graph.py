@@ -157,11 +157,11 @@ async def _continued(first: str, parts: AsyncGenerator[str, None]) -> AsyncItera
             yield part.encode()
 
 
-def _types(given: list[str] | None) -> tuple[str, ...] | None:
+def _types(parameters: list[str] | None) -> tuple[str, ...] | None:
     """Return the types of a query string. None: all types."""
-    if given is None:
+    if parameters is None:
         return None
-    types = tuple(dict.fromkeys(each.strip() for value in given for each in value.split(",") if each.strip()))
+    types = tuple(dict.fromkeys(name.strip() for value in parameters for name in value.split(",") if name.strip()))
     if not 1 <= len(types) <= MAX_RELATION_TYPES:
         raise InvalidRequest(f"relation_types must name 1 to {MAX_RELATION_TYPES} types; got {len(types)}")
     return types

@@ -26,8 +26,8 @@ Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="the edit's number"
 )
 async def merge_entities(request: Request, services: Services, caller: Writer, entity_id: str, body: MergeBody) -> dict[str, Any]:
     """Make other entities this one, with their names, mentions and relationships. Later documents follow it, too."""
-    found = await services.graph.merge_entities(caller, entity_id, body.entity_ids, reason=body.reason)
-    return enveloped(request, GraphEditView.of(found))
+    edit = await services.graph.merge_entities(caller, entity_id, body.entity_ids, reason=body.reason)
+    return enveloped(request, GraphEditView.of(edit))
 
 
 @router.post(
@@ -46,8 +46,8 @@ async def split_entity(request: Request, services: Services, caller: Writer, ent
 )
 async def rename_entity(request: Request, services: Services, caller: Writer, entity_id: str, body: RenameBody) -> dict[str, Any]:
     """Give an entity another name or type. Later documents do not change it."""
-    found = await services.graph.rename_entity(caller, entity_id, name=body.name or "", type=body.type or "", reason=body.reason)
-    return enveloped(request, GraphEditView.of(found))
+    edit = await services.graph.rename_entity(caller, entity_id, name=body.name or "", type=body.type or "", reason=body.reason)
+    return enveloped(request, GraphEditView.of(edit))
 
 
 @router.delete("/graph/entities/{entity_id}", status_code=202, response_model=Envelope[GraphEditView], summary="Delete an entity")

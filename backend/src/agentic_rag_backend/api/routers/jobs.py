@@ -67,15 +67,15 @@ async def job_events(request: Request, services: Services, caller: Reader, job_i
 
 
 async def _events(services: Application, caller: Principal, job_id: str) -> AsyncGenerator[ServerSentEvent, None]:
-    seen, clock = ("", -1, -1), asyncio.get_running_loop().time
+    progress, clock = ("", -1, -1), asyncio.get_running_loop().time
     changed_at = clock()
     while True:
         job = await services.work.get_job(caller, job_id)
         now = (job.stage, job.done, job.total)
-        if now != seen:
+        if now != progress:
             data = {"v": VERSION, "stage": job.stage, "done": job.done, "total": job.total, "message": job.message}
-            yield event("stage" if job.stage != seen[0] else "progress", data)
-            seen, changed_at = now, clock()
+            yield event("stage" if job.stage != progress[0] else "progress", data)
+            progress, changed_at = now, clock()
         if job.state.ended:
             yield event("done", {"v": VERSION, **JobView.of(job).model_dump(mode="json")})
             return

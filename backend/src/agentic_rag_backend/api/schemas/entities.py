@@ -161,7 +161,7 @@ class EntityDetail(EntityView):
             **EntityView.of(entity.entity).model_dump(exclude={"description"}),
             names=list(entity.names),
             description=entity.description,
-            same_name=[EntityView.of(each) for each in entity.same_name],
+            same_name=[EntityView.of(namesake) for namesake in entity.same_name],
             mention_count=entity.mention_count,
             documents=_documents(entity.chunks),
             chunks=[
@@ -182,6 +182,6 @@ def _documents(chunks: Iterable[VisibleChunk]) -> list[MentioningDocument]:
     documents: dict[str, MentioningDocument] = {}
     for chunk in chunks:
         id = chunk.chunk.document_id
-        held = documents.setdefault(id, MentioningDocument(id=id, title=chunk.document_title, chunk_count=0))
-        held.chunk_count += 1
+        document = documents.setdefault(id, MentioningDocument(id=id, title=chunk.document_title, chunk_count=0))
+        document.chunk_count += 1
     return list(documents.values())

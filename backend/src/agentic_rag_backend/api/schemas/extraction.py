@@ -62,12 +62,12 @@ class ChunkExtractionView(View):
     @classmethod
     def of(cls, extracted: ChunkExtraction) -> ChunkExtractionView:
         """Return the view of a chunk's knowledge."""
-        found = extracted.found
+        extraction = extracted.found
         return cls(
-            chunk_id=found.chunk_id,
+            chunk_id=extraction.chunk_id,
             document_id=extracted.document_id,
             extraction=extracted.method,
-            entities=_entities(found),
+            entities=_entities(extraction),
             relationships=[
                 FoundRelationship(
                     source=relationship.source,
@@ -78,10 +78,10 @@ class ChunkExtractionView(View):
                     valid_at=relationship.valid_at,
                     invalid_at=relationship.invalid_at,
                 )
-                for relationship in found.relationships
+                for relationship in extraction.relationships
             ],
-            rejected=found.rejected,
-            failure=FailureView.of(found.failure) if found.failure else None,
+            rejected=extraction.rejected,
+            failure=FailureView.of(extraction.failure) if extraction.failure else None,
         )
 
 

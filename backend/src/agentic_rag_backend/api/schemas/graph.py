@@ -198,7 +198,7 @@ class PathsView(View):
         return cls(
             sources=[EntityView.of(entity) for entity in result.sources],
             targets=[EntityView.of(entity) for entity in result.targets],
-            ambiguous=[AmbiguousNameView.of(each) for each in result.ambiguous],
+            ambiguous=[AmbiguousNameView.of(name) for name in result.ambiguous],
             paths=[PathView.of(path) for path in result.paths],
             bounded=result.bounded,
         )

@@ -52,12 +52,12 @@ def file_place(regions: Sequence[Region]) -> dict[str, Any]:
     if not regions:
         return {"page": None, "page_label": None, "bbox": None, "sheet": None, "cells": None, "regions": []}
     first = regions[0]
-    same = [region for region in regions if (region.page, region.sheet) == (first.page, first.sheet)]
-    ranges = [region.cells for region in same if region.cells]
+    neighbours = [region for region in regions if (region.page, region.sheet) == (first.page, first.sheet)]
+    ranges = [region.cells for region in neighbours if region.cells]
     return {
         "page": first.page,
         "page_label": first.label,
-        "bbox": _rounded(enclosing(same)),
+        "bbox": _rounded(enclosing(neighbours)),
         "sheet": first.sheet,
         "cells": _spanning(ranges) if ranges else None,
         "regions": [RegionView.of(region) for region in regions],

@@ -98,13 +98,13 @@ def _show_ending(output: Output, answer: Mapping[str, Any]) -> None:
     show_trace(output, answer["trace"])
 
 
-def history_of(given: Sequence[str] | None) -> list[dict[str, Any]]:
+def history_of(turns_given: Sequence[str] | None) -> list[dict[str, Any]]:
     """Return the turns of ``--history``: of a JSON file, or the texts, of user and assistant in turn.
 
     Raises:
         InvalidRequest: the file has no list of turns.
     """
-    texts = list(given or ())
+    texts = list(turns_given or ())
     if len(texts) != 1 or not texts[0].endswith(".json"):
         return [{"role": "assistant" if index % 2 else "user", "content": text} for index, text in enumerate(texts)]
     try:
@@ -119,8 +119,8 @@ def history_of(given: Sequence[str] | None) -> list[dict[str, Any]]:
 async def _streamed(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
     """Print the answer's text while it arrives (to stderr with ``--json``) and return the whole answer."""
     # The server goes on while a broken connection is replaced.
-    asked = {**body, "stream": True, "resumable": None if session.client.in_process else True}
-    async with aclosing(session.client.events("/answers", asked)) as events:
+    request = {**body, "stream": True, "resumable": None if session.client.in_process else True}
+    async with aclosing(session.client.events("/answers", request)) as events:
         return await _printed(session, events)
 
 

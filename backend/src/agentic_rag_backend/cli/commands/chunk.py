@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,15 +43,12 @@ async def preview(
     chunking = given(strategy=strategy, chunk_size=chunk_size, overlap=overlap, unit=unit, parent_size=parent_size)
     if document:
         body = {"document_id": await id_of(session.client, source), "chunking": chunking, "limit": limit}
-        found = await session.client.post("/chunking/preview", body)
+        chunking_preview = await session.client.post("/chunking/preview", body)
     else:
         form = {"chunking": json.dumps(chunking), "limit": str(limit)}
         files = {"file": (Path(source).name, _content(Path(source)), "application/octet-stream")}
-        found = (await session.client.request("POST", "/chunking/preview", data=form, files=files))["data"]
-    if session.output.as_json:
-        session.output.result(found)
-    else:
-        _show(session.output, found, full=full)
+        chunking_preview = (await session.client.request("POST", "/chunking/preview", data=form, files=files))["data"]
+    session.output.present(chunking_preview, partial(_show, full=full))
 
 
 def _content(path: Path) -> bytes:
@@ -60,24 +58,24 @@ def _content(path: Path) -> bytes:
         raise InvalidRequest(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def _show(output: Output, found: dict[str, Any], *, full: bool) -> None:
+def _show(output: Output, data: dict[str, Any], *, full: bool) -> None:
     rows = [
-        [chunk["ordinal"], chunk["size_tokens"], _place(place), _path(place), _shown(chunk, full=full)]
-        for chunk in found["chunks"]
-        for place in [chunk["location"]]
+        [chunk["ordinal"], chunk["size_tokens"], _place(location), _path(location), _shown(chunk, full=full)]
+        for chunk in data["chunks"]
+        for location in [chunk["location"]]
     ]
     output.show(table(["#chunk", "#tokens", "place", "headings", "text"], rows, droppable=("headings",)))
-    options = found["chunking"]
+    options = data["chunking"]
     applied = f"{options['strategy']}, at most {options['chunk_size']} {options['unit']}, overlap {options['overlap']}"
-    output.show(f"{found['count']} chunks, {found['size_tokens']} tokens, {found['characters']} characters ({applied})")
-    parents = {chunk["parent_id"] for chunk in found["chunks"]} - {None}
+    output.show(f"{data['count']} chunks, {data['size_tokens']} tokens, {data['characters']} characters ({applied})")
+    parents = {chunk["parent_id"] for chunk in data["chunks"]} - {None}
     if parents:
         output.show(f"{count_of(len(parents), 'parent')}, at most {options['parent_size']} {options['unit']}")
-    usage = found["usage"]
+    usage = data["usage"]
     if usage["calls"]:
         spent = f"{usage['prompt_tokens']} tokens read, {usage['completion_tokens']} written"
         output.show(f"language model: {usage['calls']} calls, {spent}")
-    for failure in found["failures"]:
+    for failure in data["failures"]:
         output.note(f"warning: {failure['message']}")
 
 

@@ -79,16 +79,16 @@ async def show(
 ) -> None:
     """Show a document."""
     document_id = await id_of(session.client, document)
-    shown = await session.client.get(f"/documents/{document_id}")
-    held = await session.client.every(f"/documents/{document_id}/chunks", limit=EVERYTHING) if chunks else None
+    detail = await session.client.get(f"/documents/{document_id}")
+    chunk_list = await session.client.every(f"/documents/{document_id}/chunks", limit=EVERYTHING) if chunks else None
     if session.output.as_json:
-        session.output.result(shown if held is None else {**shown, "chunks": held})
+        session.output.result(detail if chunk_list is None else {**detail, "chunks": chunk_list})
         return
-    session.output.show(fields(shown))
-    for chunk in held or ():
-        place = chunk["location"]
+    session.output.show(fields(detail))
+    for chunk in chunk_list or ():
+        location = chunk["location"]
         session.output.show(
-            f"\n{chunk['ordinal']}. lines {place['start_line']}-{place['end_line']} · {chunk['id']}", style="bold"
+            f"\n{chunk['ordinal']}. lines {location['start_line']}-{location['end_line']} · {chunk['id']}", style="bold"
         )
         session.output.show(chunk["content"])
 
@@ -129,11 +129,11 @@ async def chunk(
     watch_job: Watch = True,
 ) -> None:
     """Chunk a document again. Absent options have their defaults. The old chunks stay until the new ones are ready."""
-    asked = questions_given(questions, questions_per_chunk)
+    question_options = questions_given(questions, questions_per_chunk)
     sizes = given(chunk_size=chunk_size, overlap=overlap, unit=unit, parent_size=parent_size)
-    wanted = {**sizes, **given(strategy=strategy, questions=asked)}
+    body = {**sizes, **given(strategy=strategy, questions=question_options)}
     document_id = await id_of(session.client, document)
-    await _show_change(session, await session.client.post(f"/documents/{document_id}/chunks", wanted), watch_job=watch_job)
+    await _show_change(session, await session.client.post(f"/documents/{document_id}/chunks", body), watch_job=watch_job)
 
 
 async def delete(session: Session, document: DocumentName, watch_job: Watch = True) -> None:

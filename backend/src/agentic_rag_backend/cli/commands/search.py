@@ -19,27 +19,27 @@ Limit = Annotated[
 ]
 
 
-def filter_of(given: str | None) -> Any:
+def filter_of(text: str | None) -> Any:
     """Return the JSON object of ``--filter``.
 
     Raises:
         InvalidRequest: it is not a JSON object.
     """
-    if given is None:
+    if text is None:
         return None
     try:
-        value = json.loads(given)
+        value = json.loads(text)
     except ValueError as error:
-        raise InvalidRequest(f"--filter is not JSON: {error}; got {given[:80]!r}") from None
+        raise InvalidRequest(f"--filter is not JSON: {error}; got {text[:80]!r}") from None
     if not isinstance(value, dict):
-        raise InvalidRequest(f"--filter must be a JSON object; got {given[:80]!r}")
+        raise InvalidRequest(f"--filter must be a JSON object; got {text[:80]!r}")
     return value
 
 
-def _checked(given: str | None) -> str | None:
+def _checked(text: str | None) -> str | None:
     """Refuse a bad filter before any store is opened."""
-    filter_of(given)
-    return given
+    filter_of(text)
+    return text
 
 
 FilterOption = Annotated[
@@ -62,22 +62,22 @@ SyntheticQuestions = Annotated[
 ]
 
 
-def _option(given: str) -> tuple[str, Any]:
+def _option(text: str) -> tuple[str, Any]:
     """Return the name and the value of an ``--option``. A value that is not JSON is text."""
-    name, sign, value = given.partition("=")
+    name, sign, value = text.partition("=")
     if not sign or not name.strip():
-        raise InvalidRequest(f"--option must be NAME=VALUE; got {given[:80]!r}")
+        raise InvalidRequest(f"--option must be NAME=VALUE; got {text[:80]!r}")
     try:
         return name.strip(), json.loads(value)
     except ValueError:
         return name.strip(), value
 
 
-def _checked_options(given: list[str] | None) -> list[str] | None:
+def _checked_options(texts: list[str] | None) -> list[str] | None:
     """Refuse a bad option before any store is opened."""
-    for each in given or ():
-        _option(each)
-    return given
+    for text in texts or ():
+        _option(text)
+    return texts
 
 
 StrategyOptions = Annotated[
@@ -92,24 +92,24 @@ StrategyOptions = Annotated[
 ]
 
 
-def rerank_of(given: str | None) -> Any:
+def rerank_of(text: str | None) -> Any:
     """Return the value of ``--rerank``: a name, true, false, or a JSON object.
 
     Raises:
         InvalidRequest: it begins like a JSON object and is none.
     """
-    if given is None or not given.lstrip().startswith("{"):
-        return {"true": True, "false": False}.get(given or "", given)
+    if text is None or not text.lstrip().startswith("{"):
+        return {"true": True, "false": False}.get(text or "", text)
     try:
-        return json.loads(given)
+        return json.loads(text)
     except ValueError as error:
-        raise InvalidRequest(f"--rerank is not JSON: {error}; got {given[:80]!r}") from None
+        raise InvalidRequest(f"--rerank is not JSON: {error}; got {text[:80]!r}") from None
 
 
-def _checked_rerank(given: str | None) -> str | None:
+def _checked_rerank(text: str | None) -> str | None:
     """Refuse a bad value before any store is opened."""
-    rerank_of(given)
-    return given
+    rerank_of(text)
+    return text
 
 
 RerankOption = Annotated[
@@ -138,10 +138,10 @@ MinScore = Annotated[
 ]
 
 
-def options_of(synthetic_questions: bool | None, given: Sequence[str] | None = None) -> dict[str, Any]:
+def options_of(synthetic_questions: bool | None, texts: Sequence[str] | None = None) -> dict[str, Any]:
     """Return the options of the strategy."""
-    asked = {} if synthetic_questions is None else {"synthetic_questions": synthetic_questions}
-    return {**asked, **dict(map(_option, given or ()))}
+    options = {} if synthetic_questions is None else {"synthetic_questions": synthetic_questions}
+    return {**options, **dict(map(_option, texts or ()))}
 
 
 def register(app: typer.Typer) -> None:

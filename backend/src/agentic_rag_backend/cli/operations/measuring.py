@@ -96,12 +96,14 @@ async def _measure_language_model(measurements: Measurements, settings: Settings
 
 
 def _window(name: str, prompt: LongPrompt) -> Check:
-    sent = f"about {prompt.sent_tokens:,} tokens; the server counted {prompt.read_tokens:,}"
+    sent_text = f"about {prompt.sent_tokens:,} tokens; the server counted {prompt.read_tokens:,}"
     if prompt.repeated:
-        return Check(f"{name}: window", True, f"the start of a long prompt was read ({sent})")
+        return Check(f"{name}: window", True, f"the start of a long prompt was read ({sent_text})")
     remedy = "enlarge the server's window (Ollama: OLLAMA_CONTEXT_LENGTH), or set LLM_CONTEXT_TOKENS to the tokens that it reads"
     return Check(
-        f"{name}: window", False, f"the start of a long prompt was not repeated: it was cut off or ignored ({sent}); {remedy}"
+        f"{name}: window",
+        False,
+        f"the start of a long prompt was not repeated: it was cut off or ignored ({sent_text}); {remedy}",
     )
 
 

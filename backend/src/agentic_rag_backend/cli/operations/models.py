@@ -123,14 +123,14 @@ def _described(model: KnownModel, settings: Settings) -> dict[str, Any]:
 
     size = model.size_bytes
     installed = "installed" if is_installed(model, models_folder(settings)) else "not installed"
-    known = all(file.sha256 for file in model.files)
+    verified = all(file.sha256 for file in model.files)
     return {
         "name": model.name,
         "kind": model.kind,
         "state": installed if model.files else "bundled",
         "MB": "" if not size else round(size / 1e6, 1),
         "licence": model.licence or "unknown",
-        "checksums": "known" if known else "recorded at the first download",
+        "checksums": "known" if verified else "recorded at the first download",
         **asdict(model.facts),
         **({"labels": list(model.labels)} if model.labels else {}),
         "dimensions": model.facts.dimensions or "",

@@ -82,8 +82,8 @@ class ConstraintResolver:
 
 def without(own: Filter | None, avoided: Sequence[Avoided]) -> Filter | None:
     """Return the filter without what avoided entities have, so that searches find other passages in their place."""
-    chunks = frozenset[str]().union(*(each.chunks for each in avoided))
-    documents = frozenset[str]().union(*(each.documents for each in avoided))
+    chunks = frozenset[str]().union(*(constraint.chunks for constraint in avoided))
+    documents = frozenset[str]().union(*(constraint.documents for constraint in avoided))
     if chunks:
         own = narrowed(own, Not(ChunkSet(chunks, Link("entity", "in"))))
     return narrowed(own, Comparison("document_id", "nin", tuple(sorted(documents)))) if documents else own

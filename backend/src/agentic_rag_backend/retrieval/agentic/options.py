@@ -77,9 +77,9 @@ class AgenticOptions:
             "policy",
             "epsilon",
         )
-        given = {name: options[name] for name in plain if name in options}
+        values = {name: options[name] for name in plain if name in options}
         by_rules = not model or budget.calls == 0
-        return replace(self, budget=budget, asked_rounds=options.get("max_rounds"), by_rules=by_rules, **given)
+        return replace(self, budget=budget, asked_rounds=options.get("max_rounds"), by_rules=by_rules, **values)
 
     @property
     def stop_policy(self) -> str:

@@ -75,8 +75,8 @@ class Planner:
     async def by_rules(self, query: Query) -> tuple[Plan, tuple[str, ...]]:
         """Return the plan by rules, and what failed."""
         # No call is left for it, so that the rewriter uses names.
-        named = await self._rewriter.rewrite(query, MAX_QUERIES - 1, Spending(0))
-        return plan_by_rules(query.text, named.texts), tuple(named.failures)
+        rewrites = await self._rewriter.rewrite(query, MAX_QUERIES - 1, Spending(0))
+        return plan_by_rules(query.text, rewrites.texts), tuple(rewrites.failures)
 
 
 def prompt_values(question: str) -> dict[str, str]:

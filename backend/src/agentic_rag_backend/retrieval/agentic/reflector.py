@@ -77,7 +77,7 @@ class Reflector:
 
 
 def _values(reading: Reading) -> dict[str, str]:
-    shown = "\n".join(
+    passages_text = "\n".join(
         fence(
             "passage",
             f"{read_text(hit)[:MAX_CHARACTERS]}\n\nentities: {_entities(hit)}",
@@ -88,7 +88,7 @@ def _values(reading: Reading) -> dict[str, str]:
     return {
         "question": fence("question", reading.question),
         "facts": fence("facts", "\n".join(f"- {fact.text}" for fact in reading.known) or "none"),
-        "passages": shown,
+        "passages": passages_text,
         "most": str(MAX_QUERIES - 1),
     }
 

@@ -66,11 +66,11 @@ class SessionReader:
             return Carried()
         ids = list(dict.fromkeys(fact.chunk_id for fact in memory.facts))
         visible = await visible_chunks(self._documents, query, ids) if ids else {}
-        facts = [fact for place in memory.facts if (fact := _fact(place, visible)) is not None]
+        facts = [fact for fact_place in memory.facts if (fact := _fact(fact_place, visible)) is not None]
         return Carried(
             continued=True,
             facts=tuple({fact.text: fact for fact in facts}.values()),
-            hits=tuple(Hit(visible=each, score=0.0) for each in visible.values()),
+            hits=tuple(Hit(visible=chunk, score=0.0) for chunk in visible.values()),
             constraints=tuple(
                 NegativeConstraint(KINDS[constraint.kind], constraint.value, constraint.name, "session")
                 for constraint in memory.constraints
@@ -108,12 +108,12 @@ def applicable(
         not_meant: ids of entities that the question does not mean, although they have a name of it.
     """
     ids = {constraint.value for constraint in constraints if constraint.kind == "entity"}
-    meant = [bearer - not_meant or bearer for bearer in bearers]
-    asked = set[str]().union(*(each for each in meant if each <= ids))
+    intended = [bearer - not_meant or bearer for bearer in bearers]
+    requested_ids = set[str]().union(*(bearer_ids for bearer_ids in intended if bearer_ids <= ids))
     return [
         constraint
         for constraint in constraints
-        if not (constraint.value in asked if constraint.kind == "entity" else against_question(constraint, question))
+        if not (constraint.value in requested_ids if constraint.kind == "entity" else against_question(constraint, question))
     ]
 
 
@@ -130,16 +130,24 @@ def memory_of(
         negative: whether negative constraints are kept.
     """
     places = [_place(fact, texts.get(fact.chunk_id, "")) for fact in facts if fact.round != BEFORE]
-    kept = [each for each in constraints if negative and (each.kind == "entity" or each.source in ("request", "plan"))]
+    remembered = [
+        constraint
+        for constraint in constraints
+        if negative and (constraint.kind == "entity" or constraint.source in ("request", "plan"))
+    ]
     return SessionMemory(
-        tuple(place for place in places if place is not None),
-        tuple(RememberedConstraint(each.kind, each.value, each.name) for each in kept if each.source != "session"),
+        tuple(fact_place for fact_place in places if fact_place is not None),
+        tuple(
+            RememberedConstraint(constraint.kind, constraint.value, constraint.name)
+            for constraint in remembered
+            if constraint.source != "session"
+        ),
     )
 
 
 def _place(fact: VerifiedFact, text: str) -> FactPlace | None:
     quote = " ".join(fact.text.split())
-    words = [found.span() for found in _WORD.finditer(text)]
+    words = [word.span() for word in _WORD.finditer(text)]
     at = " ".join(text[start:end] for start, end in words).find(quote) if quote else -1
     if at < 0:
         return None
@@ -163,7 +171,7 @@ def session_details(
     Args:
         facts: the facts of the session that the request used.
         constraints: the negative constraints of the session that the request used.
-        kept: what the request leaves to its session.
+        memory: what the request leaves to its session.
     """
     return {
         "continued": carried.continued,

@@ -62,21 +62,21 @@ class Limits:
     budget: Budget
 
 
-def novelty(found: Set[str], known: Set[str], *, first: bool) -> float:
+def novelty(new_ids: Set[str], earlier_ids: Set[str], *, first: bool) -> float:
     """Return |found \\ known| ÷ |known|: how much a round adds to the passages of the rounds before.
 
     The first round counts as 1, whether or not it found something. If nothing was known, a later round has 1 if it found
     something and 0 otherwise.
 
     Args:
-        found: ids of the round, after the hard filter.
-        known: ids of the rounds before, after the hard filter.
+        new_ids: ids of the round, after the hard filter.
+        earlier_ids: ids of the rounds before, after the hard filter.
     """
     if first:
         return 1.0
-    if not known:
-        return 1.0 if found else 0.0
-    return len(found - known) / len(known)
+    if not earlier_ids:
+        return 1.0 if new_ids else 0.0
+    return len(new_ids - earlier_ids) / len(earlier_ids)
 
 
 def by_novelty(progress: Progress, limits: Limits) -> str | None:
@@ -140,5 +140,5 @@ class Meter:
 
     def within_time(self, calls: StructuredCalls) -> StructuredCalls:
         """Return the calls with a time limit that ends with the budget."""
-        left = max(0.001, self.budget.seconds - self.spent.seconds)
-        return replace(calls, timeout_s=min(calls.timeout_s, left))
+        remaining_s = max(0.001, self.budget.seconds - self.spent.seconds)
+        return replace(calls, timeout_s=min(calls.timeout_s, remaining_s))

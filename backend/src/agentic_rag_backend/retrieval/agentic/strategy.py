@@ -116,14 +116,14 @@ class Agentic:
         if loop.options.negative_memory and loop.carried.constraints:
             bearers = await self._bearers(query)
             await self._constrain(query, loop, applicable(loop.carried.constraints, query.text, bearers, query.not_meant))
-        shown = loop.fact_ids()
-        loop.facts = [fact for fact in loop.carried.facts if fact.chunk_id in shown]
+        fact_ids = loop.fact_ids()
+        loop.facts = [fact for fact in loop.carried.facts if fact.chunk_id in fact_ids]
 
     async def _remember(self, query: Query, loop: Loop) -> None:
         """Leave what the request verified and avoided to its session. A failure does not cost the results."""
         if query.session is None or self._parts.sessions is None:
             return
-        constraints = [each.constraint for each in loop.avoided]
+        constraints = [exclusion.constraint for exclusion in loop.avoided]
         memory = memory_of(loop.facts, loop.texts(), constraints, negative=loop.options.negative_memory)
         try:
             if query.remember:
@@ -195,8 +195,8 @@ class Agentic:
 
     async def _learn(self, query: Query, loop: Loop, reflection: Reflection) -> bool:
         """Keep what a reflection says. Return whether it has new negative constraints."""
-        known = {fact.text for fact in loop.facts}
-        loop.facts += [fact for fact in reflection.facts if fact.text not in known]
+        known_texts = {fact.text for fact in loop.facts}
+        loop.facts += [fact for fact in reflection.facts if fact.text not in known_texts]
         loop.notes += reflection.notes
         loop.failures += reflection.failures
         loop.reflected_by.append(reflection.by)
@@ -211,13 +211,13 @@ class Agentic:
         new = constraints[len(loop.constraints) :]
         avoided, unresolved = await self._parts.resolver.avoided(query, new)
         pool = loop.hits() if loop.found else []
-        if pool and not kept(pool, avoided)[0] and all(each.source != "request" for each in new):
+        if pool and not kept(pool, avoided)[0] and all(exclusion.source != "request" for exclusion in new):
             notes.append("negative constraints were dropped: they would remove every passage that was found")
             avoided, constraints = [], loop.constraints
         loop.constraints, loop.avoided = constraints, [*loop.avoided, *avoided]
         if avoided and loop.facts:
-            left = loop.fact_ids()
-            loop.facts = [fact for fact in loop.facts if fact.chunk_id in left]
+            fact_ids = loop.fact_ids()
+            loop.facts = [fact for fact in loop.facts if fact.chunk_id in fact_ids]
         loop.notes += [*notes, *unresolved]
 
     async def _ended(self, query: Query, loop: Loop, pool: Retrieval, stopped: str) -> Retrieval:
@@ -225,9 +225,9 @@ class Agentic:
         if stopped.startswith("budget"):
             forbid_reuse()  # the budget has a limit of seconds: another run may have time for more rounds
         usage = pool.usage + loop.meter.spending.usage
-        for each in loop.found.values():
-            usage += each.usage
-        warnings = [warning for each in loop.found.values() for warning in each.trace.warnings]
+        for retrieval in loop.found.values():
+            usage += retrieval.usage
+        warnings = [warning for retrieval in loop.found.values() for warning in retrieval.trace.warnings]
         if not pool.hits and loop.removed:
             warnings.append(EMPTIED)
         trace = replace(
@@ -263,11 +263,11 @@ def covered(loop: Loop) -> bool:
 
 def _close_round(loop: Loop, plan: Plan, recalled: Recalled) -> None:
     """Apply the hard filter to what a round found, and record its novelty."""
-    known = loop.known_ids()
-    left, removed = kept(recalled.hits, loop.avoided)
-    found = {hit.id for hit in left}
-    value = novelty(found, known, first=not loop.rounds)
-    loop.rounds.append(Round(plan, len(found), len(found - known), value, removed))
+    earlier_ids = loop.known_ids()
+    remaining, removed = kept(recalled.hits, loop.avoided)
+    new_ids = {hit.id for hit in remaining}
+    value = novelty(new_ids, earlier_ids, first=not loop.rounds)
+    loop.rounds.append(Round(plan, len(new_ids), len(new_ids - earlier_ids), value, removed))
     loop.add(recalled)
 
 

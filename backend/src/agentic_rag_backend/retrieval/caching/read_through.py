@@ -34,28 +34,28 @@ class ReadThrough(Generic[V]):
         self, query: Query, state: State, ids: Sequence[str], load: Callable[[list[str]], Awaitable[Mapping[str, V]]]
     ) -> dict[str, V]:
         """Return the values of ``ids``. ``load`` reads the missing ones, and may leave some out."""
-        found = self._kept(query, state, ids)
-        if missing := [id for id in ids if id not in found]:
+        values = self._kept(query, state, ids)
+        if missing := [id for id in ids if id not in values]:
             loaded = await load(missing)
-            found |= loaded
+            values |= loaded
             self._keep(query, state, loaded)
-        return found
+        return values
 
     def compute(self, query: Query, state: State, ids: Sequence[str], make: Callable[[str], V]) -> dict[str, V]:
         """Return the values of ``ids``. ``make`` computes the missing ones."""
-        found = self._kept(query, state, ids)
-        made = {id: make(id) for id in ids if id not in found}
-        self._keep(query, state, made)
-        return found | made
+        values = self._kept(query, state, ids)
+        computed = {id: make(id) for id in ids if id not in values}
+        self._keep(query, state, computed)
+        return values | computed
 
     def _kept(self, query: Query, state: State, ids: Sequence[str]) -> dict[str, V]:
         if not (self._cache.enabled and query.cache):
             return {}
         values = ((id, self._cache.get(query.tenant_id, self._key(id), state=state)) for id in ids)
-        found = {id: value for id, value in values if value is not None}
+        entries = {id: value for id, value in values if value is not None}
         if self._counted and ids:
-            count_cache_use(self._cache.name, "hit" if len(found) == len(ids) else "miss")
-        return found
+            count_cache_use(self._cache.name, "hit" if len(entries) == len(ids) else "miss")
+        return entries
 
     def _keep(self, query: Query, state: State, values: Mapping[str, V]) -> None:
         if self._cache.enabled and query.cache:

@@ -47,13 +47,13 @@ class Candidates:
 async def chunk_candidates(stores: Stores, query: Query, fuse: Fuse, weights: Mapping[str, float]) -> Candidates:
     """Return the candidates of a question among the tenant's chunks."""
     vector = await stores.encoder.of(query)
-    asked = _Asked(query, vector, fuse, weights_with_questions(query, weights))
-    found, outdated = await _found(stores, asked, query.filters)
+    search = _Asked(query, vector, fuse, weights_with_questions(query, weights))
+    candidates, outdated = await _found(stores, search, query.filters)
     if outdated:
-        found, _ = await _found(stores, asked, only_valid(query))
-    if not found.visible and (rest := [item.id for item in found.order[FIRST_READ:]]):
-        found = replace(found, visible=await visible_chunks(stores.documents, query, rest))
-    return found
+        candidates, _ = await _found(stores, search, only_valid(query))
+    if not candidates.visible and (remaining := [item.id for item in candidates.order[FIRST_READ:]]):
+        candidates = replace(candidates, visible=await visible_chunks(stores.documents, query, remaining))
+    return candidates
 
 
 def only_valid(query: Query) -> Filter:
@@ -70,22 +70,22 @@ class _Asked:
     weights: Mapping[str, float]
 
 
-async def _found(stores: Stores, asked: _Asked, filter: Filter | None) -> tuple[Candidates, bool]:
+async def _found(stores: Stores, request: _Asked, filter: Filter | None) -> tuple[Candidates, bool]:
     """Return the candidates, and whether one of the first is not valid at the query's moment."""
-    query = asked.query
-    search = VectorSearch(kind=NodeKind.CHUNK, dense=asked.vector, text=query.text, limit=LEG_LIMIT, filter=filter)
-    searches = [search, *question_search(query, asked.vector, filter)]
-    legs, *others = await stores.vectors.search(query.tenant_id, Collection.CHUNKS, searches)
+    query = request.query
+    search = VectorSearch(kind=NodeKind.CHUNK, dense=request.vector, text=query.text, limit=LEG_LIMIT, filter=filter)
+    searches = [search, *question_search(query, request.vector, filter)]
+    legs, *question_legs = await stores.vectors.search(query.tenant_id, Collection.CHUNKS, searches)
     questions = QuestionLeg()
-    if others:
+    if question_legs:
         least = (await stores.calibration()).similar_question
-        questions = await question_leg(stores.questions, query, others[0].dense, least=least)
+        questions = await question_leg(stores.questions, query, question_legs[0].dense, least=least)
     by_leg: dict[str, Sequence[ScoredId]] = {"dense": legs.dense, "sparse": legs.sparse}
     if questions.chunks:
         by_leg[QUESTION] = questions.chunks
-    scores = asked.fuse(by_leg, asked.weights)
+    scores = request.fuse(by_leg, request.weights)
     order = ranked(scores)
     first = await stores.documents.hydrate(query.tenant_id, [item.id for item in order[:FIRST_READ]])
     visible = {id: chunk for id, chunk in first.items() if passes(query, chunk)}
-    candidates = Candidates(asked.vector, legs, scores, order, visible, questions)
-    return candidates, not all(in_time(query, each) for each in first.values())
+    candidates = Candidates(request.vector, legs, scores, order, visible, questions)
+    return candidates, not all(in_time(query, chunk) for chunk in first.values())

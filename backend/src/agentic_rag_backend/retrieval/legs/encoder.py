@@ -42,10 +42,10 @@ class QueryEncoder:
         if not self.entries.enabled:
             return (await self._flights.run((tenant, text), lambda: self._embedder.embed_query(text)))[0]
         key = hashlib.sha256(f"{self._embedder.fingerprint}\n{text}".encode("utf-8", "surrogatepass")).digest()
-        held = self.entries.get(tenant, key)
-        if held is not None:
+        cached = self.entries.get(tenant, key)
+        if cached is not None:
             count_cache_use(EMBEDDINGS_CACHE, "hit")
-            return held
+            return cached
         vector, joined = await self._flights.run((tenant, text), lambda: self._embed(tenant, key, text))
         count_cache_use(EMBEDDINGS_CACHE, "shared" if joined else "miss")
         return vector

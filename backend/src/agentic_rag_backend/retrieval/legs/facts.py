@@ -71,15 +71,15 @@ class Facts:
         return FactCandidates(answer, scores, [edge_of(relationship) for relationship in relationships.values()])
 
     async def choose(
-        self, query: Query, graph: TenantGraph, near: Set[str], chunks: Mapping[str, VisibleChunk], candidates: FactCandidates
+        self, query: Query, graph: TenantGraph, nearby: Set[str], chunks: Mapping[str, VisibleChunk], candidates: FactCandidates
     ) -> tuple[tuple[FactHit, ...], str | None]:
         """Return at most `FACT_LIMIT` facts that hold at the query's moment, best first, and None.
 
         If a store does not answer, return no facts and a warning: results contain passages even without facts.
 
         Args:
-            near: ids of the best chunks, at most `NEAR`.
-            known: chunks that were hydrated for this query already.
+            nearby: ids of the best chunks, at most `NEAR`.
+            chunks: chunks that were hydrated for this query already.
         """
         if candidates.failure is not None or not candidates.edges:
             return (), candidates.failure
@@ -89,7 +89,7 @@ class Facts:
             )
         except StoreUnavailable as error:
             return (), _left_out(query, error)
-        found = [_fact(fact, candidates.scores[id], near) for id, fact in facts.items()]
+        found = [_fact(fact, candidates.scores[id], nearby) for id, fact in facts.items()]
         found.sort(key=lambda fact: (-fact.score, fact.id))
         return tuple(found[:FACT_LIMIT]), None
 
@@ -109,16 +109,19 @@ def _left_out(query: Query, error: StoreUnavailable) -> str:
 
 
 def _fact(visible: VisibleFact, score: float, near: Set[str]) -> FactHit:
-    stated = min(visible.passages, key=lambda each: (_only_ends(each), each.support.chunk_id not in near, each.support.chunk_id))
+    passage = min(
+        visible.passages,
+        key=lambda candidate: (_only_ends(candidate), candidate.support.chunk_id not in near, candidate.support.chunk_id),
+    )
     return FactHit(
         id=visible.id,
         source=visible.source,
         relation=visible.relation,
         target=visible.target,
-        fact=stated.fact,
-        chunk_id=stated.support.chunk_id,
-        document_id=stated.support.document_id,
-        score=min(1.0, (1 - NEAR_BONUS) * score + (NEAR_BONUS if stated.support.chunk_id in near else 0.0)),
+        fact=passage.fact,
+        chunk_id=passage.support.chunk_id,
+        document_id=passage.support.document_id,
+        score=min(1.0, (1 - NEAR_BONUS) * score + (NEAR_BONUS if passage.support.chunk_id in near else 0.0)),
         weight=visible.weight,
         valid_at=visible.valid_at,
         invalid_at=visible.invalid_at,

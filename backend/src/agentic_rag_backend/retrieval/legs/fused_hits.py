@@ -21,7 +21,7 @@ def fused_hits(
     """Return each chunk once, best first, with its fused score in [0, 1] as ``score`` and ``scores.combined``.
 
     Args:
-        found: the searches by name. The first one that found a chunk gives its path and its matched question.
+        retrievals: the searches by name. The first one that found a chunk gives its path and its matched question.
         weights: by the same names.
         fusion: a name of `scoring.fusion.FUSIONS`.
         named: whether ``scores`` gets the score of each search under its name.
@@ -31,9 +31,9 @@ def fused_hits(
     merged: dict[str, Hit] = {}
     for name, hits in lists.items():
         for hit in hits:
-            known = merged.get(hit.id)
+            earlier = merged.get(hit.id)
             own = {**hit.scores, name: hit.score} if named else hit.scores
-            merged[hit.id] = replace(hit, scores=own) if known is None else _with(known, hit, own)
+            merged[hit.id] = replace(hit, scores=own) if earlier is None else _with(earlier, hit, own)
     order = [(item.id, max(0.0, min(1.0, item.score))) for item in ranked(scores)]
     return tuple(replace(merged[id], score=score, scores={**merged[id].scores, "combined": score}) for id, score in order)
 
@@ -56,12 +56,12 @@ def united_themes(retrievals: Sequence[Retrieval]) -> tuple[ThemeHit, ...]:
     return tuple(sorted(best.values(), key=lambda theme: (-theme.score, theme.id)))
 
 
-def _with(hit: Hit, other: Hit, scores: Mapping[str, float]) -> Hit:
+def _with(hit: Hit, addition: Hit, scores: Mapping[str, float]) -> Hit:
     """Return a hit with the scores of another search, and the path and the question that it lacks."""
     return replace(
         hit,
         scores={**scores, **hit.scores},
-        entities=hit.entities or other.entities,
-        graph_path=hit.graph_path or other.graph_path,
-        matched_question=hit.matched_question or other.matched_question,
+        entities=hit.entities or addition.entities,
+        graph_path=hit.graph_path or addition.graph_path,
+        matched_question=hit.matched_question or addition.matched_question,
     )

@@ -35,18 +35,18 @@ def question_search(query: Query, vector: Vector, filter: Filter | None) -> list
 
 
 async def question_leg(questions: QuestionCatalogue, query: Query, items: Sequence[ScoredId], *, least: float) -> QuestionLeg:
-    """Return the chunks of the questions ``found``, best first.
+    """Return the chunks of questions, whose ids are ``items``, best first.
 
     Questions whose text is not visible are left out, and those with a cosine below ``least`` (`Calibration.similar_question`).
     """
-    near = [item for item in items if item.score >= least]
-    if not near:
+    similar = [item for item in items if item.score >= least]
+    if not similar:
         return QuestionLeg()
-    known = await questions.by_id(query.tenant_id, [item.id for item in near])
+    questions_by_id = await questions.by_id(query.tenant_id, [item.id for item in similar])
     chunks: dict[str, float] = {}
     matched: dict[str, str] = {}
-    for item in near:
-        question = known.get(item.id)
+    for item in similar:
+        question = questions_by_id.get(item.id)
         if question is not None and question.chunk_id not in chunks:
             chunks[question.chunk_id] = item.score
             matched[question.chunk_id] = question.text

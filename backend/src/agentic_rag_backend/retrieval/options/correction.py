@@ -48,14 +48,14 @@ def resolve_correction(value: CorrectionValue, strategy: str, correctable: Colle
     """
     if value is None or value is False:
         return None
-    given = {} if value is True else value
-    if not isinstance(given, Mapping):
+    options = {} if value is True else value
+    if not isinstance(options, Mapping):
         raise InvalidRequest(f"corrective must be true, false or an object; got {shown(value)}")
     if strategy not in correctable:
         raise InvalidRequest(f"corrective applies to {', '.join(sorted(correctable))}; got the strategy {strategy!r}")
     schemas = CorrectionOptions.schemas()
-    for option, chosen in given.items():
+    for option, chosen in options.items():
         if option not in schemas:
             raise InvalidRequest(f"corrective has no option {option[:80]!r}; it has {', '.join(schemas)}", field=option)
         CorrectionOptions.check_option(option, chosen, of="corrective")
-    return correction_of(given)
+    return correction_of(options)

@@ -59,10 +59,10 @@ def parse_filter(value: Mapping[str, Any] | None, *, of_documents: bool = False)
     """
     if value is None or (isinstance(value, Mapping) and not value):
         return None
-    written = _Written()
-    parsed = written.parse(value, 1)
-    if written.comparisons > MAX_COMPARISONS:
-        raise InvalidRequest(f"filters may hold at most {MAX_COMPARISONS} comparisons; got {written.comparisons}")
+    parser = _Written()
+    parsed = parser.parse(value, 1)
+    if parser.comparisons > MAX_COMPARISONS:
+        raise InvalidRequest(f"filters may hold at most {MAX_COMPARISONS} comparisons; got {parser.comparisons}")
     if of_documents:
         for leaf in leaves(parsed):
             if isinstance(leaf, Link):
@@ -99,8 +99,8 @@ class _Written:
                     parts.extend(self._of_field(name, operand))
         return parts[0] if len(parts) == 1 else And(tuple(parts))
 
-    def _part(self, place: str, value: Any, depth: int) -> Filter:
-        with _named(place):
+    def _part(self, path: str, value: Any, depth: int) -> Filter:
+        with _named(path):
             return self.parse(value, depth + 1)
 
     def _of_field(self, name: str, operand: Any) -> list[Filter]:
@@ -112,21 +112,21 @@ class _Written:
         else:
             compared = _compared(field, operand, DEFAULTS.get(name))
             rule = {"source": _of_source, "language": _of_language}.get(name)
-            parts = [rule(each) for each in compared] if rule is not None else list(compared)
+            parts = [rule(comparison) for comparison in compared] if rule is not None else list(compared)
         self.comparisons += len(parts)
         return parts
 
 
 @contextmanager
-def _named(place: str) -> Iterator[None]:
+def _named(path: str) -> Iterator[None]:
     """Put a place before the path of a refusal of the block. The message begins with the innermost place."""
-    with in_field(place):
+    with in_field(path):
         try:
             yield
         except InvalidRequest as error:
             if error.field is not None:
                 raise
-            raise InvalidRequest(f"{place}: {error.message}") from None
+            raise InvalidRequest(f"{path}: {error.message}") from None
 
 
 def _field_name(name: str) -> str:
@@ -158,8 +158,8 @@ def _compared(name: str, operand: Mapping[str, Any], usual: Scalar | None) -> li
 def _of_source(comparison: Comparison) -> Filter:
     """Return the comparison of a document's source: its metadata ``source``, or else its key."""
     if comparison.operator in {"exists", "missing"}:
-        known = Or((Comparison("source", "exists"), Comparison("key", "exists")))
-        return known if comparison.operator == "exists" else Not(known)
+        present = Or((Comparison("source", "exists"), Comparison("key", "exists")))
+        return present if comparison.operator == "exists" else Not(present)
     keyed = And((Comparison("source", "missing"), replace(comparison, field="key")))
     return Or((replace(comparison, default=None), keyed))
 

@@ -99,12 +99,12 @@ def shown(value: Any) -> str:
     return reprlib.repr(value)[:80]
 
 
-def unknown_levels(option: str, asked: Iterable[int], known: Collection[int]) -> tuple[str, ...]:
+def unknown_levels(option: str, levels_asked: Iterable[int], levels_known: Collection[int]) -> tuple[str, ...]:
     """Return a warning about the levels of an option that do not exist. If none is known, nothing can be said."""
-    unknown = sorted(set(asked).difference(known))
-    if not unknown or not known:
+    unknown = sorted(set(levels_asked).difference(levels_known))
+    if not unknown or not levels_known:
         return ()
-    none, some = (", ".join(map(str, levels)) for levels in (unknown, sorted(known)))
+    none, some = (", ".join(map(str, levels)) for levels in (unknown, sorted(levels_known)))
     return (f"options.{option}: there is no level {none}; levels are {some}",)
 
 

@@ -105,15 +105,15 @@ def choose_weights(
     Raises:
         InvalidRequest: a weight is not a number in [0, 1], both are 0, or the preset is unknown.
     """
-    given = shares(low, high, names=fields)
+    chosen = shares(low, high, names=fields)
     if preset is not None and preset not in PRESETS:
         raise InvalidRequest(f"preset must be one of {', '.join(PRESETS)}; got {preset!r}")
-    if given is None:
+    if chosen is None:
         return (PRESETS[preset] if preset else default), ()
-    if given.warning is None:
-        return LevelWeights(given.first, given.second), ()
+    if chosen.warning is None:
+        return LevelWeights(chosen.first, chosen.second), ()
     _log.warning("dual_level_weights_normalised", low=low, high=high)
-    return LevelWeights(given.first, given.second), (given.warning,)
+    return LevelWeights(chosen.first, chosen.second), (chosen.warning,)
 
 
 def choose_leg_weights(dense: float | None, sparse: float | None) -> tuple[LegWeights | None, tuple[str, ...]]:
@@ -122,13 +122,13 @@ def choose_leg_weights(dense: float | None, sparse: float | None) -> tuple[LegWe
     Raises:
         InvalidRequest: a weight is not a number in [0, 1], or both are 0.
     """
-    given = shares(dense, sparse, names=("weights.dense", "weights.sparse"))
-    if given is None:
+    chosen = shares(dense, sparse, names=("weights.dense", "weights.sparse"))
+    if chosen is None:
         return None, ()
-    if given.warning is None:
-        return LegWeights(given.first, given.second), ()
+    if chosen.warning is None:
+        return LegWeights(chosen.first, chosen.second), ()
     _log.warning("hybrid_weights_normalised", dense=dense, sparse=sparse)
-    return LegWeights(given.first, given.second), (given.warning,)
+    return LegWeights(chosen.first, chosen.second), (chosen.warning,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class ChosenLegWeights:
 def leg_weights_of(
     leg_weights: LegWeights | None, text: str, default: LegWeights, *, languages: Collection[str] | None = None
 ) -> ChosenLegWeights:
-    """Return the leg weights of a query with the weights ``given`` by its request, if any.
+    """Return the leg weights of a query: those of its request (``leg_weights``), if it has any.
 
     A query leans to BM25 if it has a literal part, or if the embedder does not read its script. It does not if the deployment has
     switched BM25 off.
@@ -166,12 +166,12 @@ def leg_weights_of(
 
 def _leaning(text: str, languages: Collection[str] | None) -> tuple[float, str] | None:
     """Return the share of the dense leg for the form of a query, and the name of the form. None: it has no such form."""
-    found = literals(text)
-    if found.identifiers:
+    parts = literals(text)
+    if parts.identifiers:
         return LEANING_DENSE, "query_form"
     if languages is not None and set(languages) <= STOP_WORDS.keys() and not is_mostly_latin(text):
         return LEANING_DENSE, "query_script"
-    return (QUOTED_DENSE, "query_form") if found.quoted else None
+    return (QUOTED_DENSE, "query_form") if parts.quoted else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

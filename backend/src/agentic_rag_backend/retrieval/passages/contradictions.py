@@ -44,8 +44,8 @@ class ContradictionsOfResults:
         if not chunk_ids:
             return (), None
         try:
-            found = await self.finder.touching(query.tenant, chunk_ids, passes=partial(passes, query))
+            contradictions = await self.finder.touching(query.tenant, chunk_ids, passes=partial(passes, query))
         except StoreUnavailable as error:
             _log.warning("contradictions_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             return (), f"contradictions are left out: {error.code}"
-        return tuple(found[:MAX_SHOWN]), None
+        return tuple(contradictions[:MAX_SHOWN]), None

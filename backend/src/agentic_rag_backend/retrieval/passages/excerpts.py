@@ -60,37 +60,37 @@ def excerpts(matches: Sequence[Match], *, reach: int | None, most: int) -> list[
         reach: chunks on each side of a match. None: the whole parent, or `NEIGHBOURS` chunks on each side of a match without it.
             The ends of a parent are not known here, so the excerpt of a whole parent holds all matches in it.
     """
-    made: dict[tuple[str, str | None], list[Excerpt]] = {}
+    excerpts_by_parent: dict[tuple[str, str | None], list[Excerpt]] = {}
     order: list[Excerpt] = []
     for match in matches:
-        near = made.setdefault((match.document_id, match.parent_id), [])
+        siblings = excerpts_by_parent.setdefault((match.document_id, match.parent_id), [])
         whole = reach is None and match.parent_id is not None
         side = 0 if whole else NEIGHBOURS if reach is None else reach
-        holder = _holder(near, match, side, most, whole=whole)
-        if holder is None and (match.parent_id is None or not near):
-            holder = Excerpt(*_free(near, match.ordinal, window(match.ordinal, side, most)))
-            near.append(holder)
+        holder = _holder(siblings, match, side, most, whole=whole)
+        if holder is None and (match.parent_id is None or not siblings):
+            holder = Excerpt(*_free(siblings, match.ordinal, window(match.ordinal, side, most)))
+            siblings.append(holder)
             order.append(holder)
         if holder is not None and (not holder.matches or _as_good(match, holder)):
             holder.matches.append(match)
     return order
 
 
-def _holder(near: Sequence[Excerpt], match: Match, reach: int, most: int, *, whole: bool) -> Excerpt | None:
+def _holder(siblings: Sequence[Excerpt], match: Match, reach: int, most: int, *, whole: bool) -> Excerpt | None:
     """Return the excerpt that a match is in, or that it joins; None if there is none."""
     if whole:
-        return near[0] if near else None
-    return next((each for each in near if each.holds(match.ordinal)), None) or _grown(near, match, reach, most)
+        return siblings[0] if siblings else None
+    return next((excerpt for excerpt in siblings if excerpt.holds(match.ordinal)), None) or _grown(siblings, match, reach, most)
 
 
 def _as_good(match: Match, excerpt: Excerpt) -> bool:
     return match.score >= MATCHED_SHARE * excerpt.best.score
 
 
-def _grown(near: Sequence[Excerpt], match: Match, reach: int, most: int) -> Excerpt | None:
+def _grown(siblings: Sequence[Excerpt], match: Match, reach: int, most: int) -> Excerpt | None:
     """Return the excerpt that a match joins, made larger; None if no excerpt touches its window or has room."""
-    first, last = _free(near, match.ordinal, window(match.ordinal, reach, most))
-    for excerpt in near:
+    first, last = _free(siblings, match.ordinal, window(match.ordinal, reach, most))
+    for excerpt in siblings:
         start, end = min(first, excerpt.first), max(last, excerpt.last)
         touches = first <= excerpt.last + 1 and excerpt.first <= last + 1
         if touches and end - start < most and _as_good(match, excerpt):
@@ -99,8 +99,8 @@ def _grown(near: Sequence[Excerpt], match: Match, reach: int, most: int) -> Exce
     return None
 
 
-def _free(near: Sequence[Excerpt], ordinal: int, wanted: tuple[int, int]) -> tuple[int, int]:
+def _free(siblings: Sequence[Excerpt], ordinal: int, span: tuple[int, int]) -> tuple[int, int]:
     """Return a window around a chunk that is in no excerpt, without chunks of excerpts."""
-    first = max((each.last + 1 for each in near if each.last < ordinal), default=0)
-    last = min((each.first - 1 for each in near if each.first > ordinal), default=wanted[1])
-    return max(wanted[0], first), min(wanted[1], last)
+    first = max((excerpt.last + 1 for excerpt in siblings if excerpt.last < ordinal), default=0)
+    last = min((excerpt.first - 1 for excerpt in siblings if excerpt.first > ordinal), default=span[1])
+    return max(span[0], first), min(span[1], last)

@@ -31,11 +31,11 @@ async def visible_chunks(documents: DocumentCatalogue, query: Query, ids: Sequen
 async def visible_in_order(
     documents: DocumentCatalogue, query: Query, order: Sequence[str], chunks: Mapping[str, VisibleChunk], read: int = 0
 ) -> dict[str, VisibleChunk]:
-    """Return ``held`` and further visible chunks of ``order``: the first ``query.candidates`` of those that may be shown.
+    """Return ``chunks`` and further visible chunks of ``order``: the first ``query.candidates`` of those that may be shown.
 
     Args:
         order: chunk ids, best first.
-        held: the visible ones among the first ``read`` chunks of ``order``. It may hold others, too.
+        chunks: the visible ones among the first ``read`` chunks of ``order``. It may hold others, too.
     """
     visible = dict(chunks)
     reach = max(read, FIRST_READ, 2 * query.candidates)
@@ -100,6 +100,6 @@ def entities_of(graph: TenantGraph | None, chunk_id: str) -> tuple[EntityRef, ..
 def _rarest(graph: TenantGraph, chunk: int) -> tuple[EntityRef, ...]:
     entities, ids = graph.entities_of(chunk), graph.entity_texts.ids
     rarest = sorted(
-        zip((-graph.idf[entities]).tolist(), [ids[each] for each in entities.tolist()], entities.tolist(), strict=True)
+        zip((-graph.idf[entities]).tolist(), [ids[number] for number in entities.tolist()], entities.tolist(), strict=True)
     )
     return tuple(graph.entity(entity) for _, _, entity in rarest[:SHOWN_ENTITIES])

@@ -58,23 +58,27 @@ class LinkedChunks:
 
     async def _communities(self, tenant: Tenant, links: Iterable[Link]) -> dict[str, tuple[str, ...]]:
         """Return the members of the communities that the links name, by id. All of them, if a link asks for any."""
-        wanted = [link for link in links if link.field == "community"]
-        if not wanted:
+        community_links = [link for link in links if link.field == "community"]
+        if not community_links:
             return {}
         generation = (await self.communities.pointer(tenant.id)).generation
         if generation == 0:
             return {}
-        every = any(link.operator in {"ne", "nin", "exists", "missing"} for link in wanted)
-        ids = None if every else sorted({value for link in wanted for value in link.values})
-        found = await self.members.communities(tenant.id, generation, ids=ids)
-        return {each.id: each.entity_ids for each in found}
+        needs_all = any(link.operator in {"ne", "nin", "exists", "missing"} for link in community_links)
+        ids = None if needs_all else sorted({value for link in community_links for value in link.values})
+        communities = await self.members.communities(tenant.id, generation, ids=ids)
+        return {community.id: community.entity_ids for community in communities}
 
 
 def unknown_values(filter: Filter | None) -> tuple[str, ...]:
     """Return a warning for each value of a resolved filter that no visible passage has. More than `MAX_NAMED` are counted."""
     sets = (leaf for leaf in leaves(filter) if isinstance(leaf, ChunkSet)) if filter is not None else ()
-    found = (f"filters: no visible passage has the {each.link.field} {value!r}" for each in sets for value in each.unknown)
-    warnings = tuple(dict.fromkeys(found))
+    messages = (
+        f"filters: no visible passage has the {chunk_set.link.field} {value!r}"
+        for chunk_set in sets
+        for value in chunk_set.unknown
+    )
+    warnings = tuple(dict.fromkeys(messages))
     more = len(warnings) - MAX_NAMED
     return warnings if more <= 0 else (*warnings[:MAX_NAMED], f"filters: no visible passage has {more} more values")
 
@@ -88,22 +92,22 @@ def _resolved(filter: Filter, sets: Mapping[Link, ChunkSet]) -> Filter:
         return Not(_resolved(filter.filter, sets))
     if not isinstance(filter, Link):
         return filter
-    found = sets[filter]
+    chunk_set = sets[filter]
     if filter.operator == "missing":
-        return Not(replace(found, link=Link(filter.field, "exists")))
-    return found
+        return Not(replace(chunk_set, link=Link(filter.field, "exists")))
+    return chunk_set
 
 
 def _chunk_set(graph: TenantGraph, link: Link, communities: Mapping[str, tuple[str, ...]]) -> ChunkSet:
     """Return the passages of a comparison. For ``missing``, these are the passages that have the field."""
     by_value = {value: _entities(graph, link.field, value, communities) for value in link.values}
-    named = _chunks(graph, set().union(*by_value.values()))
+    chunks_named = _chunks(graph, set().union(*by_value.values()))
     if link.operator in {"eq", "in"}:
-        found = named
+        chunks = chunks_named
     else:
         anything = _members(graph, communities.values()) if link.field == "community" else None
-        found = _chunks(graph, anything) - named
-    return ChunkSet(found, link, tuple(value for value, entities in by_value.items() if not entities))
+        chunks = _chunks(graph, anything) - chunks_named
+    return ChunkSet(chunks, link, tuple(value for value, entities in by_value.items() if not entities))
 
 
 def entities_named(graph: TenantGraph, value: str) -> set[int]:

@@ -37,13 +37,13 @@ def marginal_relevances(
         relevance: in [0, 1].
         similar: shape (ids, ids), in [0, 1].
     """
-    nearest = np.zeros(len(ids))
+    closest = np.zeros(len(ids))
     chosen: dict[str, float] = {}
-    left = list(range(len(ids)))
-    while left:
-        values = {number: share * relevance[number] + (1 - share) * (1 - float(nearest[number])) for number in left}
-        best = max(left, key=lambda number: values[number])
+    remaining = list(range(len(ids)))
+    while remaining:
+        values = {number: share * relevance[number] + (1 - share) * (1 - float(closest[number])) for number in remaining}
+        best = max(remaining, key=lambda number: values[number])
         chosen[ids[best]] = min(1.0, max(0.0, values[best]))
-        nearest = np.maximum(nearest, similar[best])
-        left = [number for number in left if number != best]
+        closest = np.maximum(closest, similar[best])
+        remaining = [number for number in remaining if number != best]
     return chosen

@@ -81,40 +81,40 @@ class PassagePaths:
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
 
-    async def of(self, query: Query, graph: TenantGraph, found: Found) -> PathsOfPassages:
+    async def of(self, query: Query, graph: TenantGraph, evidence: Found) -> PathsOfPassages:
         """Return the path to each chunk that has one. A store that does not answer costs the relationships only."""
-        tracing = _Tracing(graph, found)
+        tracing = _Tracing(graph, evidence)
         try:
-            related, failure = await self._related(query, graph, found, tracing), None
+            related, failure = await self._related(query, graph, evidence, tracing), None
         except StoreUnavailable as error:
             _log.warning("paths_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             related, failure = {}, f"relationships are left out of graph_path: {error.code}"
-        steps = {id: tracing.steps(id, related.get(id)) for id in found.ids}
+        steps = {id: tracing.steps(id, related.get(id)) for id in evidence.ids}
         return PathsOfPassages({id: path for id, path in steps.items() if path}, failure)
 
-    async def _related(self, query: Query, graph: TenantGraph, found: Found, tracing: _Tracing) -> dict[str, EntityPath]:
+    async def _related(self, query: Query, graph: TenantGraph, evidence: Found, tracing: _Tracing) -> dict[str, EntityPath]:
         """Return the best visible path over relationships to each of the first chunks that names no entity of the question."""
-        open_ = {id: own for id in found.ids[:RELATED] if (own := tracing.ends(id)) and not tracing.named(id)}
+        open_ = {id: own for id in evidence.ids[:RELATED] if (own := tracing.ends(id)) and not tracing.named(id)}
         if not open_ or not tracing.starts:
             return {}
         outward = Outward(query.tenant_id, self._stores.graph, graph, tracing.starts, PathOptions(), _BREADTH)
-        shown = Shown(moment=query.moment, known=found.visible, passes=partial(passes, query))
+        visibility = Shown(moment=query.moment, known=evidence.visible, passes=partial(passes, query))
         ways: dict[str, list[Trail]] = {}
         while outward.length < RELATIONSHIPS and not all(ways.get(id) for id in open_):
             await outward.extend()
             ways = {id: outward.best(_TRAILS, to=own) for id, own in open_.items()}
-        held = await outward.read(self._stores.facts, [trail for each in ways.values() for trail in each], shown)
-        visible = {id: [held[trail.nodes] for trail in trails if trail.nodes in held] for id, trails in ways.items()}
+        facts = await outward.read(self._stores.facts, [trail for way in ways.values() for trail in way], visibility)
+        visible = {id: [facts[trail.nodes] for trail in trails if trail.nodes in facts] for id, trails in ways.items()}
         return {id: max(paths, key=lambda path: path.score) for id, paths in visible.items() if paths}
 
 
 class _Tracing:
     """The entities of the chunks and of the question, and the steps of a path."""
 
-    def __init__(self, graph: TenantGraph, found: Found) -> None:
+    def __init__(self, graph: TenantGraph, evidence: Found) -> None:
         self._graph = graph
-        self._found = found
-        weights = found.linked
+        self._found = evidence
+        weights = evidence.linked
         order = sorted(weights, key=lambda number: (-weights[number] * graph.idf[number], graph.entity(number).id))
         self.starts = tuple(graph.entity(number).id for number in order[:MAX_STARTS])
         self._own: dict[str, frozenset[str]] = {}
@@ -130,32 +130,32 @@ class _Tracing:
     def ends(self, id: str) -> frozenset[str]:
         """Return the entities of a chunk at which a path over relationships may end. Dates connect everything."""
         texts, index = self._graph.entity_texts, self._graph.entity_index
-        return frozenset(each for each in self.entities(id) if texts.types[texts.type_of[index[each]]] != _DATE)
+        return frozenset(entity for entity in self.entities(id) if texts.types[texts.type_of[index[entity]]] != _DATE)
 
     def named(self, id: str) -> list[int]:
         """Return the entities of the question that a chunk mentions, rarest first."""
         graph, own = self._graph, self.entities(id)
-        named = [number for number in self._found.linked if graph.entity_texts.ids[number] in own]
-        return sorted(named, key=lambda number: (-graph.idf[number], graph.entity(number).id))
+        numbers = [number for number in self._found.linked if graph.entity_texts.ids[number] in own]
+        return sorted(numbers, key=lambda number: (-graph.idf[number], graph.entity(number).id))
 
     def steps(self, id: str, related: EntityPath | None) -> tuple[GraphStep, ...]:
         """Return the path to a chunk; empty if it was found by its text alone."""
-        if named := self.named(id):
-            return self._named(id, named)
+        if numbers := self.named(id):
+            return self._named(id, numbers)
         if related is not None:
             return (*map(step_of, related.steps), self._mention(related.entities[-1], id))
         hop = self._found.hops.get(id)
         return self._hop(id, hop) if hop is not None else ()
 
-    def _named(self, id: str, named: Sequence[int]) -> tuple[GraphStep, ...]:
-        refs = {self._graph.entity(number).id: number for number in named}
+    def _named(self, id: str, numbers: Sequence[int]) -> tuple[GraphStep, ...]:
+        refs = {self._graph.entity(number).id: number for number in numbers}
         for fact in self._found.facts:
             ends = (fact.source, fact.target)
             start = next((end for end in ends if end.id in refs), None)
-            other = fact.target if start is fact.source else fact.source
-            if fact.chunk_id == id and start is not None and other.id not in refs and other.id in self.entities(id):
-                return (_fact_step(fact, forward=start is fact.source), self._mention(other, id))
-        ref, weight = self._graph.entity(named[0]), self._found.linked[named[0]]
+            neighbour = fact.target if start is fact.source else fact.source
+            if fact.chunk_id == id and start is not None and neighbour.id not in refs and neighbour.id in self.entities(id):
+                return (_fact_step(fact, forward=start is fact.source), self._mention(neighbour, id))
+        ref, weight = self._graph.entity(numbers[0]), self._found.linked[numbers[0]]
         return (self._mention(ref, id, weight),)
 
     def _hop(self, id: str, hop: Hop) -> tuple[GraphStep, ...]:
@@ -163,12 +163,12 @@ class _Tracing:
         through = self._found.visible.get(graph.chunk_ids[hop.link.source])
         if through is None:
             return ()
-        named = self.named(through.chunk.id)
+        numbers = self.named(through.chunk.id)
         if through.chunk.document_id == self._found.visible[id].chunk.document_id:
             # A path from a document to itself says nothing, but another passage of it may mention an entity of the question.
-            return (self._mention(graph.entity(named[0]), through.chunk.id),) if named else ()
+            return (self._mention(graph.entity(numbers[0]), through.chunk.id),) if numbers else ()
         bridge, weight = graph.entity(hop.link.entity), strength(hop.link)
-        start = graph.entity(named[0]) if named else None
+        start = graph.entity(numbers[0]) if numbers else None
         first = GraphStep(
             source=through.document_title if start is None else start.name,
             source_id=None if start is None else start.id,
@@ -183,7 +183,7 @@ class _Tracing:
 
     def _mention(self, entity: EntityRef, id: str, weight: float | None = None) -> GraphStep:
         """Return the last step of a path. Without a weight, rare names weigh more."""
-        shown = self._found.visible[id]
+        visible = self._found.visible[id]
         if weight is None:
             rarity = float(self._graph.idf[self._graph.entity_index[entity.id]])
             weight = rarity / (rarity + HALF_RARE)
@@ -191,10 +191,10 @@ class _Tracing:
             source=entity.name,
             source_id=entity.id,
             relation=MENTIONED_IN,
-            target=shown.document_title,
+            target=visible.document_title,
             weight=weight,
             chunk_id=id,
-            document_id=shown.chunk.document_id,
+            document_id=visible.chunk.document_id,
         )
 
 

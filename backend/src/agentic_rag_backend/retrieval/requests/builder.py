@@ -130,4 +130,4 @@ def _unranked(query: Query, strategy: str) -> tuple[str, ...]:
     if STRATEGIES[strategy].passages:
         return ()
     fields = {"rerank": query.rerank is not None, "min_score": query.min_score > 0}
-    return tuple(f"{name} has no effect: strategy {strategy!r} returns no passages" for name, given in fields.items() if given)
+    return tuple(f"{name} has no effect: strategy {strategy!r} returns no passages" for name, is_set in fields.items() if is_set)

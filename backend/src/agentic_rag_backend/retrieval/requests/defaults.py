@@ -58,11 +58,11 @@ class RequestDefaults:
         Raises:
             InvalidRequest: a weight is outside its limits, or the strategy does not accept it.
         """
-        given = tuple(name for name in (*_LEVELS, *_LEGS) if getattr(overrides, name) is not None)
-        _check_taken(strategy, given)
+        weight_names = tuple(name for name in (*_LEVELS, *_LEGS) if getattr(overrides, name) is not None)
+        _check_taken(strategy, weight_names)
         both_levels = strategy == "dual_level" or (strategy == "auto" and self._features.enabled(DUAL_LEVEL, flags))
         weights, warnings = self.weights.choose(overrides, question=question, flags=flags)
-        if given and strategy == "auto" and not both_levels:
+        if weight_names and strategy == "auto" and not both_levels:
             warnings = (_OFF,)
         leg_weights, about_legs = choose_leg_weights(overrides.dense, overrides.sparse)
         low_limit, high_limit = self._limits(overrides, strategy, both_levels)
@@ -84,10 +84,10 @@ class RequestDefaults:
         return low, overrides.high_limit or min(overrides.limit or self.high_limit, self.high_limit)
 
 
-def _check_taken(strategy: str, given: tuple[str, ...]) -> None:
-    taken = _WEIGHTS_OF.get(strategy, ())
-    wrong = [name for name in given if name not in taken]
+def _check_taken(strategy: str, weight_names: tuple[str, ...]) -> None:
+    accepted = _WEIGHTS_OF.get(strategy, ())
+    wrong = [name for name in weight_names if name not in accepted]
     if wrong:
-        takes = f"takes the weights {', '.join(taken)}" if taken else "takes no weights"
+        takes = f"takes the weights {', '.join(accepted)}" if accepted else "takes no weights"
         got = [f"weights.{name}" for name in wrong]
         raise InvalidRequest(f"strategy {strategy!r} {takes}; got {', '.join(got)}", field=got[0])

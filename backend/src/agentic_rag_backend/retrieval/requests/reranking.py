@@ -74,9 +74,9 @@ class RerankRequests:
             ModelUnavailable: the model of the reranker that the request names is known to be unavailable. With a reranker by
                 default, results keep the strategy's order in this case.
         """
-        given = self._given(value, strategy)
-        name = str(given.pop("name"))
-        if name == NONE and set(given) <= {"candidates", "timeout_ms"}:
+        options = self._given(value, strategy)
+        name = str(options.pop("name"))
+        if name == NONE and set(options) <= {"candidates", "timeout_ms"}:
             return None
         with in_field("name") if isinstance(value, Mapping) and "name" in value else nullcontext():
             reranker = self._rerankers.get(name)
@@ -85,21 +85,21 @@ class RerankRequests:
             except ModelUnavailable:
                 if _names_one(value):
                     raise
-        shared = {option: given.pop(option) for option in SharedRerankOptions.schemas() if option in given}
+        shared = {option: options.pop(option) for option in SharedRerankOptions.schemas() if option in options}
         for option, number in shared.items():
             SharedRerankOptions.check_option(option, number, of="rerank")
-        check_reranker_options(name, given)
+        check_reranker_options(name, options)
         entry = RERANKERS[name]
-        wanted = shared.get("candidates", max(entry.least, OVER_RETRIEVAL * limit))
+        candidates = shared.get("candidates", max(entry.least, OVER_RETRIEVAL * limit))
         timeout_ms = shared.get("timeout_ms")
         return Rerank(
             name=name,
-            candidates=min(wanted, entry.most),
+            candidates=min(candidates, entry.most),
             top_n=shared.get("top_n"),
             min_score=float(shared.get("min_score", 0.0)),
             timeout_s=self._defaults.timeout_s if timeout_ms is None else timeout_ms / 1000,
             own_timeout=timeout_ms is not None,
-            options=given,
+            options=options,
         )
 
     def _given(self, value: RerankValue, strategy: str) -> dict[str, Any]:

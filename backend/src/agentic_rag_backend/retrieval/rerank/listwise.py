@@ -106,9 +106,9 @@ class Listwise:
         relevance: dict[int, float] = {}
         for places in windows:
             window = order[places.start : places.stop]
-            found = await self._judge(query.text, [candidates[number] for number in window], window, account)
-            order[places.start : places.stop] = found.order
-            relevance |= found.relevance
+            judgement = await self._judge(query.text, [candidates[number] for number in window], window, account)
+            order[places.start : places.stop] = judgement.order
+            relevance |= judgement.relevance
         scores = {candidates[number].id: score for number, score in falling(order, relevance).items()}
         return Reranking(scores=scores, details={"calls": len(windows), "read": len(order)})
 

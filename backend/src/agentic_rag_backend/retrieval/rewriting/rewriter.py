@@ -71,9 +71,9 @@ class QueryRewriter:
         spending.ended(reply)
         if reply.parsed is None:
             return Rewrites(by="model", failures=(f"rewriting failed: {reply.failure}",))
-        written = (line_in(item, "query", most=MAX_CHARACTERS) for item in objects_in(reply.parsed, "queries"))
-        same = question.casefold()
-        texts = tuple(dict.fromkeys(text for text in written if text and text.casefold() != same))[:most]
+        wordings = (line_in(item, "query", most=MAX_CHARACTERS) for item in objects_in(reply.parsed, "queries"))
+        folded = question.casefold()
+        texts = tuple(dict.fromkeys(text for text in wordings if text and text.casefold() != folded))[:most]
         return Rewrites(texts, "model", None if texts else NO_OTHER_WORDING)
 
     async def _by_names(self, query: Query, most: int) -> Rewrites:
@@ -99,7 +99,7 @@ def rewrites_by_names(graph: TenantGraph, question: str, most: int) -> list[str]
     """
     spans = [span for span in named_spans(graph, question)[:MAX_NAMES] if _exact(question, span)]
     replaced = [(span.start, span.end, _others(graph, span)) for span in spans]
-    taken = [(start, end) for start, end, others in replaced if others]
+    taken = [(start, end) for start, end, names in replaced if names]
     acronyms = [
         match
         for match in islice(_ACRONYM.finditer(question), MAX_NAMES)
@@ -143,8 +143,8 @@ def _full_names(graph: TenantGraph, short: str) -> list[str]:
 
 def _displayed(graph: TenantGraph, form: str, entities: Sequence[int]) -> str:
     """Return a name as documents write it."""
-    written = (name for number in entities for name in graph.names_of(number) if normalise_name(name) == form)
-    return min(written, default=form)
+    names = (name for number in entities for name in graph.names_of(number) if normalise_name(name) == form)
+    return min(names, default=form)
 
 
 def _known(graph: TenantGraph, name: str) -> bool:

@@ -79,23 +79,23 @@ class Corrector:
                 if _enough(tried[-1], correction):
                     break
         best = best_attempt(tried, correction.threshold)
-        found = best.found
+        retrieval = best.found
         if best is not tried[0]:
-            found = replace(found, relevance=await measured_relevance(self._stores, query, found.hits))
+            retrieval = replace(retrieval, relevance=await measured_relevance(self._stores, query, retrieval.hits))
         usage = spending.usage
         for attempt in tried:
             usage += attempt.found.usage
-        return _traced(replace(found, usage=usage), tried, best, correction, rewrites, failures)
+        return _traced(replace(retrieval, usage=usage), tried, best, correction, rewrites, failures)
 
     async def _attempt(self, query: Query, text: str, search: Search, spending: Spending) -> Attempt:
-        found = await search(replace(query.with_candidates(GRADED), text=text))
+        retrieval = await search(replace(query.with_candidates(GRADED), text=text))
         # Graded for the question, not for the wording: a wording that leaves the question must not count as an answer.
-        graded = await self._grader.grade(query.text, found.hits[:GRADED], spending)
+        graded = await self._grader.grade(query.text, retrieval.hits[:GRADED], spending)
         hits = tuple(
             replace(hit, scores={**hit.scores, "grade": grade})
-            for hit, grade in zip(found.hits[:GRADED], graded.grades, strict=True)
+            for hit, grade in zip(retrieval.hits[:GRADED], graded.grades, strict=True)
         )
-        return Attempt(text, replace(found, hits=(*hits, *found.hits[GRADED:])), graded)
+        return Attempt(text, replace(retrieval, hits=(*hits, *retrieval.hits[GRADED:])), graded)
 
 
 class CorrectedRetriever:
@@ -125,7 +125,7 @@ def _traced(
     failures: Sequence[str],
 ) -> Retrieval:
     own, sufficient = retrieval.trace, _enough(best, correction)
-    shown = [
+    attempts = [
         {
             "query": attempt.text,
             "relevant": attempt.relevant(correction.threshold),
@@ -138,7 +138,7 @@ def _traced(
         "sufficient": sufficient,
         "relevance_threshold": correction.threshold,
         "min_relevant": correction.min_relevant,
-        "attempts": shown,
+        "attempts": attempts,
         "chosen": [attempt is best for attempt in tried].index(True),
         "rewritten_by": rewrites.by if len(tried) > 1 else None,
     }

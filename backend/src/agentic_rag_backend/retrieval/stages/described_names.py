@@ -53,11 +53,11 @@ class DescribedName:
         return not self._fits(text) and bool(mentions(self.forms, words(text), text))
 
     def _fits(self, text: str) -> bool:
-        held = content_forms(text)
-        if not self.belongs.isdisjoint(held):
+        forms = content_forms(text)
+        if not self.belongs.isdisjoint(forms):
             return True
-        return any(related(kind, held) for kind in self.description.kinds) or any(
-            str(year) in held for year in self.description.born
+        return any(related(kind, forms) for kind in self.description.kinds) or any(
+            str(year) in forms for year in self.description.born
         )
 
 
@@ -68,7 +68,7 @@ def described_names(question: str) -> tuple[DescribedName, ...]:
         DescribedName(forms, describe(forms, question, read).of_sort(_PERSON), belonging(forms, question, read) & names)
         for forms in islice((forms for forms in dict.fromkeys(names_of(question)) if len(forms) > 1), _MAX_NAMES)
     )
-    return tuple(each for each in found if each.description.tells_kind or each.belongs)
+    return tuple(name for name in found if name.description.tells_kind or name.belongs)
 
 
 def about_described(retrieval: Retrieval, names: Sequence[DescribedName]) -> Retrieval:
@@ -110,11 +110,13 @@ def meant(
         read: the words of ``question``, if they were read before.
     """
     read = words(question) if read is None else read
-    asked = describe(name, question, read)
-    fitting = [number for number, bearer in bearers.items() if not asked.excludes(bearer) and not asked.differs(bearer)]
-    same = [number for number in fitting if _shares(asked, bearers[number])]
-    if same:
-        return same
+    description = describe(name, question, read)
+    fitting = [
+        number for number, bearer in bearers.items() if not description.excludes(bearer) and not description.differs(bearer)
+    ]
+    matches = [number for number in fitting if _shares(description, bearers[number])]
+    if matches:
+        return matches
     forms = [word.form for word in read if word.form not in name]
     described = [number for number in fitting if _has_word(bearers[number], forms)]
     for chosen in (described, [number for number in fitting if number in near]):
@@ -123,10 +125,10 @@ def meant(
     return fitting
 
 
-def _shares(description: Description, held: Description) -> bool:
-    fields = {FIELDS[kind].name for kind in held.kinds}
-    return any(kind in held.kinds or FIELDS[kind].name in fields for kind in description.kinds) or bool(
-        description.born & held.born
+def _shares(description: Description, bearer: Description) -> bool:
+    fields = {FIELDS[kind].name for kind in bearer.kinds}
+    return any(kind in bearer.kinds or FIELDS[kind].name in fields for kind in description.kinds) or bool(
+        description.born & bearer.born
     )
 
 

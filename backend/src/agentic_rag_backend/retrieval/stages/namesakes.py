@@ -56,45 +56,45 @@ class AskedName:
     @property
     def known(self) -> tuple[NameBearer, ...]:
         """The bearers of whom documents say who they are."""
-        known = (bearer for bearer in self.bearers if bearer.known)
+        bearers = (bearer for bearer in self.bearers if bearer.known)
         # Ids differ between tenants with the same documents, so they decide last.
-        return tuple(sorted(known, key=lambda each: (-len(each.documents), each.description.written, each.entity.id)))
+        return tuple(sorted(bearers, key=lambda bearer: (-len(bearer.documents), bearer.description.written, bearer.entity.id)))
 
     @property
     def decided(self) -> bool:
         """Whether the question means some of the known bearers only."""
-        return any(each.number not in self.meant for each in self.known)
+        return any(bearer.number not in self.meant for bearer in self.known)
 
     @property
     def others(self) -> tuple[NameBearer, ...]:
         """The known bearers that the question does not mean."""
-        return tuple(each for each in self.known if each.number not in self.meant)
+        return tuple(bearer for bearer in self.known if bearer.number not in self.meant)
 
     @property
     def others_documents(self) -> frozenset[str]:
         """The documents about the others only. Documents that may be about any bearer are not among them."""
         own = frozenset[str]().union(*(bearer.documents for bearer in self.bearers if bearer not in self.others))
-        return frozenset[str]().union(*(each.documents for each in self.others)) - own
+        return frozenset[str]().union(*(bearer.documents for bearer in self.others)) - own
 
     @property
     def undecided_documents(self) -> frozenset[str]:
         """The documents that may be about any bearer, if the question means some of the bearers."""
         if not self.decided:
             return frozenset()
-        own = frozenset[str]().union(*(each.documents for each in self.known if each.number in self.meant))
+        own = frozenset[str]().union(*(bearer.documents for bearer in self.known if bearer.number in self.meant))
         return frozenset[str]().union(*(bearer.documents for bearer in self.bearers if not bearer.known)) - own
 
     def fits(self, text: str) -> bool:
         """Return whether a text has a word that describes a bearer whom the question means, or another name of the question."""
-        held = content_forms(text)
-        kinds = {kind for each in self.known if each.number in self.meant for kind in each.description.kinds}
-        return not self.hints.isdisjoint(held) or any(related(kind, held) for kind in kinds)
+        forms = content_forms(text)
+        kinds = {kind for bearer in self.known if bearer.number in self.meant for kind in bearer.description.kinds}
+        return not self.hints.isdisjoint(forms) or any(related(kind, forms) for kind in kinds)
 
     @property
     def found(self) -> SharedName:
         """The form of results."""
-        described = ((each, each.description.written) for each in self.known)
-        bearers = (KnownBearer(replace(each.entity, description=text), each.documents) for each, text in described)
+        described = ((bearer, bearer.description.written) for bearer in self.known)
+        bearers = (KnownBearer(replace(bearer.entity, description=text), bearer.documents) for bearer, text in described)
         return SharedName(self.bearers[0].entity.name, self.decided, tuple(bearers))
 
     @property
@@ -158,9 +158,9 @@ class NamesakeRetriever:
         if not retrieval.hits or retrieval.usage.calls:
             # Only themes, or a model would be paid again.
             return retrieval
-        open_ = [each for name in names if not name.decided for each in name.known[:MAX_SHOWN]]
-        present = {each.number: hit for each in open_ for hit in reversed(retrieval.hits[:FIRST]) if _about(hit, each)}
-        absent = [each for each in open_ if each.number not in present][: FIRST - 1]
+        open_ = [bearer for name in names if not name.decided for bearer in name.known[:MAX_SHOWN]]
+        present = {bearer.number: hit for bearer in open_ for hit in reversed(retrieval.hits[:FIRST]) if _about(hit, bearer)}
+        absent = [bearer for bearer in open_ if bearer.number not in present][: FIRST - 1]
         # One after the other, so that a question with many shared names takes no more turns of the loop than others.
         retrievals = [await self._ranked.retrieve(_of_bearer(query, bearer)) for bearer in absent]
         extra = [
@@ -170,10 +170,12 @@ class NamesakeRetriever:
 
     async def _described(self, query: Query, graph: TenantGraph, names: Sequence[AskedName], retrieval: Retrieval) -> Retrieval:
         """Return the results with the descriptions of entities that share their name."""
-        known = {bearer.entity.id: bearer for name in names for bearer in name.bearers}
+        bearers_by_id = {bearer.entity.id: bearer for name in names for bearer in name.bearers}
         refs = [ref for hit in retrieval.hits for ref in hit.entities]
         refs += [end for fact in retrieval.facts for end in (fact.source, fact.target)]
-        called = dict.fromkeys(normalise_name(ref.name) for ref in {ref.id: ref for ref in refs}.values() if ref.id not in known)
+        called = dict.fromkeys(
+            normalise_name(ref.name) for ref in {ref.id: ref for ref in refs}.values() if ref.id not in bearers_by_id
+        )
         shared = {name: numbers for name in called if len(numbers := namesakes(graph, name)) > 1}
         try:
             read = await self._bearers.read(query.tenant_id, graph, dict(list(shared.items())[:_MAX_NAMES]))
@@ -181,21 +183,21 @@ class NamesakeRetriever:
             forbid_reuse()
             _log.warning("descriptions_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             read = {}
-        known |= {bearer.entity.id: bearer for bearers in read.values() for bearer in bearers}
+        bearers_by_id |= {bearer.entity.id: bearer for bearers in read.values() for bearer in bearers}
         return (
-            _with_descriptions(retrieval, {id: bearer.description.written for id, bearer in known.items()})
-            if known
+            _with_descriptions(retrieval, {id: bearer.description.written for id, bearer in bearers_by_id.items()})
+            if bearers_by_id
             else retrieval
         )
 
 
 def narrowed(query: Query, names: Iterable[AskedName]) -> Query:
     """Return the query without the documents about bearers that it does not mean."""
-    others = [bearer for name in names if name.decided for bearer in name.bearers if not bearer.known or bearer in name.others]
+    excluded = [bearer for name in names if name.decided for bearer in name.bearers if not bearer.known or bearer in name.others]
     documents = sorted({id for name in names for id in name.others_documents})
     if documents:
         query = replace(query, filters=_and(query.filters, Comparison("document_id", "nin", tuple(documents))))
-    return replace(query, not_meant=frozenset(bearer.entity.id for bearer in others))
+    return replace(query, not_meant=frozenset(bearer.entity.id for bearer in excluded))
 
 
 def fitting(retrieval: Retrieval, names: Sequence[AskedName]) -> Retrieval:
@@ -235,15 +237,15 @@ def inserted(hits: Sequence[Hit], extra: Sequence[Hit], needed: Set[str] = froze
     if not extra:
         return tuple(hits)
     ids = {hit.id for hit in extra}
-    kept = [hit for hit in hits if hit.id not in ids]
-    head = kept[:FIRST]
+    hits_left = [hit for hit in hits if hit.id not in ids]
+    head = hits_left[:FIRST]
     for hit in [hit for hit in reversed(head) if hit.id not in needed][: max(0, len(head) + len(extra) - FIRST)]:
         head.remove(hit)
     chosen = {hit.id for hit in head}
-    rest = [hit for hit in kept if hit.id not in chosen]
-    least, most = (rest[0].score if rest else 0.0), (hits[0].score if hits else 1.0)
+    followers = [hit for hit in hits_left if hit.id not in chosen]
+    least, most = (followers[0].score if followers else 0.0), (hits[0].score if hits else 1.0)
     first = [replace(hit, score=min(most, max(least, hit.score))) for hit in (*head, *extra)]
-    return (*sorted(first, key=lambda hit: -hit.score), *rest)
+    return (*sorted(first, key=lambda hit: -hit.score), *followers)
 
 
 def _asked_names(
@@ -257,33 +259,35 @@ def _asked_names(
         forms = tuple(word.form for word in words(name))
         hints = (names | belonging(forms, query.text, read)) - frozenset(forms)
         numbers = [bearer.number for bearer in bearers_of_name]
-        near = chunks.sharing([bearer.number for bearer in bearers_of_name if bearer.known], without=numbers)
-        near |= _alone_with(hints, bearers_of_name)
-        asked.append(AskedName(name, bearers_of_name, _meant(query, forms, read, bearers_of_name, near), hints))
+        neighbours = chunks.sharing([bearer.number for bearer in bearers_of_name if bearer.known], without=numbers)
+        neighbours |= _alone_with(hints, bearers_of_name)
+        asked.append(AskedName(name, bearers_of_name, _meant(query, forms, read, bearers_of_name, neighbours), hints))
     return tuple(asked)
 
 
 def _meant(
-    query: Query, forms: Sequence[str], read: Sequence[Word], bearers: Sequence[NameBearer], near: Set[int]
+    query: Query, forms: Sequence[str], read: Sequence[Word], bearers: Sequence[NameBearer], neighbours: Set[int]
 ) -> frozenset[int]:
     """Return the bearers that a query may mean. Those that nobody knows may always be meant."""
-    known = {bearer.number: bearer.description for bearer in bearers if bearer.known}
+    descriptions = {bearer.number: bearer.description for bearer in bearers if bearer.known}
     requested = {str(entity) for entity in query.options.get("entities", ())}
     if chosen := {bearer.number for bearer in bearers if bearer.entity.id in requested}:
         return frozenset(chosen)
-    unknown = {bearer.number for bearer in bearers} - known.keys()
-    return frozenset({*meant(query.text, forms, known, near, read), *unknown})
+    unknown = {bearer.number for bearer in bearers} - descriptions.keys()
+    return frozenset({*meant(query.text, forms, descriptions, neighbours, read), *unknown})
 
 
-def _alone_with(wanted: frozenset[str], bearers: Sequence[NameBearer]) -> set[int]:
+def _alone_with(hints: frozenset[str], bearers: Sequence[NameBearer]) -> set[int]:
     """Return the known bearers whose passages have a wanted form that no other bearer's passages have."""
-    if not wanted:
+    if not hints:
         return set()
-    held = {
-        bearer.number: wanted & frozenset[str]().union(*map(content_forms, bearer.passages)) for bearer in bearers if bearer.known
+    forms_by_number = {
+        bearer.number: hints & frozenset[str]().union(*map(content_forms, bearer.passages)) for bearer in bearers if bearer.known
     }
     return {
-        number for number, own in held.items() if own.difference(*(forms for other, forms in held.items() if other != number))
+        number
+        for number, own in forms_by_number.items()
+        if own.difference(*(forms for rival, forms in forms_by_number.items() if rival != number))
     }
 
 
@@ -301,8 +305,8 @@ def _of_bearer(query: Query, bearer: NameBearer) -> Query:
     return replace(query, filters=_and(query.filters, documents), limit=FIRST)
 
 
-def _and(one: Filter | None, other: Filter) -> Filter:
-    return other if one is None else And((one, other))
+def _and(left_filter: Filter | None, right_filter: Filter) -> Filter:
+    return right_filter if left_filter is None else And((left_filter, right_filter))
 
 
 def _with_descriptions(retrieval: Retrieval, descriptions: Mapping[str, str]) -> Retrieval:

@@ -60,14 +60,14 @@ def cut(candidates: Sequence[Hit], *, limit: int, min_score: float = 0.0) -> tup
 def merged(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """Return the hits, of several chunks of one parent only the first."""
     read: set[str] = set()
-    kept = []
+    unique = []
     for hit in hits:
         parent = hit.visible.chunk.parent_id
         if parent is None or parent not in read:
-            kept.append(hit)
+            unique.append(hit)
         if parent is not None:
             read.add(parent)
-    return tuple(kept)
+    return tuple(unique)
 
 
 async def with_parents(documents: DocumentCatalogue, query: Query, hits: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -31,44 +31,44 @@ class RerankedRetriever:
 
     async def retrieve(self, query: Query) -> Retrieval:
         """See `Retriever`. A query without ``rerank`` keeps order and scores."""
-        asked = query.rerank
-        if asked is None or self._rerankers is None:
+        request = query.rerank
+        if request is None or self._rerankers is None:
             return await self._candidates.retrieve(query)
-        retrieval = await self._candidates.retrieve(query.with_candidates(asked.candidates))
-        return await rerank(self._rerankers(asked.name), asked, query, retrieval) if retrieval.hits else retrieval
+        retrieval = await self._candidates.retrieve(query.with_candidates(request.candidates))
+        return await rerank(self._rerankers(request.name), request, query, retrieval) if retrieval.hits else retrieval
 
 
-async def rerank(reranker: Reranker, asked: Rerank, query: Query, retrieval: Retrieval) -> Retrieval:
+async def rerank(reranker: Reranker, request: Rerank, query: Query, retrieval: Retrieval) -> Retrieval:
     """Return the retrieval with its hits in the reranker's order.
 
     If the reranker fails or exceeds its time, the hits keep their order and scores, and the trace has the failure. Its model
     calls are counted in both cases.
     """
-    head = retrieval.hits[: asked.candidates]
+    head = retrieval.hits[: request.candidates]
     account, started = UsageAccount(), time.perf_counter()
     failure: str | None = None
     try:
-        async with asyncio.timeout(asked.timeout_s):
-            made = await reranker.rerank(query, head, account)
-        if time.perf_counter() - started > asked.timeout_s:  # a reranker that computes without a pause cannot be interrupted
-            failure = _too_slow(asked)
+        async with asyncio.timeout(request.timeout_s):
+            reranking = await reranker.rerank(query, head, account)
+        if time.perf_counter() - started > request.timeout_s:  # a reranker that computes without a pause cannot be interrupted
+            failure = _too_slow(request)
     except TimeoutError:
-        failure = _too_slow(asked)
+        failure = _too_slow(request)
     except (ModelUnavailable, StoreUnavailable) as error:
-        failure = f"reranking by {asked.name} failed: {error.code}: {error.message}"
+        failure = f"reranking by {request.name} failed: {error.code}: {error.message}"
     times = {**retrieval.trace.processing_time_ms, "rerank": (time.perf_counter() - started) * 1000}
     usage = retrieval.usage + account.usage
     if failure is not None:
-        _log.warning("rerank_failed", tenant_id=query.tenant_id.value, reranker=asked.name, reason=failure)
+        _log.warning("rerank_failed", tenant_id=query.tenant_id.value, reranker=request.name, reason=failure)
         failures = (*retrieval.trace.failures, f"{failure}; the results have the order of the strategy")
         return replace(retrieval, usage=usage, trace=replace(retrieval.trace, failures=failures, processing_time_ms=times))
-    hits = tuple(hit for hit in reranked(retrieval.hits, made.scores) if hit.score >= asked.min_score)
-    return replace(retrieval, hits=hits, usage=usage, trace=_trace(retrieval, asked, made, len(head), times))
+    hits = tuple(hit for hit in reranked(retrieval.hits, reranking.scores) if hit.score >= request.min_score)
+    return replace(retrieval, hits=hits, usage=usage, trace=_trace(retrieval, request, reranking, len(head), times))
 
 
-def _too_slow(asked: Rerank) -> str:
-    limit = "the request's timeout_ms" if asked.own_timeout else "RERANK_TIMEOUT_S"
-    return f"reranking by {asked.name} took more than {asked.timeout_s:g} s ({limit})"
+def _too_slow(request: Rerank) -> str:
+    limit = "the request's timeout_ms" if request.own_timeout else "RERANK_TIMEOUT_S"
+    return f"reranking by {request.name} took more than {request.timeout_s:g} s ({limit})"
 
 
 def reranked(candidates: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hit, ...]:
@@ -80,19 +80,19 @@ def reranked(candidates: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hi
     order = sorted((id for id in scores if id in by_id), key=lambda id: -scores[id])
     least = min(scores.values(), default=1.0)
     ranked = [replace(by_id[id], score=scores[id], scores={**by_id[id].scores, "rerank": scores[id]}) for id in order]
-    rest = []
+    unranked = []
     for hit in candidates:
         if hit.id not in scores:
             least = min(least, hit.score)
-            rest.append(replace(hit, score=least))
-    return (*ranked, *rest)
+            unranked.append(replace(hit, score=least))
+    return (*ranked, *unranked)
 
 
-def _trace(retrieval: Retrieval, asked: Rerank, reranking: Reranking, read: int, times: Mapping[str, float]) -> Trace:
-    details = {**retrieval.trace.details, "rerank": {"name": asked.name, "candidates": read, **reranking.details}}
+def _trace(retrieval: Retrieval, request: Rerank, reranking: Reranking, read: int, times: Mapping[str, float]) -> Trace:
+    details = {**retrieval.trace.details, "rerank": {"name": request.name, "candidates": read, **reranking.details}}
     return replace(
         retrieval.trace,
-        methods_used=(*retrieval.trace.methods_used, asked.name),
+        methods_used=(*retrieval.trace.methods_used, request.name),
         warnings=(*retrieval.trace.warnings, *reranking.warnings),
         processing_time_ms=times,
         details=details,

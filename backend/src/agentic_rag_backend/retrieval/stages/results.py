@@ -63,11 +63,11 @@ class CachedRetriever:
             return await self._retriever.retrieve(query)
         started = time.perf_counter()
         key, state = key_of(self._strategy, query), _state(query)
-        held = self._cache.entries.get(query.tenant_id, key, state=state)
-        kept: _Found | None = pickle.loads(held) if held is not None else None  # noqa: S301 - written by this process
-        if kept is not None and (kept.valid_until is None or query.moment < kept.valid_until):
+        cached = self._cache.entries.get(query.tenant_id, key, state=state)
+        entry: _Found | None = pickle.loads(cached) if cached is not None else None  # noqa: S301 - written by this process
+        if entry is not None and (entry.valid_until is None or query.moment < entry.valid_until):
             count_cache_use(RESULTS_CACHE, "hit")
-            return _reused(kept, query, "hit", started)
+            return _reused(entry, query, "hit", started)
         found, joined = await self._cache.flights.run((query.tenant_id, key), lambda: self._search(query, key, state))
         count_cache_use(RESULTS_CACHE, "shared" if joined else "miss")
         return _reused(found, query, "shared", started) if joined else found.retrieval

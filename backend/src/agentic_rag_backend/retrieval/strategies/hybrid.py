@@ -66,7 +66,7 @@ class Hybrid:
         candidates = await chunk_candidates(self._stores, query, FUSIONS[fusion], weights.weights.by_leg())
         order = [item.id for item in candidates.order]
         visible = await visible_in_order(self._stores.documents, query, order, candidates.visible, FIRST_READ)
-        shown = [item for item in candidates.order if item.id in visible][: query.candidates]
+        items = [item for item in candidates.order if item.id in visible][: query.candidates]
         graph, failures = await shown_with()
         parts = _scores_by_id(
             {"dense": candidates.legs.dense, "sparse": candidates.legs.sparse, QUESTION: candidates.questions.chunks}
@@ -79,11 +79,11 @@ class Hybrid:
                 entities=entities_of(graph, item.id),
                 matched_question=candidates.questions.matched.get(item.id),
             )
-            for item in shown
+            for item in items
         )
         cosine = next((item.score for item in candidates.legs.dense if item.id in candidates.visible), 0.0)
         coverage = best_coverage(
-            self._stores.vectors.terms, query.text, [each.chunk.text for each in candidates.visible.values()]
+            self._stores.vectors.terms, query.text, [visible_chunk.chunk.text for visible_chunk in candidates.visible.values()]
         )
         return Retrieval(
             hits=hits,

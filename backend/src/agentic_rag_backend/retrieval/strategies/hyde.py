@@ -49,11 +49,11 @@ class Hyde:
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the results of the base strategy. Without passages, search the question's own vector and say so."""
         base = str(query.options.get("base", "hybrid"))
-        wanted = int(query.options.get("passages", PASSAGES))
+        count = int(query.options.get("passages", PASSAGES))
         if not self._calls.possible:
             return _plain(await self._strategies.retrieve(base, query), base, fallback=NO_MODEL)
-        reply = await self._write(query.text, wanted)
-        passages = _passages(reply, wanted)
+        reply = await self._write(query.text, count)
+        passages = _passages(reply, count)
         vector, failure = await self._stores.encoder.mean_of(query, passages)
         if vector is None:
             failure = failure or f"hypothetical passages failed: {reply.failure or 'the reply has none'}"
@@ -65,14 +65,14 @@ class Hyde:
         trace = replace(retrieval.trace, strategy="hyde", methods_used=methods, details=details)
         return replace(retrieval, relevance=measured, usage=retrieval.usage + reply.usage, trace=trace)
 
-    async def _write(self, question: str, wanted: int) -> StructuredReply:
-        values = {"question": fence("question", question), "most": str(wanted)}
-        return await self._calls.ask(built_in("hypothetical_passages"), values, _SCHEMA, max_tokens=TOKENS_PER_PASSAGE * wanted)
+    async def _write(self, question: str, count: int) -> StructuredReply:
+        values = {"question": fence("question", question), "most": str(count)}
+        return await self._calls.ask(built_in("hypothetical_passages"), values, _SCHEMA, max_tokens=TOKENS_PER_PASSAGE * count)
 
 
-def _passages(reply: StructuredReply, wanted: int) -> list[str]:
+def _passages(reply: StructuredReply, count: int) -> list[str]:
     texts = (line_in(item, "text", most=MAX_CHARACTERS) for item in objects_in(reply.parsed or {}, "passages"))
-    return list(dict.fromkeys(text for text in texts if text))[:wanted]
+    return list(dict.fromkeys(text for text in texts if text))[:count]
 
 
 def _plain(

@@ -57,8 +57,8 @@ class MultiQuery:
         shares = {name: 1.0 if name == OWN else REWRITE_WEIGHT / max(1, len(rewrites.texts)) for name in texts}
         hits = fused_hits(outcome.found, shares, fusion, named=False) if len(outcome.found) > 1 else first.hits
         usage = spending.usage
-        for each in outcome.found.values():
-            usage += each.usage
+        for retrieval in outcome.found.values():
+            usage += retrieval.usage
         about = {"base": base, "queries": list(texts.values()), "rewritten_by": rewrites.by}
         return replace(
             _traced(first, outcome, rewrites, fusion if len(outcome.found) > 1 else first.trace.fusion, about),

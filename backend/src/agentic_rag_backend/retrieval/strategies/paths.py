@@ -120,7 +120,7 @@ class PathsRetriever:
         for path in walk.paths:
             for id in path.chunk_ids:
                 best.setdefault(id, path)
-        scores = {**scores, **{id: scores.get(id, 0.0) + PATH_SHARE * each.score for id, each in best.items()}}
+        scores = {**scores, **{id: scores.get(id, 0.0) + PATH_SHARE * path.score for id, path in best.items()}}
         return await self._answer(query, graph, (candidates, evidence), walk, (scores, best))
 
     async def _answer(
@@ -134,20 +134,20 @@ class PathsRetriever:
         (candidates, evidence), (scores, best) = given, scored
         stating = await visible_chunks(self._stores.documents, query, [id for id in best if id not in candidates.visible])
         order = ranked(scores)
-        held = {**candidates.visible, **stating}
-        visible = await visible_in_order(self._stores.documents, query, [each.id for each in order], held, FIRST_READ)
+        chunks = {**candidates.visible, **stating}
+        visible = await visible_in_order(self._stores.documents, query, [item.id for item in order], chunks, FIRST_READ)
         hits = tuple(
-            _hit(graph, evidence, Hit(visible=visible[each.id], score=min(1.0, each.score)), best.get(each.id))
-            for each in order
-            if each.id in visible
+            _hit(graph, evidence, Hit(visible=visible[item.id], score=min(1.0, item.score)), best.get(item.id))
+            for item in order
+            if item.id in visible
         )[: query.candidates]
-        texts = [each.chunk.text for each in candidates.visible.values()]
+        texts = [item.chunk.text for item in candidates.visible.values()]
         coverage = best_coverage(self._stores.vectors.terms, query.text, texts)
-        nearest = max((score for id, score in evidence.cosine.items() if id in candidates.visible), default=0.0)
+        best_cosine = max((score for id, score in evidence.cosine.items() if id in candidates.visible), default=0.0)
         return Retrieval(
             hits=hits,
             facts=_facts(walk.paths[:SHOWN_PATHS]),
-            relevance=relevance(nearest, coverage, await self._stores.calibration()) if hits else 0.0,
+            relevance=relevance(best_cosine, coverage, await self._stores.calibration()) if hits else 0.0,
             trace=_trace(query, evidence, walk),
         )
 
@@ -159,14 +159,14 @@ class PathsRetriever:
             return _Walk()
         options = path_options(query)
         outward = Outward(query.tenant_id, self._stores.graph, graph, starts, options)
-        shown = Shown(moment=query.moment, known=evidence.visible, passes=partial(passes, query))
+        visibility = Shown(moment=query.moment, known=evidence.visible, passes=partial(passes, query))
         try:
             for _ in range(options.max_hops):
                 await outward.extend()
-            held = await outward.read(self._stores.facts, outward.best(TRAILS), shown)
+            facts = await outward.read(self._stores.facts, outward.best(TRAILS), visibility)
         except StoreUnavailable as error:
             return _Walk(failure=f"paths are left out: {error.code}")
-        return _Walk(tuple(self._scored(query, evidence, list(held.values()), starts)), outward.bounded)
+        return _Walk(tuple(self._scored(query, evidence, list(facts.values()), starts)), outward.bounded)
 
     def _scored(
         self, query: Query, evidence: GraphEvidence, paths: Sequence[EntityPath], starts: Sequence[str]
@@ -189,19 +189,20 @@ class PathsRetriever:
         best = max(scores.values(), default=0.0) or 1.0
         scored_paths = [ScoredPath(path, scores[number] / best) for number, path in enumerate(paths)]
         return sorted(
-            scored_paths, key=lambda each: (-round(each.score, 12), [(entity.name, entity.id) for entity in each.path.entities])
+            scored_paths,
+            key=lambda scored: (-round(scored.score, 12), [(entity.name, entity.id) for entity in scored.path.entities]),
         )
 
 
 def path_options(query: Query) -> PathOptions:
     """Return the options of the paths of a query."""
-    given = query.options
-    types = given.get("relation_types")
+    options = query.options
+    types = options.get("relation_types")
     return PathOptions(
-        max_hops=int(given.get("max_hops", HOPS)),
+        max_hops=int(options.get("max_hops", HOPS)),
         relations=tuple(types) if types else None,
-        min_weight=float(given.get("min_weight", 0.0)),
-        direction=given.get("direction", "any"),
+        min_weight=float(options.get("min_weight", 0.0)),
+        direction=options.get("direction", "any"),
     )
 
 
@@ -210,11 +211,11 @@ def _stated_by(step: Connection) -> tuple[str, ...]:
 
 
 def _step(step: Connection, chunk_id: str) -> GraphStep:
-    stated = step.fact.passages if step.fact is not None else ()
-    own = next((each for each in stated if each.support.chunk_id == chunk_id), None)
-    if own is None:
+    passages = step.fact.passages if step.fact is not None else ()
+    passage = next((candidate for candidate in passages if candidate.support.chunk_id == chunk_id), None)
+    if passage is None:
         return step_of(step)
-    return replace(step_of(step), fact=own.fact, chunk_id=chunk_id, document_id=own.support.document_id)
+    return replace(step_of(step), fact=passage.fact, chunk_id=chunk_id, document_id=passage.support.document_id)
 
 
 def _said(step: Connection) -> str:

@@ -65,19 +65,19 @@ class QuestionRetriever:
 
     async def _best(self, query: Query) -> tuple[QuestionLeg, Mapping[str, VisibleChunk]]:
         """Return the chunks of the nearest questions, best first, and the content of those that may be shown."""
-        filter, wanted = query.filters, (query.candidates + OVER_FETCH) * MAX_QUESTIONS_PER_CHUNK
+        filter, limit = query.filters, (query.candidates + OVER_FETCH) * MAX_QUESTIONS_PER_CHUNK
         while True:
-            search = VectorSearch(kind=NodeKind.QUESTION, dense=await self._stores.encoder.of(query), limit=wanted, filter=filter)
+            search = VectorSearch(kind=NodeKind.QUESTION, dense=await self._stores.encoder.of(query), limit=limit, filter=filter)
             legs = (await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, [search]))[0]
             leg = await question_leg(self._stores.questions, query, legs.dense, least=-1.0)
             chunks = await self._stores.documents.hydrate(query.tenant_id, [item.id for item in leg.chunks])
             visible = {id: chunk for id, chunk in chunks.items() if passes(query, chunk)}
             if filter is query.filters and not all(in_time(query, chunk) for chunk in chunks.values()):
                 filter = only_valid(query)
-            elif len(visible) >= query.candidates or len(legs.dense) < wanted or wanted == MAX_QUESTIONS:
+            elif len(visible) >= query.candidates or len(legs.dense) < limit or limit == MAX_QUESTIONS:
                 return leg, _first(leg.chunks, visible, query.candidates)
             else:
-                wanted = min(wanted * REFILL_FACTOR, MAX_QUESTIONS)
+                limit = min(limit * REFILL_FACTOR, MAX_QUESTIONS)
 
     async def _without_questions(self, query: Query) -> Retrieval:
         counts = await self._stores.documents.counts(query.tenant_id)

@@ -76,26 +76,28 @@ class CommunityRetriever:
         search = theme_search(query, budget_tokens=self._options.budget_tokens)
         entities, unknown = await self._entities(query)
         search = replace(search, entities=entities)
-        found = await self._finder.find(query, search, spending)
+        themes = await self._finder.find(query, search, spending)
         # The question was embedded for the search.
         backing = (
-            await self._behind.find(replace(query, embedding=found.question), found.themes) if self._behind is not None else None
+            await self._behind.find(replace(query, embedding=themes.question), themes.themes)
+            if self._behind is not None
+            else None
         )
         return Retrieval(
-            themes=found.themes,
+            themes=themes.themes,
             backing=backing,
-            relevance=max((theme.score for theme in found.themes), default=0.0),
+            relevance=max((theme.score for theme in themes.themes), default=0.0),
             usage=spending.usage,
             trace=Trace(
                 strategy="community",
                 methods_used=("community",),
-                failures=found.failures,
-                warnings=(*unknown, *found.warnings),
+                failures=themes.failures,
+                warnings=(*unknown, *themes.warnings),
                 details={
                     **time_detail(query),
-                    "generation": found.pointer.generation,
-                    "communities_stale": found.pointer.stale,
-                    "themes": dict(found.details),
+                    "generation": themes.pointer.generation,
+                    "communities_stale": themes.pointer.stale,
+                    "themes": dict(themes.details),
                 },
             ),
         )
@@ -106,6 +108,8 @@ class CommunityRetriever:
         if self._graphs is None or not names:
             return None, ()
         graph = await self._graphs.graph(query.tenant)
-        found = {str(name): entities_named(graph, str(name)) for name in names}
-        ids = frozenset(graph.entity(number).id for numbers in found.values() for number in numbers)
-        return ids, tuple(f"options.entities: the graph knows no {name!r}" for name, numbers in found.items() if not numbers)
+        numbers_by_name = {str(name): entities_named(graph, str(name)) for name in names}
+        ids = frozenset(graph.entity(number).id for numbers in numbers_by_name.values() for number in numbers)
+        return ids, tuple(
+            f"options.entities: the graph knows no {name!r}" for name, numbers in numbers_by_name.items() if not numbers
+        )

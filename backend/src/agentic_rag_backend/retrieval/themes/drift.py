@@ -99,7 +99,7 @@ class Drift:
         search = theme_search(query, budget_tokens=self._options.budget_tokens)
         # The follow-up questions must not depend on the number of returned themes.
         search = replace(search, limit=max(search.limit, READ))
-        own = asyncio.ensure_future(self._local.retrieve(_of_local(query, query.text)))
+        local_search = asyncio.ensure_future(self._local.retrieve(_of_local(query, query.text)))
         try:
             themes, problem = await self._themes(query, search, spending)
             primer = await self._primer(query.text, themes.themes[:READ] if themes else (), most, spending)
@@ -107,20 +107,20 @@ class Drift:
             followed = await asyncio.gather(
                 *(self._local.retrieve(_of_local(query, text)) for text in texts), return_exceptions=True
             )
-            first = await own
+            first = await local_search
         finally:
-            own.cancel()
+            local_search.cancel()
         answered, failed = _sorted_out(texts, followed)
         hidden = (*first.trace.hidden, *([problem] if problem and themes is None else []), *failed)
-        failures = [each for each in (problem, primer.failure, *failed) if each]
-        hits = merged(first.hits, [each.hits for each in answered], weight=primer.weight)
-        found = themes.themes if themes else ()
+        failures = [message for message in (problem, primer.failure, *failed) if message]
+        hits = merged(first.hits, [message.hits for message in answered], weight=primer.weight)
+        theme_hits = themes.themes if themes else ()
         return Retrieval(
             hits=hits,
             facts=first.facts,
-            themes=found,
+            themes=theme_hits,
             # Follow-up questions are made from existing content, so their hits are no evidence that the question can be answered.
-            relevance=max(first.relevance, max((theme.score for theme in found), default=0.0)),
+            relevance=max(first.relevance, max((theme.score for theme in theme_hits), default=0.0)),
             usage=spending.usage,
             trace=replace(_trace(first, themes, primer, failures), hidden=hidden),
         )
@@ -131,17 +131,17 @@ class Drift:
             return await self._found(query, search, spending)
         # One call is reserved for the follow-up questions.
         spending.allowed -= 1
-        found = await self._found(query, search, spending)
+        themes = await self._found(query, search, spending)
         spending.allowed += 1
-        return found
+        return themes
 
     async def _found(self, query: Query, search: ThemeSearch, spending: Spending) -> tuple[FoundThemes | None, str | None]:
         try:
-            found = await self._finder.find(query, search, spending)
+            themes = await self._finder.find(query, search, spending)
         except AgenticRagError as error:
             _log.warning("drift_without_themes", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             return None, f"the themes failed: {error.code}"
-        return found, "; ".join(found.failures) or None
+        return themes, "; ".join(themes.failures) or None
 
     async def _primer(self, question: str, themes: Sequence[ThemeHit], most: int, spending: Spending) -> Primer:
         if not themes or not most:
@@ -149,17 +149,17 @@ class Drift:
         plain = follow_ups_of_themes(question, themes, most)
         if not self._calls.possible or not spending.left:
             return plain
-        shown = "\n".join(
+        themes_text = "\n".join(
             fence("theme", f"{theme.summary}\n{_findings_text(theme)}", attributes={"name": theme.name}) for theme in themes
         )
-        values = {"themes": shown, "question": fence("question", question), "most": str(most)}
+        values = {"themes": themes_text, "question": fence("question", question), "most": str(most)}
         spending.begin()
         reply = await self._calls.ask(built_in("drift_primer"), values, _SCHEMA, max_tokens=500)
         spending.ended(reply)
         if reply.parsed is None:
             return replace(plain, failure=f"follow-up questions failed: {reply.failure}")
-        asked = (line_in(item, "question", most=MAX_CHARACTERS) for item in objects_in(reply.parsed, "follow_ups"))
-        fresh = tuple(dict.fromkeys(text for text in asked if text and text != question))[:most]
+        follow_ups = (line_in(item, "question", most=MAX_CHARACTERS) for item in objects_in(reply.parsed, "follow_ups"))
+        fresh = tuple(dict.fromkeys(text for text in follow_ups if text and text != question))[:most]
         return Primer(fresh, line_in(reply.parsed, "answer", most=MAX_CHARACTERS), by_model=True)
 
 
@@ -169,13 +169,13 @@ def follow_ups_of_themes(question: str, themes: Sequence[ThemeHit], most: int) -
     return Primer(tuple(f"{question[:MAX_CHARACTERS]} {about}" for about in words), words=words)
 
 
-def merged(own: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: float) -> tuple[Hit, ...]:
+def merged(local_hits: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: float) -> tuple[Hit, ...]:
     """Return the hits of all lists, each chunk once with its best score. Only follow-up hits are multiplied by ``weight``.
 
     Of equal scores, passages that more searches found come first, then those of the earlier list: ids of documents are random.
     """
-    best = {hit.id: hit for hit in own}
-    times = Counter(hit.id for hits in (own, *followed) for hit in hits[:COUNTED])
+    best = {hit.id: hit for hit in local_hits}
+    times = Counter(hit.id for hits in (local_hits, *followed) for hit in hits[:COUNTED])
     for hits in followed:
         for hit in hits:
             if hit.id not in best or weight * hit.score > best[hit.id].score:

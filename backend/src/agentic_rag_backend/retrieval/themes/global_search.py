@@ -66,22 +66,22 @@ class GlobalRetriever:
             rated=query.options.get("rate") == "model",
             rating_share=1.0 if of_all else RATING_SHARE,
         )
-        found = await self._finder.find(query, search, spending)
+        themes = await self._finder.find(query, search, spending)
         return Retrieval(
-            themes=found.themes,
-            backing=None if of_all or not found.themes else await self._backing(query),
-            relevance=max((theme.score for theme in found.themes), default=0.0),
+            themes=themes.themes,
+            backing=None if of_all or not themes.themes else await self._backing(query),
+            relevance=max((theme.score for theme in themes.themes), default=0.0),
             usage=spending.usage,
             trace=Trace(
                 strategy="global",
                 methods_used=("community",),
-                failures=found.failures,
-                warnings=found.warnings,
+                failures=themes.failures,
+                warnings=themes.warnings,
                 details={
                     **time_detail(query),
-                    "generation": found.pointer.generation,
-                    "communities_stale": found.pointer.stale,
-                    "themes": dict(found.details),
+                    "generation": themes.pointer.generation,
+                    "communities_stale": themes.pointer.stale,
+                    "themes": dict(themes.details),
                     "about_everything": of_all,
                 },
             ),

@@ -105,13 +105,13 @@ class RaptorRetriever:
         vector = await self._stores.encoder.of(query)
         levels = set(query.options.get("levels", ()))
         down = query.options.get("search", SEARCHES[0]) == "levels" and pointer.generation > 0
-        found = await (self._down(query, pointer, vector) if down else self._collapsed(query, pointer, vector, levels))
-        hits = await self._hits(query.with_candidates(MEASURED), found)
+        search_result = await (self._down(query, pointer, vector) if down else self._collapsed(query, pointer, vector, levels))
+        hits = await self._hits(query.with_candidates(MEASURED), search_result)
         measured = hits[:MEASURED]
         themes: tuple[ThemeHit, ...] = ()
         if query.options.get("include_summaries", True):
-            themes = await self._themes(query, found, levels, vector)
-        cosine = max((item.score for item in found.legs.dense if item.id in {hit.id for hit in measured}), default=0.0)
+            themes = await self._themes(query, search_result, levels, vector)
+        cosine = max((item.score for item in search_result.legs.dense if item.id in {hit.id for hit in measured}), default=0.0)
         coverage = best_coverage(self._stores.vectors.terms, query.text, [hit.visible.chunk.text for hit in measured])
         missing = pointer.generation == 0
         return Retrieval(
@@ -129,68 +129,69 @@ class RaptorRetriever:
                     "generation": pointer.generation,
                     "tree_stale": pointer.stale,
                     "search": "levels" if down else "collapsed",
-                    "nodes": [{"id": id, "level": found.tree[id].level, "score": round(s, 4)} for id, s in found.nodes.items()][
-                        : query.high_limit
-                    ],
+                    "nodes": [
+                        {"id": id, "level": search_result.tree[id].level, "score": round(s, 4)}
+                        for id, s in search_result.nodes.items()
+                    ][: query.high_limit],
                 },
             ),
         )
 
     async def _collapsed(self, query: Query, pointer: GenerationPointer, vector: Vector, levels: set[int]) -> _Found:
-        found = _Found(pointer)
+        result = _Found(pointer)
         if not levels or PASSAGES in levels or pointer.generation == 0:
             candidates = await chunk_candidates(self._stores, query, weighted_min_max, _WEIGHTS)
-            found.legs, found.direct = candidates.legs, dict(candidates.scores)
+            result.legs, result.direct = candidates.legs, dict(candidates.scores)
         above = {level for level in levels if level > PASSAGES}
         if pointer.generation and (above or not levels):
-            await self._search_nodes(query, vector, above, found)
-            await self._bring(query, vector, found)
-        for chunk in {*found.direct, *found.by_node}:
-            found.passages[chunk] = max(found.direct.get(chunk, 0.0), found.by_node.get(chunk, 0.0))
-        return found
+            await self._search_nodes(query, vector, above, result)
+            await self._bring(query, vector, result)
+        for chunk in {*result.direct, *result.by_node}:
+            result.passages[chunk] = max(result.direct.get(chunk, 0.0), result.by_node.get(chunk, 0.0))
+        return result
 
-    async def _search_nodes(self, query: Query, vector: Vector, levels: set[int], found: _Found) -> None:
+    async def _search_nodes(self, query: Query, vector: Vector, levels: set[int], result: _Found) -> None:
         """Find nodes by the vectors and the words of their summaries."""
-        kept = Comparison(LEVEL, "in", tuple(sorted(levels))) if levels else None
-        search = VectorSearch(kind=NodeKind.RAPTOR, dense=vector, text=query.text, limit=_NODE_LIMIT, filter=kept)
+        level_filter = Comparison(LEVEL, "in", tuple(sorted(levels))) if levels else None
+        search = VectorSearch(kind=NodeKind.RAPTOR, dense=vector, text=query.text, limit=_NODE_LIMIT, filter=level_filter)
         legs = (await self._stores.vectors.search(query.tenant_id, Collection.NODES, [search]))[0]
         order = ranked(weighted_min_max({"dense": legs.dense, "sparse": legs.sparse}, _WEIGHTS))
         cosines = {item.id: item.score for item in legs.dense}
-        found.pointer, nodes = await self._reader.read(query.tenant_id, point_ids=[item.id for item in order])
+        result.pointer, nodes = await self._reader.read(query.tenant_id, point_ids=[item.id for item in order])
         by_point = {node.point_id(query.tenant_id): node for node in nodes}
         for item in order:
             if (node := by_point.get(item.id)) is not None:
-                found.nodes[node.id] = item.score
-                found.cosines[node.id] = cosines.get(item.id, 0.0)
-                found.tree[node.id] = node
+                result.nodes[node.id] = item.score
+                result.cosines[node.id] = cosines.get(item.id, 0.0)
+                result.tree[node.id] = node
 
-    async def _bring(self, query: Query, vector: Vector, found: _Found) -> None:
+    async def _bring(self, query: Query, vector: Vector, result: _Found) -> None:
         """Add the nearest passages of the best nodes to the results."""
-        best = list(found.nodes)[:_BROUGHT]
-        near = await self._represent(query, vector, found, best)
+        best = list(result.nodes)[:_BROUGHT]
+        cosines = await self._represent(query, vector, result, best)
         for id in best:
-            nearest = found.representatives[id]
-            for chunk in nearest[:1] if found.direct else nearest:
+            representatives = result.representatives[id]
+            for chunk in representatives[:1] if result.direct else representatives:
                 # Use the scale of the direct passages if there are any, so that the summary's cosine is comparable with theirs.
-                closeness = max(0.0, near[chunk]) / max(near[nearest[0]], 1e-9)
-                score = _scaled(found.cosines[id], found.legs) if found.direct else found.nodes[id] * closeness
-                found.by_node[chunk] = max(found.by_node.get(chunk, 0.0), score)
+                closeness = max(0.0, cosines[chunk]) / max(cosines[representatives[0]], 1e-9)
+                score = _scaled(result.cosines[id], result.legs) if result.direct else result.nodes[id] * closeness
+                result.by_node[chunk] = max(result.by_node.get(chunk, 0.0), score)
 
-    async def _represent(self, query: Query, vector: Vector, found: _Found, ids: Sequence[str]) -> dict[str, float]:
+    async def _represent(self, query: Query, vector: Vector, result: _Found, ids: Sequence[str]) -> dict[str, float]:
         """Record the passages below each node that are nearest to the question. Return the cosines of all passages below them."""
-        leaves = await self._descended(query, vector, [found.tree[id] for id in ids])
+        leaves = await self._descended(query, vector, [result.tree[id] for id in ids])
         chunks = {chunk for nodes in leaves.values() for node in nodes for chunk in node.children}
-        near = await self._cosines(query, Collection.CHUNKS, vector, sorted(chunks))
+        cosines = await self._cosines(query, Collection.CHUNKS, vector, sorted(chunks))
         for id in ids:
-            own = {chunk for node in leaves[id] for chunk in node.children if chunk in near}
-            found.representatives[id] = tuple(sorted(own, key=lambda chunk: (-near[chunk], chunk))[:_REPRESENTATIVES])
-        return near
+            chunk_ids = {chunk for node in leaves[id] for chunk in node.children if chunk in cosines}
+            result.representatives[id] = tuple(sorted(chunk_ids, key=lambda chunk: (-cosines[chunk], chunk))[:_REPRESENTATIVES])
+        return cosines
 
     async def _descended(self, query: Query, vector: Vector, nodes: Sequence[TreeNode]) -> dict[str, list[TreeNode]]:
         """Return, for each node, the nodes of level 1 that are reached by following the nearest children."""
         at: dict[str, list[TreeNode]] = {node.id: [node] for node in nodes}
-        while any(node.level > 1 for held in at.values() for node in held):
-            children = {id for held in at.values() for node in held if node.level > 1 for id in node.children}
+        while any(node.level > 1 for nodes in at.values() for node in nodes):
+            children = {id for nodes in at.values() for node in nodes if node.level > 1 for id in node.children}
             _, read = await self._reader.read(query.tenant_id, ids=sorted(children))
             points = {node.id: node.point_id(query.tenant_id) for node in read}
             cosines = await self._cosines(query, Collection.NODES, vector, sorted(points.values()))
@@ -207,82 +208,82 @@ class RaptorRetriever:
 
     async def _down(self, query: Query, pointer: GenerationPointer, vector: Vector) -> _Found:
         """Search from the highest level down to the passages, keeping the nearest nodes of each level."""
-        found = _Found(pointer)
+        result = _Found(pointer)
         height = max(pointer.levels, default=0)
-        found.pointer, nodes = await self._reader.read(query.tenant_id, level=height)
+        result.pointer, nodes = await self._reader.read(query.tenant_id, level=height)
         chunks: dict[str, str] = {}
         while nodes:
             points = {node.id: node.point_id(query.tenant_id) for node in nodes}
             cosines = await self._cosines(query, Collection.NODES, vector, sorted(points.values()))
             nodes = sorted(nodes, key=lambda node: (-cosines.get(points[node.id], -1.0), node.id))[:_BEAM]
             for node in nodes:
-                found.tree[node.id] = node
-                found.cosines[node.id] = found.nodes[node.id] = max(0.0, cosines.get(points[node.id], 0.0))
+                result.tree[node.id] = node
+                result.cosines[node.id] = result.nodes[node.id] = max(0.0, cosines.get(points[node.id], 0.0))
             for node in nodes:
                 if node.level == 1:
                     chunks |= {chunk: node.id for chunk in node.children if chunk not in chunks}
             ids = sorted({child for node in nodes if node.level > 1 for child in node.children})
             nodes = (await self._reader.read(query.tenant_id, ids=ids))[1] if ids else []
         near = await self._cosines(query, Collection.CHUNKS, vector, sorted(chunks))
-        found.passages = {chunk: max(0.0, score) for chunk, score in near.items()}
-        found.direct = dict(found.passages)
-        found.by_node = {chunk: found.nodes[node] for chunk, node in chunks.items()}
-        found.legs = Legs(dense=tuple(ranked(near)))
-        found.nodes = {item.id: item.score for item in ranked(found.nodes)}
-        for node in sorted(found.tree.values(), key=lambda node: node.level):
+        result.passages = {chunk: max(0.0, score) for chunk, score in near.items()}
+        result.direct = dict(result.passages)
+        result.by_node = {chunk: result.nodes[node] for chunk, node in chunks.items()}
+        result.legs = Legs(dense=tuple(ranked(near)))
+        result.nodes = {item.id: item.score for item in ranked(result.nodes)}
+        for node in sorted(result.tree.values(), key=lambda node: node.level):
             # A higher node is represented by the representatives of its visited children.
-            parts = [(id,) if node.level == 1 else found.representatives.get(id, ()) for id in node.children]
+            parts = [(id,) if node.level == 1 else result.representatives.get(id, ()) for id in node.children]
             below = {chunk for part in parts for chunk in part if chunk in near}
-            found.representatives[node.id] = tuple(sorted(below, key=lambda chunk: (-near[chunk], chunk))[:_REPRESENTATIVES])
-        return found
+            result.representatives[node.id] = tuple(sorted(below, key=lambda chunk: (-near[chunk], chunk))[:_REPRESENTATIVES])
+        return result
 
     async def _cosines(self, query: Query, collection: Collection, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         vectors = await self._stores.vectors.vectors(query.tenant_id, collection, ids) if ids else {}
-        return {id: float(np.dot(vector, held)) for id, held in vectors.items()}
+        return {id: float(np.dot(vector, node_vector)) for id, node_vector in vectors.items()}
 
-    async def _hits(self, query: Query, found: _Found) -> tuple[Hit, ...]:
-        order = [item.id for item in ranked(found.passages)]
+    async def _hits(self, query: Query, result: _Found) -> tuple[Hit, ...]:
+        order = [item.id for item in ranked(result.passages)]
         if query.options.get("order", ORDERS[0]) == "leaves_first":
-            order.sort(key=lambda id: id not in found.direct)  # stable: by score among themselves
+            order.sort(key=lambda id: id not in result.direct)  # stable: by score among themselves
         visible = await visible_in_order(self._stores.documents, query, order, {})
         graph = await self._graphs.graph(query.tenant)
-        parts = _parts(found)
+        parts = _parts(result)
         return tuple(
             Hit(
                 visible=visible[id],
-                score=found.passages[id],
-                scores={**parts.get(id, {}), "combined": found.passages[id]},
+                score=result.passages[id],
+                scores={**parts.get(id, {}), "combined": result.passages[id]},
                 entities=entities_of(graph, id),
             )
             for id in [id for id in order if id in visible][: query.candidates]
         )
 
-    async def _themes(self, query: Query, found: _Found, levels: set[int], vector: Vector) -> tuple[ThemeHit, ...]:
-        nodes = [found.tree[id] for id in found.nodes if not levels or found.tree[id].level in levels]
+    async def _themes(self, query: Query, result: _Found, levels: set[int], vector: Vector) -> tuple[ThemeHit, ...]:
+        nodes = [result.tree[id] for id in result.nodes if not levels or result.tree[id].level in levels]
         narrowed = query.filters is not None or query.as_of is not None
         read = nodes if narrowed else nodes[:_READ]
-        views = await self._reader.views(query.tenant_id, found.pointer, read, passes=partial(passes, query))
+        views = await self._reader.views(query.tenant_id, result.pointer, read, passes=partial(passes, query))
         # A node that has only a visible name is no evidence.
         tellable = [view for view in views if view.summary or view.findings]
         terms = {number: self._stores.vectors.terms(_text(view)) for number, view in enumerate(tellable)}
         coverage = cover(self._stores.vectors.terms(query.text), terms)
         scale = (await self._stores.calibration()).questions
         scored = [
-            _theme(view, _theme_score(scale.converted(found.cosines[view.id]), coverage.of(coverage.held[number])))
+            _theme(view, _theme_score(scale.converted(result.cosines[view.id]), coverage.of(coverage.held[number])))
             for number, view in enumerate(tellable)
         ]
         themes = sorted(scored, key=lambda theme: (-theme.score, theme.id))[: query.high_limit]
-        await self._represent(query, vector, found, [theme.id for theme in themes if theme.id not in found.representatives])
-        shown = await self._shown(query, found, [theme.id for theme in themes])
-        return tuple(replace(theme, representatives=shown.get(theme.id, ())) for theme in themes)
+        await self._represent(query, vector, result, [theme.id for theme in themes if theme.id not in result.representatives])
+        passages_by_theme = await self._shown(query, result, [theme.id for theme in themes])
+        return tuple(replace(theme, representatives=passages_by_theme.get(theme.id, ())) for theme in themes)
 
-    async def _shown(self, query: Query, found: _Found, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    async def _shown(self, query: Query, result: _Found, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return each node's representatives that are visible."""
-        chunks = {chunk for id in ids for chunk in found.representatives.get(id, ())}
+        chunks = {chunk for id in ids for chunk in result.representatives.get(id, ())}
         visible: Mapping[str, VisibleChunk] = (
             await visible_chunks(self._stores.documents, query, sorted(chunks)) if chunks else {}
         )
-        return {id: tuple(chunk for chunk in found.representatives.get(id, ()) if chunk in visible) for id in ids}
+        return {id: tuple(chunk for chunk in result.representatives.get(id, ()) if chunk in visible) for id in ids}
 
 
 def _scaled(cosine: float, legs: Legs) -> float:
@@ -291,12 +292,12 @@ def _scaled(cosine: float, legs: Legs) -> float:
     return max(0.0, min(1.0, (cosine - low) / (high - low))) if high > low else float(cosine >= high)
 
 
-def _parts(found: _Found) -> dict[str, dict[str, float]]:
+def _parts(result: _Found) -> dict[str, dict[str, float]]:
     parts: dict[str, dict[str, float]] = {}
-    for name, leg in (("dense", found.legs.dense), ("sparse", found.legs.sparse)):
+    for name, leg in (("dense", result.legs.dense), ("sparse", result.legs.sparse)):
         for item in leg:
             parts.setdefault(item.id, {})[name] = item.score
-    for chunk, score in found.by_node.items():
+    for chunk, score in result.by_node.items():
         parts.setdefault(chunk, {})["raptor"] = score
     return parts
 

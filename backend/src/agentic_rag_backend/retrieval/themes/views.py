@@ -88,8 +88,8 @@ class ThemeViews:
         """Return communities without their members, by id. Unknown ones are left out."""
 
         async def load(missing: list[str]) -> Mapping[str, Community]:
-            found = await self._graph.communities(query.tenant_id, pointer.generation, ids=missing, members=False)
-            return {each.id: each for each in found}
+            communities = await self._graph.communities(query.tenant_id, pointer.generation, ids=missing, members=False)
+            return {community.id: community for community in communities}
 
         return await self._records.read(query, _state(query, pointer), ids, load)
 
@@ -129,10 +129,10 @@ class ThemeViews:
         own: set[str] = set()
 
         def judge(chunk: VisibleChunk) -> bool:
-            shown = passes(query, chunk)
-            if not shown or VALID_FROM in chunk.metadata or VALID_TO in chunk.metadata:
+            passing = passes(query, chunk)
+            if not passing or VALID_FROM in chunk.metadata or VALID_TO in chunk.metadata:
                 own.add(chunk.chunk.id)  # another query may see it differently
-            return shown
+            return passing
 
         for judged in await self._reader.judged(query.tenant_id, pointer, unread, passes=judge):
             examined = themes[judged.id] = self._examined(judged)

@@ -87,7 +87,7 @@ async def _selected(session: Session, selection: Selection) -> list[dict[str, An
         documents = await session.client.every("/documents", limit=EVERYTHING)
         return [document for document in documents if document["state"] in _READABLE]
     ids = dict.fromkeys([await id_of(session.client, document) for document in selection.documents])
-    return [await session.client.get(f"/documents/{each}") for each in ids]
+    return [await session.client.get(f"/documents/{document_id}") for document_id in ids]
 
 
 async def _extracted(session: Session, documents: Sequence[Mapping[str, Any]], method: str) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def register(group: typer.Typer, found: Found) -> None:
         reason: Reason = "",
     ) -> None:
         """Merge entities into one. Later documents follow it, too."""
-        ids = [await found(session, each) for each in others]
+        ids = [await found(session, name) for name in others]
         await _edit(session, f"{await found(session, into)}/merge", {"entity_ids": ids, "reason": reason})
 
     @command(group, "split")
@@ -110,11 +110,11 @@ def _documents(count: int) -> str:
 def _described(edit: Mapping[str, Any]) -> str:
     """Return an edit as one sentence."""
     name = edit["entity"]["name"]
-    others = ", ".join(entity["name"] for entity in edit["entities"])
-    parts = others or ", ".join(edit["names"]) or _documents(len(edit["document_ids"]))
+    names = ", ".join(entity["name"] for entity in edit["entities"])
+    parts = names or ", ".join(edit["names"]) or _documents(len(edit["document_ids"]))
     label = " ".join(filter(None, (edit["name"], f"({edit['type']})" if edit["type"] else "")))
     described = {
-        "merge": f"merge {others} into {name}",
+        "merge": f"merge {names} into {name}",
         "split": f"split {parts} from {name}" + (f" as {label}" if label else ""),
         "rename": f"rename {name} to {label}",
         "delete": f"delete {name}",

@@ -23,12 +23,12 @@ def theme_resource(path: str, *, size: str, heading: str) -> Resource:
     return Resource(path=path, columns=columns, droppable=("keywords",))
 
 
-def theme_renderer(listed: Sequence[str]) -> Callable[[Output, Any], None]:
-    """Return what prints a theme: its name, the fields ``listed``, summary and findings."""
+def theme_renderer(names: Sequence[str]) -> Callable[[Output, Any], None]:
+    """Return what prints a theme: its name, the fields ``names``, summary and findings."""
 
     def render(output: Output, theme: Mapping[str, Any]) -> None:
         output.show(theme["name"], style="bold")
-        output.show(fields({name: theme[name] for name in listed}))
+        output.show(fields({name: theme[name] for name in names}))
         output.show(f"\n{theme['summary'] or 'The summary is withheld: passages that it rests on were removed.'}")
         for finding in theme["findings"]:
             output.show(f"- {finding['statement']}")
