@@ -136,13 +136,13 @@ class Embedded:
         if text is not None:
             content = text.encode("utf-8", errors="surrogatepass")
             uploads = [Upload(content=content, media_type="text/markdown", key=key, title=title, metadata=metadata or {})]
-            documents = [await self._take(upload) for upload in uploads]
+            documents = [await self._submit_upload(upload) for upload in uploads]
         else:
             shared = Upload(content=b"", metadata=metadata or {}, attachments=attachments)
-            documents = await self._take_files([fspath(path) for path in paths], key, shared)
+            documents = await self._submit_files([fspath(path) for path in paths], key, shared)
         pointer = await self.container.catalogue.communities.pointer(self.tenant_id)
         if self.container.settings.dual_level_retrieval_enabled and (pointer.stale or pointer.generation == 0):
-            await self._ended(await self._application.admin.rebuild_communities(await self._principal()))
+            await self._await_end(await self._application.admin.rebuild_communities(await self._read_caller()))
         return documents
 
     async def search(self, question: str, **options: Any) -> Retrieval:
@@ -157,7 +157,7 @@ class Embedded:
             FeatureDisabled: the strategy is dual_level, which is disabled.
         """
         request = read_request(SearchRequest, {**options, "query": question})
-        return await self._application.search.run_search(await self._principal(), request)
+        return await self._application.search.run_search(await self._read_caller(), request)
 
     async def ask(
         self,
@@ -186,7 +186,7 @@ class Embedded:
         turns = [{"role": message.role, "content": message.content} for message in history]
         values = {"generator": generator, "history": turns, "citation_style": citation_style, "citation_policy": citation_policy}
         request = read_request(AnswerRequest, {**options, **values, "query": question})
-        return await self._application.answers.write_answer(await self._principal(), request)
+        return await self._application.answers.write_answer(await self._read_caller(), request)
 
     async def entities(self, name: str | None = None, *, type: str | None = None, limit: int = 100) -> list[ListedEntity]:
         """Return entities by decreasing number of mentions, at most ``limit`` (1–1,000).
@@ -195,7 +195,7 @@ class Embedded:
             name: only entities with a name that has this text at the beginning of a word, whole names first.
             type: only entities of this type, such as ``person``.
         """
-        page = await self._application.graph.list_entities(await self._principal(), name=name, type=type, limit=limit)
+        page = await self._application.graph.list_entities(await self._read_caller(), name=name, type=type, limit=limit)
         return list(page.items)
 
     async def entity(self, id: str, *, limit: int = 20, as_of: datetime | None = None) -> VisibleEntity:
@@ -204,7 +204,7 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of this id.
         """
-        return await self._application.graph.get_entity(await self._principal(), id, limit=limit, as_of=as_of)
+        return await self._application.graph.get_entity(await self._read_caller(), id, limit=limit, as_of=as_of)
 
     async def neighbourhood(self, id: str, **options: Any) -> Neighbourhood:
         """Return the entities around an entity, and the relationships between them.
@@ -215,7 +215,7 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of this id.
         """
-        caller = await self._principal()
+        caller = await self._read_caller()
         return await self._application.graph.read_neighbourhood(caller, id, NeighbourhoodOptions(**options))
 
     async def paths(self, source: str, target: str, **options: Any) -> PathsFound:
@@ -227,7 +227,7 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of this id or name.
         """
-        caller = await self._principal()
+        caller = await self._read_caller()
         return await self._application.graph.find_paths(caller, [source], [target], PathOptions(**options))
 
     async def merge_entities(self, id: str, others: Sequence[str], *, reason: str = "") -> GraphEdit:
@@ -236,7 +236,7 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of one of the ids.
         """
-        caller = await self._principal()
+        caller = await self._read_caller()
         return (await self._application.graph.merge_entities(caller, id, others, reason=reason)).edit
 
     async def split_entity(self, id: str, *, reason: str = "", **parts: Any) -> GraphEdit:
@@ -248,7 +248,7 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of this id.
         """
-        caller = await self._principal()
+        caller = await self._read_caller()
         return (await self._application.graph.split_entity(caller, id, Split(**parts), reason=reason)).edit
 
     async def rename_entity(self, id: str, name: str = "", *, type: str = "", reason: str = "") -> GraphEdit:
@@ -257,7 +257,7 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of this id.
         """
-        caller = await self._principal()
+        caller = await self._read_caller()
         return (await self._application.graph.rename_entity(caller, id, name=name, type=type, reason=reason)).edit
 
     async def delete_entity(self, id: str, *, reason: str = "") -> GraphEdit:
@@ -266,7 +266,7 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of this id.
         """
-        return (await self._application.graph.delete_entity(await self._principal(), id, reason=reason)).edit
+        return (await self._application.graph.delete_entity(await self._read_caller(), id, reason=reason)).edit
 
     async def undo_edit(self, number: int) -> GraphEdit:
         """Undo an edit of the graph.
@@ -274,7 +274,7 @@ class Embedded:
         Raises:
             NotFound: there is no edit of this number.
         """
-        return (await self._application.graph.undo_edit(await self._principal(), number)).edit
+        return (await self._application.graph.undo_edit(await self._read_caller(), number)).edit
 
     async def contradictions(
         self, entity: str | None = None, *, kind: Kind | None = None, min_confidence: float = LIKELY, limit: int = 50
@@ -289,7 +289,7 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of this id or name.
         """
-        caller = await self._principal()
+        caller = await self._read_caller()
         contradiction_filter = ContradictionFilter(entity=entity, kind=kind, min_confidence=min_confidence)
         contradictions: list[Contradiction] = []
         cursor: str | None = None
@@ -305,20 +305,20 @@ class Embedded:
 
     async def export_graph(self, format: Literal["graphml", "json"] = "graphml") -> AsyncIterator[str]:
         """Yield the graph as a file, in parts."""
-        async for part in self._application.graph.export_graph(await self._principal(), format):
+        async for part in self._application.graph.export_graph(await self._read_caller(), format):
             yield part
 
-    async def _principal(self) -> Principal:
+    async def _read_caller(self) -> Principal:
         # Read at every call, so that a changed flag applies immediately.
         return await self.container.authenticator.local(self.tenant_id)
 
-    async def _take_files(self, paths: Sequence[str], key: str | None, shared: Upload) -> list[Document]:
+    async def _submit_files(self, paths: Sequence[str], key: str | None, shared: Upload) -> list[Document]:
         slots = asyncio.Semaphore(IN_FLIGHT)
 
         async def take(path: Path, own_key: str) -> Document:
             async with slots:
                 content = await asyncio.to_thread(path.read_bytes)
-                return await self._take(replace(shared, content=content, file_name=path.name, key=own_key))
+                return await self._submit_upload(replace(shared, content=content, file_name=path.name, key=own_key))
 
         sources = find_sources(paths, key=key).sources
         tasks = [asyncio.create_task(take(source.path, source.key)) for source in sources]
@@ -329,22 +329,22 @@ class Embedded:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _take(self, upload: Upload) -> Document:
-        submitted = await self._application.documents.submit_document(await self._principal(), upload)
+    async def _submit_upload(self, upload: Upload) -> Document:
+        submitted = await self._application.documents.submit_document(await self._read_caller(), upload)
         if submitted.job is not None:
-            await self._attachments_ended(await self._ended(submitted.job))
+            await self._await_attachments(await self._await_end(submitted.job))
         document = await self.container.catalogue.documents.document(self.tenant_id, submitted.document.id)
         if document.state is DocumentState.UNREADABLE:
             raise UnreadableDocument(document.failures[0].message if document.failures else f"{document.title!r} cannot be read")
         return document
 
-    async def _attachments_ended(self, job: Job) -> None:
+    async def _await_attachments(self, job: Job) -> None:
         """Wait for the jobs of a message's attachments, and of the attachments within them."""
         for attachment in (job.result or {}).get("attachments", ()):
             if attachment.get("job_id"):
-                await self._attachments_ended(await self._job_endings.wait(attachment["job_id"]))
+                await self._await_attachments(await self._job_endings.wait(attachment["job_id"]))
 
-    async def _ended(self, job: Job) -> Job:
+    async def _await_end(self, job: Job) -> Job:
         """Wait for a job's end. If the job failed, raise its error."""
         job = job if job.state.ended else await self._job_endings.wait(job.id)
         if job.state in (JobState.FAILED, JobState.CANCELLED):

@@ -33,7 +33,7 @@ class AnswerWriting:
             ModelUnavailable: the language model failed, and there is no fallback.
         """
         built = await self.container.queries.build(caller, request)
-        return _with_warnings(await self.container.answers.answer(built.query, **_options(built, request)), built)
+        return _with_warnings(await self.container.answers.answer(built.query, **_options_of(built, request)), built)
 
     @requires(Scope.READ)
     async def stream_answer(self, caller: Principal, request: AnswerRequest) -> AsyncGenerator[AnswerEvent, None]:
@@ -45,7 +45,7 @@ class AnswerWriting:
         built = await self.container.queries.build(caller, request)
         started = False
         # Closing the events stops the model as soon as the caller leaves.
-        async with aclosing(self.container.answers.stream(built.query, **_options(built, request))) as events:
+        async with aclosing(self.container.answers.stream(built.query, **_options_of(built, request))) as events:
             async for event in events:
                 match event:
                     case ErrorEvent(error) if not started:
@@ -69,7 +69,7 @@ class AnswerWriting:
             raise NotFound("a document of this answer was deleted or changed meanwhile; ask again")
 
 
-def _options(built: BuiltQuery, request: AnswerRequest) -> dict[str, Any]:
+def _options_of(built: BuiltQuery, request: AnswerRequest) -> dict[str, Any]:
     return {
         "strategy": built.strategy,
         "generator": request.generator,

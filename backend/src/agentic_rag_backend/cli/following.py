@@ -101,7 +101,7 @@ async def follow(client: Client, job_id: str, *, title: str) -> Job:
         Interrupted: Ctrl-C. The job continues where it runs.
     """
     with leaving(job_goes_on(client, job_id)):
-        return await _followed(client, job_id, title)
+        return await _show_until_end(client, job_id, title)
 
 
 async def finish_job(session: Session, job_id: str, *, title: str, render: Callable[[Output, Job], None] | None = None) -> None:
@@ -121,7 +121,7 @@ async def finish_job(session: Session, job_id: str, *, title: str, render: Calla
         raise typer.Exit(1)
 
 
-async def _followed(client: Client, job_id: str, title: str) -> Job:
+async def _show_until_end(client: Client, job_id: str, title: str) -> Job:
     client.wait_for_restarts()
     with ProgressDisplay(title) as display:
         while True:

@@ -63,7 +63,9 @@ def list_command(resource: Resource, description: str, **filters: Any) -> Comman
     async def run(session: Session, limit: int, **chosen: Any) -> None:
         await resource.list_items(session, limit, **chosen)
 
-    return _described(run, description, {"limit": (Most, 50), **{name: (option, None) for name, option in filters.items()}})
+    return _describe_command(
+        run, description, {"limit": (Most, 50), **{name: (option, None) for name, option in filters.items()}}
+    )
 
 
 def show_command(
@@ -74,10 +76,10 @@ def show_command(
     async def run(session: Session, id: str) -> None:
         await resource.show_item(session, id, render)
 
-    return _described(run, description, {"id": (argument, inspect.Parameter.empty)})
+    return _describe_command(run, description, {"id": (argument, inspect.Parameter.empty)})
 
 
-def _described(run: Command, description: str, options: Mapping[str, tuple[Any, Any]]) -> Command:
+def _describe_command(run: Command, description: str, options: Mapping[str, tuple[Any, Any]]) -> Command:
     """Give a command its help and its options, each with its annotated type and its default."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter("session", kind, annotation=Session)]

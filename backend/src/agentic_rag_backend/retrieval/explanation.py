@@ -88,7 +88,7 @@ class Explainer:
         example = (
             (await self._stores.documents.hydrate(query.tenant_id, visible_ids[:1])).get(visible_ids[0]) if visible_ids else None
         )
-        legs = await self._legs(query, document_id) if visible_ids else ()
+        legs = await self._rank_legs(query, document_id) if visible_ids else ()
         # The reranker reads the same candidates as in the request.
         reranking = query.rerank and replace(query.rerank, top_n=None)
         # The trace must have the times of all stages. An explanation uses a session as the request would, and leaves it as it is.
@@ -107,16 +107,16 @@ class Explainer:
             themes=tuple(theme for theme in retrieval.themes if _rests_on(theme, document_id)),
             dropped=()
             if rank is not None and rank <= query.limit and best is not None and best.score >= query.min_score
-            else _reasons(query, document, _Shown(example, visible_ids), legs, retrieval, rank),
+            else _list_reasons(query, document, _Shown(example, visible_ids), legs, retrieval, rank),
             trace=retrieval.trace,
         )
 
-    async def _legs(self, query: Query, document_id: str) -> tuple[LegRank, ...]:
+    async def _rank_legs(self, query: Query, document_id: str) -> tuple[LegRank, ...]:
         vector = await self._stores.encoder.encode(query.tenant_id, query.text)
         everywhere = VectorSearch(kind=NodeKind.CHUNK, dense=vector, text=query.text, limit=MAX_EXAMINED)
         here = replace(everywhere, limit=1, filter=Comparison("document_id", "eq", document_id))
         all_of, own = await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, [everywhere, here])
-        legs = tuple(_leg(name, all_of, own) for name in ("dense", "sparse"))
+        legs = tuple(_rank_leg(name, all_of, own) for name in ("dense", "sparse"))
         return (*legs, await self._question_leg(query, [everywhere, here])) if query.synthetic_questions else legs
 
     async def _question_leg(self, query: Query, searches: Sequence[VectorSearch]) -> LegRank:
@@ -126,10 +126,10 @@ class Explainer:
         least = (await self._stores.calibration()).similar_question
         ranked = [await question_leg(self._stores.questions, query, leg.dense, least=least) for leg in legs]
         all_of, own = [Legs(dense=tuple(leg.chunks)) for leg in ranked]
-        return replace(_leg("dense", all_of, own), leg=QUESTION)
+        return replace(_rank_leg("dense", all_of, own), leg=QUESTION)
 
 
-def _leg(name: str, all_of: Legs, legs: Legs) -> LegRank:
+def _rank_leg(name: str, all_of: Legs, legs: Legs) -> LegRank:
     ranked: Sequence[ScoredId] = getattr(all_of, name)
     best = next(iter(getattr(legs, name)), None)
     if best is None:
@@ -150,7 +150,7 @@ class _Shown:
     ids: Sequence[str]
 
 
-def _reasons(
+def _list_reasons(
     query: Query, document: Document, visible: _Shown, legs: Sequence[LegRank], retrieval: Retrieval, rank: int | None
 ) -> tuple[Dropped, ...]:
     chunk = visible.one

@@ -86,7 +86,7 @@ async def _once(request: Request, handle: Handler) -> Response:
         fingerprint = await _fingerprint(request, form)
         attempt = await keys.begin(owner, digest, fingerprint=fingerprint, lease_s=lease_s + _LEASE_SLACK_S)
         if isinstance(attempt, StoredResponse):
-            return _replayed(attempt)
+            return _replay_response(attempt)
         try:
             response = await handle(request)
         except BaseException:
@@ -142,7 +142,7 @@ def _answer(request: Request, response: Response) -> StoredResponse | None:
     return StoredResponse(response.status_code, headers, bytes(response.body))
 
 
-def _replayed(answer: StoredResponse) -> Response:
+def _replay_response(answer: StoredResponse) -> Response:
     if answer.status == Conflict.status:
         raise Conflict(answer.body.decode())
     return Response(answer.body, answer.status, {**answer.headers, REPLAYED: "true"})
@@ -156,14 +156,14 @@ async def _fingerprint(request: Request, form: FormData | None) -> str:
     else:
         for name, value in form.multi_items():
             if isinstance(value, UploadFile):
-                content = await asyncio.to_thread(_hashed, value)
+                content = await asyncio.to_thread(_hash_body, value)
                 parts += [name, "file", value.filename or "", value.content_type or "", content]
             else:
                 parts += [name, "text", value]
     return _digest(*parts)
 
 
-def _hashed(upload: UploadFile) -> str:
+def _hash_body(upload: UploadFile) -> str:
     """Return the hash of a file's content, and rewind the file."""
     digest = hashlib.sha256()
     while part := upload.file.read(_HASHED_AT_ONCE):

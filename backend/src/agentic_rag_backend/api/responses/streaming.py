@@ -42,7 +42,7 @@ def event_stream(
     ``error``, whose data is a problem. ``events`` is closed at the end.
     """
     return EventSourceResponse(
-        _numbered(_admitted(request, events, deadline), request_id_of(request), on_refused),
+        _number_events(_check_admission(request, events, deadline), request_id_of(request), on_refused),
         headers=headers,
         ping=HEARTBEAT_S,
         ping_message_factory=lambda: ServerSentEvent(comment="heartbeat"),
@@ -62,7 +62,9 @@ def event_content(*events: tuple[str, object]) -> dict[str, Any]:
     return {"text/event-stream": {"example": "".join(lines)}}
 
 
-async def _numbered(events: Events, request_id: str, on_refused: Callable[[], None] | None) -> AsyncIterator[ServerSentEvent]:
+async def _number_events(
+    events: Events, request_id: str, on_refused: Callable[[], None] | None
+) -> AsyncIterator[ServerSentEvent]:
     number = 0
     async with aclosing(events):
         try:
@@ -78,7 +80,7 @@ async def _numbered(events: Events, request_id: str, on_refused: Callable[[], No
             yield last
 
 
-async def _admitted(request: Request, events: Events, deadline: Deadline | None) -> Events:
+async def _check_admission(request: Request, events: Events, deadline: Deadline | None) -> Events:
     """Yield ``events``, and check the key every `CHECK_S` seconds, also between events."""
     queue: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue()
     maker = asyncio.create_task(_make(events, queue))

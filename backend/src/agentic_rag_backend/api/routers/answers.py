@@ -70,23 +70,23 @@ async def answer(request: Request, services: Services, caller: Reader, body: Ans
     shorten_timeout(request.scope, body.timeout_ms)
     if body.stream and "last-event-id" in request.headers:
         after = place_of(request.headers["last-event-id"])
-        repeated = _streams(request).repeated(Owner.of(caller), fingerprint_of(body.model_dump(mode="json")), after)
-        return await _followed(request, services, caller, repeated, after)
+        repeated = _streams_of(request).repeated(Owner.of(caller), fingerprint_of(body.model_dump(mode="json")), after)
+        return await _follow_stream(request, services, caller, repeated, after)
     if body.stream:
         stream = services.answers.stream_answer(caller, body)
         first = await anext(stream)  # an error before the first event is still a response
-        opened = _streams(request).open(
+        opened = _streams_of(request).open(
             Opening(
                 owner=Owner.of(caller),
-                events=_sent(first, stream, _Form(request_id_of(request), parts)),
+                events=_send_events(first, stream, _Form(request_id_of(request), parts)),
                 fingerprint=fingerprint_of(body.model_dump(mode="json")),
-                chunk_ids=_quoted(first),
+                chunk_ids=_select_chunk_ids(first),
                 resumable=body.resumable,
                 deadline=deadline_of(request.scope),
                 request_id=request_id_of(request),
             )
         )
-        return _streamed(request, opened, 0)
+        return _respond_with_stream(request, opened, 0)
     result = await services.answers.write_answer(caller, body)
     return enveloped_parts(request, AnswerView.of(result), parts, **trace_meta(result.retrieval))
 
@@ -109,43 +109,43 @@ async def resume_answer(
     Only the key that asked can resume it, at the same server process, until `STREAM_RESUME_S` (120 s) after its last connection.
     404 otherwise, and if a document that it quotes was deleted or changed.
     """
-    stream = _streams(request).find(Owner.of(caller), stream_id)
-    return await _followed(request, services, caller, stream, place_of(last_event_id))
+    stream = _streams_of(request).find(Owner.of(caller), stream_id)
+    return await _follow_stream(request, services, caller, stream, place_of(last_event_id))
 
 
 @router.delete("/answers/streams/{stream_id}", status_code=204, summary="Stop a streamed answer")
 async def stop_answer(request: Request, caller: Reader, stream_id: str) -> Response:
     """Stop the model call and forget the events."""
-    streams = _streams(request)
+    streams = _streams_of(request)
     streams.drop(streams.find(Owner.of(caller), stream_id))
     return Response(status_code=204)
 
 
-def _streams(request: Request) -> AnswerStreams:
+def _streams_of(request: Request) -> AnswerStreams:
     streams: AnswerStreams = request.app.state.answer_streams
     return streams
 
 
-async def _followed(request: Request, services: Application, caller: Principal, stream: AnswerStream, after: int) -> Any:
+async def _follow_stream(request: Request, services: Application, caller: Principal, stream: AnswerStream, after: int) -> Any:
     """Return the rest of a stream, if everything that it quotes is still visible."""
     try:
         await services.answers.check_quoted(caller, stream.opening.chunk_ids)
     except NotFound:
-        _streams(request).drop(stream)
+        _streams_of(request).drop(stream)
         raise
     if after < stream.dropped:
         raise NotFound(f"event {after + 1} of this answer is not kept any more; ask again")
     if after > stream.last:
         raise InvalidRequest(f"Last-Event-ID must be at most {stream.last}, the newest event; got {after}")
-    return _streamed(request, stream, after)
+    return _respond_with_stream(request, stream, after)
 
 
-def _streamed(request: Request, stream: AnswerStream, after: int) -> Any:
+def _respond_with_stream(request: Request, stream: AnswerStream, after: int) -> Any:
     address = f"{request.scope['path'].partition('/answers')[0]}/answers/streams/{stream.id}"
     return event_stream(request, stream.follow(after), headers={"Content-Location": address}, on_refused=stream.stop)
 
 
-def _quoted(first: AnswerEvent) -> frozenset[str]:
+def _select_chunk_ids(first: AnswerEvent) -> frozenset[str]:
     """Return the ids of the chunks that an answer may quote."""
     if not isinstance(first, RetrievalEvent):
         return frozenset()
@@ -169,35 +169,35 @@ class _Form:
         return {name: fields for name, fields in renamed.items() if name in SearchView.model_fields}
 
 
-async def _sent(first: AnswerEvent, events: AsyncGenerator[AnswerEvent, None], form: _Form) -> Events:
+async def _send_events(first: AnswerEvent, events: AsyncGenerator[AnswerEvent, None], form: _Form) -> Events:
     # Closing the events stops the model as soon as the client disconnects.
     async with aclosing(events):
-        yield _event(first, form)
+        yield _make_event(first, form)
         async for answer_event in events:
-            yield _event(answer_event, form)
+            yield _make_event(answer_event, form)
 
 
-def _event(answered: AnswerEvent, form: _Form) -> ServerSentEvent:
-    name, data = _named(answered, form)
+def _make_event(answered: AnswerEvent, form: _Form) -> ServerSentEvent:
+    name, data = _name_event(answered, form)
     return event(name, {"v": EVENT_VERSION, **data})
 
 
-def _named(answered: AnswerEvent, form: _Form) -> tuple[str, dict[str, Any]]:
+def _name_event(answered: AnswerEvent, form: _Form) -> tuple[str, dict[str, Any]]:
     match answered:
         case RetrievalEvent(retrieval):
             return "retrieval", dump_parts(SearchView.of(retrieval), form.parts_of_retrieval)
         case TokenEvent(text, supported, reason):
             return "token", {"text": text, "supported": supported, "reason": reason}
         case CitationEvent(citation):
-            return "citation", _dumped(CitationView.of(citation))
+            return "citation", _dump_view(CitationView.of(citation))
         case UsageEvent(usage):
-            return "usage", _dumped(UsageView.model_validate(usage))
+            return "usage", _dump_view(UsageView.model_validate(usage))
         case DoneEvent(written):
             return "done", dump_parts(AnswerView.of(written), form.parts)
         case ErrorEvent(error):
             return "error", problem_body(error, form.request_id)
 
 
-def _dumped(view: BaseModel) -> dict[str, Any]:
+def _dump_view(view: BaseModel) -> dict[str, Any]:
     dumped: dict[str, Any] = view.model_dump(mode="json")
     return dumped

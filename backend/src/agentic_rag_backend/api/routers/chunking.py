@@ -59,11 +59,11 @@ async def preview(request: Request, services: Services, caller: Writer) -> dict[
     if media_type_of(request) == "multipart/form-data":
         form = await read_form(request)
         try:
-            return enveloped(request, await _of_file(services, caller, form))
+            return enveloped(request, await _preview_file(services, caller, form))
         finally:
             await form.close()
     require_json(request, instead="application/json or multipart/form-data")
-    body = _validated(await read_json(request))
+    body = _validate_body(await read_json(request))
     options = (body.chunking or chunking_of(None)).options()
     if body.document_id is not None:
         result = await services.documents.preview_document(caller, body.document_id, options)
@@ -73,26 +73,26 @@ async def preview(request: Request, services: Services, caller: Writer) -> dict[
     return enveloped(request, PreviewView.of(result, limit=body.limit))
 
 
-async def _of_file(services: Application, caller: Principal, form: FormData) -> PreviewView:
+async def _preview_file(services: Application, caller: Principal, form: FormData) -> PreviewView:
     require_fields(form, _FORM_FIELDS)
     files = [item for item in form.getlist("file") if isinstance(item, UploadFile)]
     if len(files) != 1:
         raise InvalidRequest(f"send one part named 'file'; got {len(files)}")
-    file, options, limit = files[0], chunking_of(json_field(form, "chunking")).options(), _limit(form)
+    file, options, limit = files[0], chunking_of(json_field(form, "chunking")).options(), _read_limit(form)
     declared = text_field(form, "media_type") or file.content_type
     content = await file.read(MAX_PREVIEW_BYTES + 1)
     result = await services.documents.preview_content(caller, content, options, media_type=declared, file_name=file.filename)
     return PreviewView.of(result, limit=limit)
 
 
-def _limit(form: FormData) -> int:
+def _read_limit(form: FormData) -> int:
     text = text_field(form, "limit") or "100"
     if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MAX_PREVIEWED_CHUNKS):
         raise InvalidRequest(f"limit must be 1 to {MAX_PREVIEWED_CHUNKS}; got {text[:80]!r}")
     return int(text)
 
 
-def _validated(value: Any) -> PreviewBody:
+def _validate_body(value: Any) -> PreviewBody:
     try:
         return PreviewBody.model_validate(value)
     except ValidationError as error:

@@ -74,7 +74,7 @@ async def get_entity(
     as_of: Moment = None,
 ) -> dict[str, Any]:
     """Return an entity with its names, chunks and heaviest relationships, of visible documents only."""
-    entity = await services.graph.get_entity(caller, entity_id, limit=limit, relations=_types(relation_types), as_of=as_of)
+    entity = await services.graph.get_entity(caller, entity_id, limit=limit, relations=_read_types(relation_types), as_of=as_of)
     return enveloped(request, EntityDetail.at(entity))
 
 
@@ -97,7 +97,7 @@ async def get_neighbourhood(
     as_of: Moment = None,
 ) -> dict[str, Any]:
     """Return the entities within `hops` relationships, with the relationships between them as edges."""
-    options = NeighbourhoodOptions(hops=hops, relations=_types(relation_types), limit=limit, mentions=mentions, as_of=as_of)
+    options = NeighbourhoodOptions(hops=hops, relations=_read_types(relation_types), limit=limit, mentions=mentions, as_of=as_of)
     neighbourhood = await services.graph.read_neighbourhood(caller, entity_id, options)
     return enveloped(request, NeighbourhoodView.of(neighbourhood))
 
@@ -147,17 +147,17 @@ async def export_graph(
     # A store that does not answer is reported before the response begins.
     first = await anext(parts)
     headers = {"Content-Disposition": content_disposition(f"graph.{format}")}
-    return StreamingResponse(_continued(first, parts), media_type=WRITERS[format].media_type, headers=headers)
+    return StreamingResponse(_encode_parts(first, parts), media_type=WRITERS[format].media_type, headers=headers)
 
 
-async def _continued(first: str, parts: AsyncGenerator[str, None]) -> AsyncIterator[bytes]:
+async def _encode_parts(first: str, parts: AsyncGenerator[str, None]) -> AsyncIterator[bytes]:
     async with aclosing(parts):
         yield first.encode()
         async for part in parts:
             yield part.encode()
 
 
-def _types(parameters: list[str] | None) -> tuple[str, ...] | None:
+def _read_types(parameters: list[str] | None) -> tuple[str, ...] | None:
     """Return the types of a query string. None: all types."""
     if parameters is None:
         return None

@@ -28,12 +28,12 @@ MAX_WEIGHT = 1000
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ENTITY_NAME_CHARACTERS)]
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
 Names = Annotated[
-    list[Name], Field(min_length=1, max_length=MAX_NAMES), BeforeValidator(_listed, json_schema_input_type=Name | list[Name])
+    list[Name], Field(min_length=1, max_length=MAX_NAMES), BeforeValidator(_as_list, json_schema_input_type=Name | list[Name])
 ]
 """Ids or names of entities. One of them may be given without a list."""
 RelationType = Annotated[str, StringConstraints(min_length=1, max_length=128)]

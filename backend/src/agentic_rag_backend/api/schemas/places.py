@@ -30,7 +30,7 @@ class RegionView(View):
             end_char=region.end_char,
             page=region.page,
             page_label=region.label,
-            bbox=_rounded(region.box),
+            bbox=_round_box(region.box),
             sheet=region.sheet,
             cells=region.cells,
         )
@@ -57,14 +57,14 @@ def file_place(regions: Sequence[Region]) -> dict[str, Any]:
     return {
         "page": first.page,
         "page_label": first.label,
-        "bbox": _rounded(enclosing(neighbours)),
+        "bbox": _round_box(enclosing(neighbours)),
         "sheet": first.sheet,
         "cells": _spanning(ranges) if ranges else None,
         "regions": [RegionView.of(region) for region in regions],
     }
 
 
-def _rounded(box: Box | None) -> Box | None:
+def _round_box(box: Box | None) -> Box | None:
     """Return the box to a hundredth of a point."""
     return None if box is None else (round(box[0], 2), round(box[1], 2), round(box[2], 2), round(box[3], 2))
 

@@ -86,7 +86,7 @@ async def ask(
         "min_score": min_score,
     }
     if stream:
-        session.output.present(await _streamed(session, body), _show_ending)
+        session.output.present(await _stream_answer(session, body), _show_ending)
     else:
         session.output.present(await session.client.post("/answers", body), show_answer)
 
@@ -116,15 +116,15 @@ def history_of(turns_given: Sequence[str] | None) -> list[dict[str, Any]]:
     return turns
 
 
-async def _streamed(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
+async def _stream_answer(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
     """Print the answer's text while it arrives (to stderr with ``--json``) and return the whole answer."""
     # The server goes on while a broken connection is replaced.
     request = {**body, "stream": True, "resumable": None if session.client.in_process else True}
     async with aclosing(session.client.events("/answers", request)) as events:
-        return await _printed(session, events)
+        return await _print_events(session, events)
 
 
-async def _printed(session: Session, events: AsyncIterator[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+async def _print_events(session: Session, events: AsyncIterator[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     out = sys.stderr if session.output.as_json else sys.stdout
     async for name, data in events:
         if name == "token":

@@ -46,12 +46,12 @@ async def preview(
         chunking_preview = await session.client.post("/chunking/preview", body)
     else:
         form = {"chunking": json.dumps(chunking), "limit": str(limit)}
-        files = {"file": (Path(source).name, _content(Path(source)), "application/octet-stream")}
+        files = {"file": (Path(source).name, _read_content(Path(source)), "application/octet-stream")}
         chunking_preview = (await session.client.request("POST", "/chunking/preview", data=form, files=files))["data"]
     session.output.present(chunking_preview, partial(_show, full=full))
 
 
-def _content(path: Path) -> bytes:
+def _read_content(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
@@ -60,7 +60,7 @@ def _content(path: Path) -> bytes:
 
 def _show(output: Output, data: dict[str, Any], *, full: bool) -> None:
     rows = [
-        [chunk["ordinal"], chunk["size_tokens"], _place(location), _path(location), _shown(chunk, full=full)]
+        [chunk["ordinal"], chunk["size_tokens"], _place(location), _path(location), _shorten_text(chunk, full=full)]
         for chunk in data["chunks"]
         for location in [chunk["location"]]
     ]
@@ -91,7 +91,7 @@ def _path(location: dict[str, Any]) -> str:
     return " > ".join(location["path"])
 
 
-def _shown(chunk: dict[str, Any], *, full: bool) -> str:
+def _shorten_text(chunk: dict[str, Any], *, full: bool) -> str:
     """Return the text, or the statements by which search finds the chunk."""
     return _text("\n".join(chunk["statements"]) or chunk["content"], full=full)
 

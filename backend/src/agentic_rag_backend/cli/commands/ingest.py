@@ -193,7 +193,7 @@ def _columns(options: Mapping[str, Any]) -> Columns | None:
     )
 
 
-def _checked(context: typer.Context, paths: list[str]) -> list[str]:
+def _check_paths(context: typer.Context, paths: list[str]) -> list[str]:
     """Refuse paths that name nothing before any store is opened. Options are parsed before arguments."""
     select_sources(paths, context.params)
     return paths
@@ -206,7 +206,7 @@ def register(app: typer.Typer) -> None:
 
 _TABLES = "Tables: rows of .jsonl, .csv and .tsv"
 Paths = Annotated[
-    list[str], typer.Argument(metavar="PATH...", callback=_checked, help="Files, folders (recursively) or quoted patterns.")
+    list[str], typer.Argument(metavar="PATH...", callback=_check_paths, help="Files, folders (recursively) or quoted patterns.")
 ]
 Key = Annotated[str | None, typer.Option("--key", help="Key of a single document; default: its path below the folder.")]
 WatchJob = Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until the documents are ready.")]
@@ -265,7 +265,7 @@ class _Run:
             self.session.output.note(f"stopped after {_count_text(self.counts)}; {_AGAIN}")
             raise
         except asyncio.CancelledError:
-            raise Interrupted(f"interrupted after {_count_text(self.counts)}; {_others(client)}; {_AGAIN}") from None
+            raise Interrupted(f"interrupted after {_count_text(self.counts)}; {_describe_others(client)}; {_AGAIN}") from None
         return IngestReport(results=results, extent=extent, finder=finder, rebuild=rebuild)
 
     def show(self, report: IngestReport) -> None:
@@ -333,7 +333,7 @@ async def ingest(
     question_options = questions_given(questions, questions_per_chunk)
     processing = Processing(chunking=chosen, extraction=extraction, questions=question_options, attachments=attachments)
     run = _Run(session=session, wait=watch_job, json_lines=json_lines)
-    report = await run.submit(selection, processing, _finder() if report_duplicates else None)
+    report = await run.submit(selection, processing, _make_finder() if report_duplicates else None)
     run.show(report)
     if not report.fine:
         raise typer.Exit(1)
@@ -344,10 +344,10 @@ async def _compare_parsed(client: Client, items: Sequence[Item], finder: Duplica
     for item in items:
         if item.row is None and item.document_id is not None and item.state in _READABLE and not is_text_as_written(item.path):
             chunks = await client.every(f"/documents/{item.document_id}/chunks", limit=_COMPARED_CHUNKS)
-            finder.add(item.key, _joined(chunks).encode("utf-8", errors="surrogatepass"))
+            finder.add(item.key, _join_chunks(chunks).encode("utf-8", errors="surrogatepass"))
 
 
-def _joined(chunks: Sequence[Mapping[str, Any]]) -> str:
+def _join_chunks(chunks: Sequence[Mapping[str, Any]]) -> str:
     """Return the text of chunks in reading order, without the text that two of them share."""
     parts, end = [], 0
     for chunk in chunks:
@@ -357,14 +357,14 @@ def _joined(chunks: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(parts)
 
 
-def _others(client: Client) -> str:
+def _describe_others(client: Client) -> str:
     """Return a message about the submitted documents that are not ready."""
     if client.in_process:
         return f"other documents continue with the next command on {client.where} that runs jobs, or 'agentic-rag serve'"
     return f"{client.where} continues with the other documents ('agentic-rag jobs list')"
 
 
-def _finder() -> DuplicateFinder:
+def _make_finder() -> DuplicateFinder:
     from agentic_rag_backend.sources.similarity import DuplicateFinder  # imports numpy, which other commands do not need
 
     return DuplicateFinder(listed=DUPLICATES)

@@ -36,7 +36,7 @@ def filter_of(text: str | None) -> Any:
     return value
 
 
-def _checked(text: str | None) -> str | None:
+def _check_filter(text: str | None) -> str | None:
     """Refuse a bad filter before any store is opened."""
     filter_of(text)
     return text
@@ -47,7 +47,7 @@ FilterOption = Annotated[
     typer.Option(
         "--filter",
         metavar="JSON",
-        callback=_checked,
+        callback=_check_filter,
         help="""Filter over metadata and entities, such as '{"category": "minutes", "entity": "Mara Venn"}'.""",
     ),
 ]
@@ -62,7 +62,7 @@ SyntheticQuestions = Annotated[
 ]
 
 
-def _option(text: str) -> tuple[str, Any]:
+def _parse_option(text: str) -> tuple[str, Any]:
     """Return the name and the value of an ``--option``. A value that is not JSON is text."""
     name, sign, value = text.partition("=")
     if not sign or not name.strip():
@@ -73,10 +73,10 @@ def _option(text: str) -> tuple[str, Any]:
         return name.strip(), value
 
 
-def _checked_options(texts: list[str] | None) -> list[str] | None:
+def _check_options(texts: list[str] | None) -> list[str] | None:
     """Refuse a bad option before any store is opened."""
     for text in texts or ():
-        _option(text)
+        _parse_option(text)
     return texts
 
 
@@ -85,7 +85,7 @@ StrategyOptions = Annotated[
     typer.Option(
         "--option",
         metavar="NAME=VALUE",
-        callback=_checked_options,
+        callback=_check_options,
         help="""Option of the strategy; the value is JSON or text, such as base=graph or 'weights={"dense": 0.7, "graph": 0.3}';
         repeat it for further options.""",
     ),
@@ -106,7 +106,7 @@ def rerank_of(text: str | None) -> Any:
         raise InvalidRequest(f"--rerank is not JSON: {error}; got {text[:80]!r}") from None
 
 
-def _checked_rerank(text: str | None) -> str | None:
+def _check_rerank(text: str | None) -> str | None:
     """Refuse a bad value before any store is opened."""
     rerank_of(text)
     return text
@@ -117,7 +117,7 @@ RerankOption = Annotated[
     typer.Option(
         "--rerank",
         metavar="NAME|JSON",
-        callback=_checked_rerank,
+        callback=_check_rerank,
         help="""Reranker, such as mmr, or an object such as '{"name": "mmr", "lambda": 0.5}'; none: the strategy's order.""",
     ),
 ]
@@ -141,7 +141,7 @@ MinScore = Annotated[
 def options_of(synthetic_questions: bool | None, texts: Sequence[str] | None = None) -> dict[str, Any]:
     """Return the options of the strategy."""
     options = {} if synthetic_questions is None else {"synthetic_questions": synthetic_questions}
-    return {**options, **dict(map(_option, texts or ()))}
+    return {**options, **dict(map(_parse_option, texts or ()))}
 
 
 def register(app: typer.Typer) -> None:

@@ -78,11 +78,11 @@ async def import_archive(
 
 
 async def _blocks(content: IO[bytes], file: Path) -> AsyncIterator[bytes]:
-    for block in _shown(iter(lambda: content.read(_BLOCK_BYTES), b""), file):
+    for block in _show_blocks(iter(lambda: content.read(_BLOCK_BYTES), b""), file):
         yield block
 
 
-def _shown(blocks: Iterable[bytes], file: Path) -> Iterator[bytes]:
+def _show_blocks(blocks: Iterable[bytes], file: Path) -> Iterator[bytes]:
     """Yield blocks, and show the transferred bytes on a terminal."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 

@@ -42,7 +42,7 @@ async def compare_here(container: Container, *, repair: bool, confirmed: bool = 
     async for tenant in _tenants(container):
         report = await container.reconciler.run(tenant.id, repair=repair, confirmed=confirmed)
         for job_id in report.jobs:
-            await _ended(container, tenant.id, job_id)
+            await _await_end(container, tenant.id, job_id)
         comparisons.append(TenantComparison(tenant.name, report.as_result()))
     return comparisons
 
@@ -58,7 +58,7 @@ async def _tenants(container: Container) -> AsyncIterator[Tenant]:
             return
 
 
-async def _ended(container: Container, tenant: TenantId, job_id: str) -> None:
+async def _await_end(container: Container, tenant: TenantId, job_id: str) -> None:
     while True:
         if (await container.catalogue.jobs.job(tenant, job_id)).state.ended:
             return

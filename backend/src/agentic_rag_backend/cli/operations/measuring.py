@@ -120,14 +120,17 @@ def _work(name: str, settings: Settings, speed: Speed) -> list[Check]:
     checks = []
     for work, tokens in (("extraction from a chunk", _EXTRACTION), ("summary of a community", _SUMMARY)):
         needed_s = speed.seconds(*tokens)
-        checks.append(_compared(f"{name}: {work}", needed_s, longest_s, _timeout_for(needed_s, MOST)))
+        checks.append(_compare_speeds(f"{name}: {work}", needed_s, longest_s, _timeout_for(needed_s, MOST)))
     read, written = _ANSWER
     needed_s = speed.seconds(read + settings.answer_context_tokens, written)
     advice = (
         f"{_timeout_for(needed_s, FALLBACK_SHARE)} (it raises REQUEST_TIMEOUT_S unless that is set), or lower "
         f"ANSWER_CONTEXT_TOKENS ({settings.answer_context_tokens:,}); LLM_PROFILE=local does both"
     )
-    return [*checks, _compared(f"{name}: answer", needed_s, min(longest_s, FALLBACK_SHARE * settings.request_timeout_s), advice)]
+    return [
+        *checks,
+        _compare_speeds(f"{name}: answer", needed_s, min(longest_s, FALLBACK_SHARE * settings.request_timeout_s), advice),
+    ]
 
 
 def _timeout_for(needed_s: float, share: float) -> str:
@@ -135,7 +138,7 @@ def _timeout_for(needed_s: float, share: float) -> str:
     return f"set LLM_TIMEOUT_S={advised_s}" if advised_s <= 600 else "use a faster model: no LLM_TIMEOUT_S is long enough"
 
 
-def _compared(work: str, needed_s: float, limit_s: float, advice: str) -> Check:
+def _compare_speeds(work: str, needed_s: float, limit_s: float, advice: str) -> Check:
     text = f"about {needed_s:,.1f} s of {limit_s:,.0f} s"
     return Check(work, needed_s <= limit_s, text if needed_s <= limit_s else f"{text}; {advice}")
 

@@ -59,11 +59,11 @@ class Client:
 
     async def get(self, path: str, **parameters: Any) -> Any:
         """Return the ``data`` of a GET. Parameters that are None are left out."""
-        return (await self.request("GET", path, params=_given(parameters)))["data"]
+        return (await self.request("GET", path, params=_without_nulls(parameters)))["data"]
 
     async def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the ``data`` of a POST. Members of the body that are None are left out."""
-        return (await self.request("POST", path, json=_finite(_given(body or {}))))["data"]
+        return (await self.request("POST", path, json=_finite(_without_nulls(body or {}))))["data"]
 
     async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
         """Return the ``data`` of a PATCH."""
@@ -71,7 +71,7 @@ class Client:
 
     async def delete(self, path: str, **parameters: Any) -> Any:
         """Return the ``data`` of a DELETE, or None. Parameters that are None are left out."""
-        return (await self.request("DELETE", path, params=_given(parameters)))["data"]
+        return (await self.request("DELETE", path, params=_without_nulls(parameters)))["data"]
 
     async def every(self, path: str, *, limit: int, **parameters: Any) -> list[dict[str, Any]]:
         """Return up to ``limit`` items of a list, from as many pages as necessary.
@@ -84,7 +84,7 @@ class Client:
         items: list[dict[str, Any]] = []
         cursor: str | None = None
         while len(items) < limit:
-            query = _given({**parameters, "limit": min(PAGE, limit - len(items)), "cursor": cursor})
+            query = _without_nulls({**parameters, "limit": min(PAGE, limit - len(items)), "cursor": cursor})
             page = await self.request("GET", path, params=query)
             items += page["data"]
             cursor = page["meta"].get("nextCursor")
@@ -146,10 +146,10 @@ class Client:
         If the connection breaks after the first event, the rest is read from the stream's own address, without repetition.
         If the reader stops early, the server is asked to stop, too.
         """
-        request = self._http.build_request("POST", BASE_PATH + path, json=_finite(_given(body)))
+        request = self._http.build_request("POST", BASE_PATH + path, json=_finite(_without_nulls(body)))
         position, ended = _Place(), False
         try:
-            async with aclosing(self._resumed(request, position)) as events:
+            async with aclosing(self._resume_events(request, position)) as events:
                 async for name, data in events:
                     ended = ended or name in {"done", "error"}
                     if name == "error":
@@ -162,7 +162,7 @@ class Client:
                 with suppress(httpx.HTTPError):
                     await self._http.delete(position.address)
 
-    async def _resumed(self, request: httpx.Request, position: _Place) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
+    async def _resume_events(self, request: httpx.Request, position: _Place) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
         """Yield the events of a response, and of the responses that continue it after a broken connection."""
         broken = 0
         while True:
@@ -195,7 +195,9 @@ class Client:
     async def download(self, path: str, *, method: str = "POST", **parameters: Any) -> AsyncIterator[bytes]:
         """Yield the body of a response that is a file, in blocks. The response may begin late."""
         try:
-            async with self._http.stream(method, BASE_PATH + path, params=_given(parameters), timeout=_UNHURRIED) as response:
+            async with self._http.stream(
+                method, BASE_PATH + path, params=_without_nulls(parameters), timeout=_UNHURRIED
+            ) as response:
                 if not response.is_success:
                     raise _problem(response.status_code, await response.aread(), self.where)
                 async for block in response.aiter_raw():
@@ -208,7 +210,7 @@ class Client:
         headers = {"Content-Type": media_type}
         try:
             response = await self._http.post(
-                BASE_PATH + path, content=content, headers=headers, params=_given(parameters), timeout=_UNHURRIED
+                BASE_PATH + path, content=content, headers=headers, params=_without_nulls(parameters), timeout=_UNHURRIED
             )
         except httpx.HTTPError as error:
             raise _unreachable(self.where, error) from error
@@ -319,5 +321,5 @@ def _finite(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_nulls(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}

@@ -124,10 +124,10 @@ def requested(texts: Sequence[str]) -> list[NegativeConstraint]:
     Raises:
         InvalidRequest: a constraint names nothing, so it would remove nothing.
     """
-    return [_requested(f"options.negative_constraints[{number}]", text) for number, text in enumerate(texts)]
+    return [_parse_constraint(f"options.negative_constraints[{number}]", text) for number, text in enumerate(texts)]
 
 
-def _requested(path: str, text: str) -> NegativeConstraint:
+def _parse_constraint(path: str, text: str) -> NegativeConstraint:
     text = " ".join(text.split())
     name, equals, value = text.partition("=")
     if text.startswith(ENTITY_PREFIX):

@@ -93,15 +93,15 @@ class Agentic:
                     raise
                 _log.warning("agentic_round_failed", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
                 loop.failures.append(f"round {len(loop.rounds) + 1} failed: {error.code}")
-                return await self._ended(query, loop, ranked(loop), SEARCH_FAILED)
+                return await self._finish_loop(query, loop, ranked(loop), SEARCH_FAILED)
             _close_round(loop, plan, recalled)
             pool = ranked(loop)
             if reason := stop_reason(options.stop_policy, loop.progress, options.limits):
-                return await self._ended(query, loop, pool, reason)
+                return await self._finish_loop(query, loop, pool, reason)
             reflection = await self._reflect(query, loop, pool)
             following = next_round(query.text, loop, reflection, await self._learn(query, loop, reflection))
             if following is None or covered(loop):
-                return await self._ended(query, loop, pool, NO_NEW_QUERY if following is None else COVERED_QUESTION)
+                return await self._finish_loop(query, loop, pool, NO_NEW_QUERY if following is None else COVERED_QUESTION)
             plan, entities = following, reflection.entities
 
     async def _carry(self, query: Query, loop: Loop) -> None:
@@ -147,7 +147,7 @@ class Agentic:
 
     async def _search(self, base: Query, query: Query, loop: Loop, plan: Plan, entities: Sequence[str]) -> tuple[Recalled, Query]:
         """Return what the round finds, and the query with the filter of the plan, which holds for later rounds, too."""
-        narrow = await self._narrowed(base, loop, plan.filter_constraints)
+        narrow = await self._narrow_query(base, loop, plan.filter_constraints)
         cascade, number = loop.options.cascade_recall, len(loop.rounds) + 1
 
         async def search(query: Query) -> Recalled:
@@ -163,7 +163,7 @@ class Agentic:
             return await search(query), query
         return recalled, narrow
 
-    async def _narrowed(self, query: Query, loop: Loop, constraints: Filter | None) -> Query:
+    async def _narrow_query(self, query: Query, loop: Loop, constraints: Filter | None) -> Query:
         if constraints is None:
             return query
         try:
@@ -220,7 +220,7 @@ class Agentic:
             loop.facts = [fact for fact in loop.facts if fact.chunk_id in fact_ids]
         loop.notes += [*notes, *unresolved]
 
-    async def _ended(self, query: Query, loop: Loop, pool: Retrieval, stopped: str) -> Retrieval:
+    async def _finish_loop(self, query: Query, loop: Loop, pool: Retrieval, stopped: str) -> Retrieval:
         await self._remember(query, loop)
         if stopped.startswith("budget"):
             forbid_reuse()  # the budget has a limit of seconds: another run may have time for more rounds

@@ -48,9 +48,9 @@ async def chunk_candidates(stores: Stores, query: Query, fuse: Fuse, weights: Ma
     """Return the candidates of a question among the tenant's chunks."""
     vector = await stores.encoder.of(query)
     search = _Asked(query, vector, fuse, weights_with_questions(query, weights))
-    candidates, outdated = await _found(stores, search, query.filters)
+    candidates, outdated = await _find_candidates(stores, search, query.filters)
     if outdated:
-        candidates, _ = await _found(stores, search, only_valid(query))
+        candidates, _ = await _find_candidates(stores, search, only_valid(query))
     if not candidates.visible and (remaining := [item.id for item in candidates.order[FIRST_READ:]]):
         candidates = replace(candidates, visible=await visible_chunks(stores.documents, query, remaining))
     return candidates
@@ -70,7 +70,7 @@ class _Asked:
     weights: Mapping[str, float]
 
 
-async def _found(stores: Stores, request: _Asked, filter: Filter | None) -> tuple[Candidates, bool]:
+async def _find_candidates(stores: Stores, request: _Asked, filter: Filter | None) -> tuple[Candidates, bool]:
     """Return the candidates, and whether one of the first is not valid at the query's moment."""
     query = request.query
     search = VectorSearch(kind=NodeKind.CHUNK, dense=request.vector, text=query.text, limit=LEG_LIMIT, filter=filter)

@@ -16,7 +16,7 @@ Switch = Annotated[bool, Strict()]
 AS_OF_DESCRIPTION = "only facts that were valid at this time; a year, month or day means its end; default zone: UTC"
 
 
-def _moment(value: Any) -> datetime | None:
+def _parse_moment(value: Any) -> datetime | None:
     if value is None or isinstance(value, datetime):
         return value
     period = period_of(value) if isinstance(value, str) else None
@@ -26,7 +26,7 @@ def _moment(value: Any) -> datetime | None:
     return begin if begin == end else end - timedelta(microseconds=1)
 
 
-AsOf = Annotated[datetime | None, BeforeValidator(_moment)]
+AsOf = Annotated[datetime | None, BeforeValidator(_parse_moment)]
 """A time, or a period that stands for its end."""
 
 

@@ -82,25 +82,27 @@ class _Written:
 
     def parse(self, value: Any, depth: int) -> Filter:
         if depth > MAX_DEPTH:
-            raise InvalidRequest(f"filters may be nested at most {MAX_DEPTH} deep; got {_shown(value)} inside {MAX_DEPTH} others")
+            raise InvalidRequest(
+                f"filters may be nested at most {MAX_DEPTH} deep; got {_show_value(value)} inside {MAX_DEPTH} others"
+            )
         if not isinstance(value, Mapping) or not value:
-            raise InvalidRequest(f"a filter must be an object with at least one field; got {_shown(value)}")
+            raise InvalidRequest(f"a filter must be an object with at least one field; got {_show_value(value)}")
         parts: list[Filter] = []
         for name, operand in value.items():
             if name in {"and", "or"}:
                 if not isinstance(operand, list) or not operand:
-                    raise InvalidRequest(f"'{name}' takes a list of filters; got {_shown(operand)}", field=name)
+                    raise InvalidRequest(f"'{name}' takes a list of filters; got {_show_value(operand)}", field=name)
                 inner = tuple(self._part(f"{name}[{number}]", item, depth) for number, item in enumerate(operand))
                 parts.append(And(inner) if name == "and" else Or(inner))
             elif name == "not":
                 parts.append(Not(self._part(name, operand, depth)))
             else:
-                with _named(shortened(name, MAX_SHOWN_NAME) or "''"):
+                with _name_path(shortened(name, MAX_SHOWN_NAME) or "''"):
                     parts.extend(self._of_field(name, operand))
         return parts[0] if len(parts) == 1 else And(tuple(parts))
 
     def _part(self, path: str, value: Any, depth: int) -> Filter:
-        with _named(path):
+        with _name_path(path):
             return self.parse(value, depth + 1)
 
     def _of_field(self, name: str, operand: Any) -> list[Filter]:
@@ -108,9 +110,9 @@ class _Written:
         if not isinstance(operand, Mapping):
             operand = {"in" if isinstance(operand, list) else "eq": operand}
         if name in LINK_FIELDS:
-            parts: list[Filter] = list(_links(name, operand))
+            parts: list[Filter] = list(_parse_links(name, operand))
         else:
-            compared = _compared(field, operand, DEFAULTS.get(name))
+            compared = _parse_comparisons(field, operand, DEFAULTS.get(name))
             rule = {"source": _of_source, "language": _of_language}.get(name)
             parts = [rule(comparison) for comparison in compared] if rule is not None else list(compared)
         self.comparisons += len(parts)
@@ -118,7 +120,7 @@ class _Written:
 
 
 @contextmanager
-def _named(path: str) -> Iterator[None]:
+def _name_path(path: str) -> Iterator[None]:
     """Put a place before the path of a refusal of the block. The message begins with the innermost place."""
     with in_field(path):
         try:
@@ -138,18 +140,18 @@ def _field_name(name: str) -> str:
     return field
 
 
-def _compared(name: str, operand: Mapping[str, Any], usual: Scalar | None) -> list[Comparison]:
-    default = _scalar(operand["default"]) if operand.get("default") is not None else usual
+def _parse_comparisons(name: str, operand: Mapping[str, Any], usual: Scalar | None) -> list[Comparison]:
+    default = _parse_scalar(operand["default"]) if operand.get("default") is not None else usual
     comparisons: list[Comparison] = []
     for operator, value in operand.items():
         if operator == "default":
             continue
         if operator not in OPERATORS:
-            raise InvalidRequest(f"unknown filter operator {_shown(operator)}; known are {', '.join(OPERATORS)} and default")
+            raise InvalidRequest(f"unknown filter operator {_show_value(operator)}; known are {', '.join(OPERATORS)} and default")
         if operator in {"exists", "missing"}:
-            comparisons.append(Comparison(name, _presence(operator, value)))
+            comparisons.append(Comparison(name, _parse_presence(operator, value)))
         else:
-            comparisons.append(Comparison(name, operator, _value(operator, value), default))
+            comparisons.append(Comparison(name, operator, _parse_value(operator, value), default))
     if not comparisons:
         raise InvalidRequest(f"has no operator; known are {', '.join(OPERATORS)}")
     return comparisons
@@ -176,62 +178,62 @@ def _of_language(comparison: Comparison) -> Filter:
     return Or((comparison, *regional))
 
 
-def _links(name: str, operand: Mapping[str, Any]) -> Iterator[Link]:
+def _parse_links(name: str, operand: Mapping[str, Any]) -> Iterator[Link]:
     if not operand:
         raise InvalidRequest(f"has no operator; it takes {', '.join(LINK_OPERATORS)}")
     for operator, value in operand.items():
         if operator not in LINK_OPERATORS:
             raise InvalidRequest(
-                f"takes the operators {', '.join(LINK_OPERATORS)}; got {_shown(operator)}. "
+                f"takes the operators {', '.join(LINK_OPERATORS)}; got {_show_value(operator)}. "
                 f"To filter by a metadata key of this name, write 'metadata.{name}'"
             )
         if operator in {"exists", "missing"}:
-            yield Link(name, _presence(operator, value))
+            yield Link(name, _parse_presence(operator, value))
             continue
-        options = _value(operator, value)
+        options = _parse_value(operator, value)
         texts = options if isinstance(options, tuple) else (options,)
         for text in texts:
             if not isinstance(text, str) or not text.strip():
-                raise InvalidRequest(f"is compared with text that is not blank; got {_shown(text)}")
+                raise InvalidRequest(f"is compared with text that is not blank; got {_show_value(text)}")
         yield Link(name, operator, tuple(map(str, texts)))
 
 
-def _presence(operator: str, value: Any) -> str:
+def _parse_presence(operator: str, value: Any) -> str:
     if not isinstance(value, bool):
-        raise InvalidRequest(f"{operator!r} takes true or false; got {_shown(value)}")
+        raise InvalidRequest(f"{operator!r} takes true or false; got {_show_value(value)}")
     return operator if value else {"exists": "missing", "missing": "exists"}[operator]
 
 
-def _value(operator: str, value: Any) -> Scalar | tuple[Scalar, ...]:
+def _parse_value(operator: str, value: Any) -> Scalar | tuple[Scalar, ...]:
     if operator in {"in", "nin"}:
         if not isinstance(value, list) or not 1 <= len(value) <= MAX_OPTIONS:
-            size = len(value) if isinstance(value, list) else _shown(value)
+            size = len(value) if isinstance(value, list) else _show_value(value)
             raise InvalidRequest(f"{operator!r} takes a list of 1 to {MAX_OPTIONS} values; got {size}")
-        return tuple(_scalar(item) for item in value)
-    scalar = _scalar(value)
+        return tuple(_parse_scalar(item) for item in value)
+    scalar = _parse_scalar(value)
     if operator in _TEXT_OPERATORS and not isinstance(scalar, str):
-        raise InvalidRequest(f"{operator!r} takes text; got {_shown(value)}")
+        raise InvalidRequest(f"{operator!r} takes text; got {_show_value(value)}")
     if operator in _ORDERED_OPERATORS and isinstance(scalar, bool):
-        raise InvalidRequest(f"{operator!r} takes text or a number; got {_shown(value)}")
+        raise InvalidRequest(f"{operator!r} takes text or a number; got {_show_value(value)}")
     return scalar
 
 
-def _scalar(value: Any) -> Scalar:
+def _parse_scalar(value: Any) -> Scalar:
     if isinstance(value, str):
         if len(value) > MAX_TEXT:
             raise InvalidRequest(f"a filter's text may have at most {MAX_TEXT} characters; got {len(value)}")
         return value
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_INTEGER:
-        raise InvalidRequest(f"a filter's whole number must be within ±{MAX_INTEGER}; got {_shown(value)}")
+        raise InvalidRequest(f"a filter's whole number must be within ±{MAX_INTEGER}; got {_show_value(value)}")
     if isinstance(value, bool) or (isinstance(value, (int, float)) and math.isfinite(value)):
         return value
     if value is None:
         raise InvalidRequest(
             'a filter compares with text, a number, true or false; got null. For absent fields, write {"missing": true}'
         )
-    raise InvalidRequest(f"a filter's value must be text, a finite number, true or false; got {_shown(value)}")
+    raise InvalidRequest(f"a filter's value must be text, a finite number, true or false; got {_show_value(value)}")
 
 
-def _shown(value: Any) -> str:
+def _show_value(value: Any) -> str:
     # Not repr: a value may be nested deeper than Python's recursion limit.
     return reprlib.repr(value)[:80]

@@ -157,14 +157,14 @@ def leg_weights_of(
     """
     if leg_weights is not None:
         return ChosenLegWeights(leg_weights, "request")
-    leaning = _leaning(text, languages) if default.sparse > 0 else None
+    leaning = _find_leaning(text, languages) if default.sparse > 0 else None
     if leaning is None or default.dense <= leaning[0]:
         return ChosenLegWeights(default, "settings")
     dense, by = leaning
     return ChosenLegWeights(LegWeights(dense, 1 - dense), by)
 
 
-def _leaning(text: str, languages: Collection[str] | None) -> tuple[float, str] | None:
+def _find_leaning(text: str, languages: Collection[str] | None) -> tuple[float, str] | None:
     """Return the share of the dense leg for the form of a query, and the name of the form. None: it has no such form."""
     parts = literals(text)
     if parts.identifiers:

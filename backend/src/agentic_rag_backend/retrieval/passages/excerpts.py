@@ -66,9 +66,9 @@ def excerpts(matches: Sequence[Match], *, reach: int | None, most: int) -> list[
         siblings = excerpts_by_parent.setdefault((match.document_id, match.parent_id), [])
         whole = reach is None and match.parent_id is not None
         side = 0 if whole else NEIGHBOURS if reach is None else reach
-        holder = _holder(siblings, match, side, most, whole=whole)
+        holder = _find_holder(siblings, match, side, most, whole=whole)
         if holder is None and (match.parent_id is None or not siblings):
-            holder = Excerpt(*_free(siblings, match.ordinal, window(match.ordinal, side, most)))
+            holder = Excerpt(*_find_free(siblings, match.ordinal, window(match.ordinal, side, most)))
             siblings.append(holder)
             order.append(holder)
         if holder is not None and (not holder.matches or _as_good(match, holder)):
@@ -76,20 +76,22 @@ def excerpts(matches: Sequence[Match], *, reach: int | None, most: int) -> list[
     return order
 
 
-def _holder(siblings: Sequence[Excerpt], match: Match, reach: int, most: int, *, whole: bool) -> Excerpt | None:
+def _find_holder(siblings: Sequence[Excerpt], match: Match, reach: int, most: int, *, whole: bool) -> Excerpt | None:
     """Return the excerpt that a match is in, or that it joins; None if there is none."""
     if whole:
         return siblings[0] if siblings else None
-    return next((excerpt for excerpt in siblings if excerpt.holds(match.ordinal)), None) or _grown(siblings, match, reach, most)
+    return next((excerpt for excerpt in siblings if excerpt.holds(match.ordinal)), None) or _grow_excerpt(
+        siblings, match, reach, most
+    )
 
 
 def _as_good(match: Match, excerpt: Excerpt) -> bool:
     return match.score >= MATCHED_SHARE * excerpt.best.score
 
 
-def _grown(siblings: Sequence[Excerpt], match: Match, reach: int, most: int) -> Excerpt | None:
+def _grow_excerpt(siblings: Sequence[Excerpt], match: Match, reach: int, most: int) -> Excerpt | None:
     """Return the excerpt that a match joins, made larger; None if no excerpt touches its window or has room."""
-    first, last = _free(siblings, match.ordinal, window(match.ordinal, reach, most))
+    first, last = _find_free(siblings, match.ordinal, window(match.ordinal, reach, most))
     for excerpt in siblings:
         start, end = min(first, excerpt.first), max(last, excerpt.last)
         touches = first <= excerpt.last + 1 and excerpt.first <= last + 1
@@ -99,7 +101,7 @@ def _grown(siblings: Sequence[Excerpt], match: Match, reach: int, most: int) -> 
     return None
 
 
-def _free(siblings: Sequence[Excerpt], ordinal: int, span: tuple[int, int]) -> tuple[int, int]:
+def _find_free(siblings: Sequence[Excerpt], ordinal: int, span: tuple[int, int]) -> tuple[int, int]:
     """Return a window around a chunk that is in no excerpt, without chunks of excerpts."""
     first = max((excerpt.last + 1 for excerpt in siblings if excerpt.last < ordinal), default=0)
     last = min((excerpt.first - 1 for excerpt in siblings if excerpt.first > ordinal), default=span[1])

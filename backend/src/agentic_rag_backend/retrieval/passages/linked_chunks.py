@@ -54,7 +54,7 @@ class LinkedChunks:
         graph = await self.graphs.graph(tenant)
         communities = await self._communities(tenant, links)
         sets = await asyncio.to_thread(lambda: {link: _chunk_set(graph, link, communities) for link in dict.fromkeys(links)})
-        return _resolved(filter, sets)
+        return _resolve_filter(filter, sets)
 
     async def _communities(self, tenant: Tenant, links: Iterable[Link]) -> dict[str, tuple[str, ...]]:
         """Return the members of the communities that the links name, by id. All of them, if a link asks for any."""
@@ -83,13 +83,13 @@ def unknown_values(filter: Filter | None) -> tuple[str, ...]:
     return warnings if more <= 0 else (*warnings[:MAX_NAMED], f"filters: no visible passage has {more} more values")
 
 
-def _resolved(filter: Filter, sets: Mapping[Link, ChunkSet]) -> Filter:
+def _resolve_filter(filter: Filter, sets: Mapping[Link, ChunkSet]) -> Filter:
     if isinstance(filter, And):
-        return And(tuple(_resolved(part, sets) for part in filter.filters))
+        return And(tuple(_resolve_filter(part, sets) for part in filter.filters))
     if isinstance(filter, Or):
-        return Or(tuple(_resolved(part, sets) for part in filter.filters))
+        return Or(tuple(_resolve_filter(part, sets) for part in filter.filters))
     if isinstance(filter, Not):
-        return Not(_resolved(filter.filter, sets))
+        return Not(_resolve_filter(filter.filter, sets))
     if not isinstance(filter, Link):
         return filter
     chunk_set = sets[filter]

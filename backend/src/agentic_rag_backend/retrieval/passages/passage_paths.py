@@ -85,14 +85,16 @@ class PassagePaths:
         """Return the path to each chunk that has one. A store that does not answer costs the relationships only."""
         tracing = _Tracing(graph, evidence)
         try:
-            related, failure = await self._related(query, graph, evidence, tracing), None
+            related, failure = await self._find_relations(query, graph, evidence, tracing), None
         except StoreUnavailable as error:
             _log.warning("paths_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             related, failure = {}, f"relationships are left out of graph_path: {error.code}"
         steps = {id: tracing.steps(id, related.get(id)) for id in evidence.ids}
         return PathsOfPassages({id: path for id, path in steps.items() if path}, failure)
 
-    async def _related(self, query: Query, graph: TenantGraph, evidence: Found, tracing: _Tracing) -> dict[str, EntityPath]:
+    async def _find_relations(
+        self, query: Query, graph: TenantGraph, evidence: Found, tracing: _Tracing
+    ) -> dict[str, EntityPath]:
         """Return the best visible path over relationships to each of the first chunks that names no entity of the question."""
         open_ = {id: own for id in evidence.ids[:RELATED] if (own := tracing.ends(id)) and not tracing.named(id)}
         if not open_ or not tracing.starts:

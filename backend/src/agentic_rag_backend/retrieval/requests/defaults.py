@@ -59,13 +59,13 @@ class RequestDefaults:
             InvalidRequest: a weight is outside its limits, or the strategy does not accept it.
         """
         weight_names = tuple(name for name in (*_LEVELS, *_LEGS) if getattr(overrides, name) is not None)
-        _check_taken(strategy, weight_names)
+        _check_weights(strategy, weight_names)
         both_levels = strategy == "dual_level" or (strategy == "auto" and self._features.enabled(DUAL_LEVEL, flags))
         weights, warnings = self.weights.choose(overrides, question=question, flags=flags)
         if weight_names and strategy == "auto" and not both_levels:
             warnings = (_OFF,)
         leg_weights, about_legs = choose_leg_weights(overrides.dense, overrides.sparse)
-        low_limit, high_limit = self._limits(overrides, strategy, both_levels)
+        low_limit, high_limit = self._choose_limits(overrides, strategy, both_levels)
         return Resolved(
             limit=low_limit,
             high_limit=high_limit,
@@ -74,7 +74,7 @@ class RequestDefaults:
             warnings=about_legs or warnings,
         )
 
-    def _limits(self, overrides: RequestOverrides, strategy: str, both_levels: bool) -> tuple[int, int]:
+    def _choose_limits(self, overrides: RequestOverrides, strategy: str, both_levels: bool) -> tuple[int, int]:
         low = overrides.low_limit or overrides.limit or (self.low_limit if both_levels else DEFAULT_LIMIT)
         if strategy == "global":
             # Unless the request sets a lower limit, the answer uses as many themes as the token budget holds.
@@ -84,7 +84,7 @@ class RequestDefaults:
         return low, overrides.high_limit or min(overrides.limit or self.high_limit, self.high_limit)
 
 
-def _check_taken(strategy: str, weight_names: tuple[str, ...]) -> None:
+def _check_weights(strategy: str, weight_names: tuple[str, ...]) -> None:
     accepted = _WEIGHTS_OF.get(strategy, ())
     wrong = [name for name in weight_names if name not in accepted]
     if wrong:

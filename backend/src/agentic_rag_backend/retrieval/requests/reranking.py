@@ -74,7 +74,7 @@ class RerankRequests:
             ModelUnavailable: the model of the reranker that the request names is known to be unavailable. With a reranker by
                 default, results keep the strategy's order in this case.
         """
-        options = self._given(value, strategy)
+        options = self._to_options(value, strategy)
         name = str(options.pop("name"))
         if name == NONE and set(options) <= {"candidates", "timeout_ms"}:
             return None
@@ -102,7 +102,7 @@ class RerankRequests:
             options=options,
         )
 
-    def _given(self, value: RerankValue, strategy: str) -> dict[str, Any]:
+    def _to_options(self, value: RerankValue, strategy: str) -> dict[str, Any]:
         """Return the object form of a value."""
         if value is None:
             return {"name": (self._defaults.hybrid if strategy == "hybrid" else None) or NONE}

@@ -185,16 +185,16 @@ def hops_from(graph: TenantGraph, centre: Sequence[int]) -> Mapping[int, int]:
     entities: set[int] = set(centre)
     frontier = np.array(sorted(entities), dtype=np.int64)
     for step in range(MAX_HOPS + 1):
-        chunks = _reached(graph.links.gather(frontier)[1], hops.keys())
+        chunks = _find_reached(graph.links.gather(frontier)[1], hops.keys())
         hops |= dict.fromkeys(chunks.tolist(), step)
-        frontier = _reached(graph.mentions.gather(chunks)[1], entities)
+        frontier = _find_reached(graph.mentions.gather(chunks)[1], entities)
         entities.update(frontier.tolist())
         if not len(frontier) or len(hops) + len(entities) > MAX_VISITED:
             break
     return hops
 
 
-def _reached(numbers: NDArray[np.integer], visited: Container[int]) -> NDArray[np.int64]:
+def _find_reached(numbers: NDArray[np.integer], visited: Container[int]) -> NDArray[np.int64]:
     """Return the distinct numbers that are not known yet."""
     return np.array([number for number in np.unique(numbers).tolist() if number not in visited], dtype=np.int64)
 

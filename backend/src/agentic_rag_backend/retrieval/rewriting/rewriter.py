@@ -127,7 +127,7 @@ def _acronyms(graph: TenantGraph, span: NamedSpan) -> Iterator[str]:
     words = span.name.split()
     for chosen in (words, [word for word in words if len(word) > 3]):
         short = "".join(word[0] for word in chosen).upper()
-        if len(chosen) > 1 and is_acronym_of(short, words) and _known(graph, short):
+        if len(chosen) > 1 and is_acronym_of(short, words) and _is_known(graph, short):
             yield short
 
 
@@ -138,16 +138,16 @@ def _full_names(graph: TenantGraph, short: str) -> list[str]:
         documents = max((int(graph.document_frequency[number]) for number in entities), default=0)
         if documents:
             used.append((-documents, name, entities))
-    return [_displayed(graph, name, entities) for _, name, entities in heapq.nsmallest(MAX_EXPANSIONS, used)]
+    return [_display_names(graph, name, entities) for _, name, entities in heapq.nsmallest(MAX_EXPANSIONS, used)]
 
 
-def _displayed(graph: TenantGraph, form: str, entities: Sequence[int]) -> str:
+def _display_names(graph: TenantGraph, form: str, entities: Sequence[int]) -> str:
     """Return a name as documents write it."""
     names = (name for number in entities for name in graph.names_of(number) if normalise_name(name) == form)
     return min(names, default=form)
 
 
-def _known(graph: TenantGraph, name: str) -> bool:
+def _is_known(graph: TenantGraph, name: str) -> bool:
     numbers = graph.names.get(normalise_name(name), ())
     return any(graph.document_frequency[number] > 0 for number in numbers)
 

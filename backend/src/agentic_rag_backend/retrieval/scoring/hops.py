@@ -99,7 +99,7 @@ def expand(graph: TenantGraph, beam: Sequence[int], *, without: Set[int]) -> Lin
     """
     rows = np.array(beam, dtype=np.int64)
     position, entities, _ = graph.mentions.gather(rows)
-    followed = _followed(graph, entities) & ~np.isin(entities, list(without))
+    followed = _follow_links(graph, entities) & ~np.isin(entities, list(without))
     sources, entities = rows[position[followed]], entities[followed]
     position, targets, weights = graph.links.gather(entities)
     divisors = np.maximum(graph.document_frequency[entities] - 1, 1).astype(np.float64)
@@ -107,7 +107,7 @@ def expand(graph: TenantGraph, beam: Sequence[int], *, without: Set[int]) -> Lin
     return _strongest(graph, Links(sources[position], targets.astype(np.int64), weights, entities[position].astype(np.int64)))
 
 
-def _followed(graph: TenantGraph, entities: Ints) -> NDArray[np.bool_]:
+def _follow_links(graph: TenantGraph, entities: Ints) -> NDArray[np.bool_]:
     """Return which entities lead to other passages."""
     texts = graph.entity_texts
     unrelated = [number for number, name in enumerate(texts.types) if name in UNRELATED]

@@ -65,18 +65,18 @@ class Corrector:
             AgenticRagError: the search of the question itself failed.
         """
         spending = Spending(correction.max_calls)
-        tried = [await self._attempt(query, query.text, search, spending)]
+        tried = [await self._make_attempt(query, query.text, search, spending)]
         rewrites, failures = Rewrites(), []
-        if not _enough(tried[0], correction) and correction.attempts:
+        if not _is_enough(tried[0], correction) and correction.attempts:
             rewrites = await self._rewriter.rewrite(query, correction.attempts, spending)
             for text in rewrites.texts:
                 try:
-                    tried.append(await self._attempt(query, text, search, spending))
+                    tried.append(await self._make_attempt(query, text, search, spending))
                 except AgenticRagError as error:
                     _log.warning("refinement_failed", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
                     failures.append(f"a search with another wording failed: {error.code}")
                     continue
-                if _enough(tried[-1], correction):
+                if _is_enough(tried[-1], correction):
                     break
         best = best_attempt(tried, correction.threshold)
         retrieval = best.found
@@ -85,9 +85,9 @@ class Corrector:
         usage = spending.usage
         for attempt in tried:
             usage += attempt.found.usage
-        return _traced(replace(retrieval, usage=usage), tried, best, correction, rewrites, failures)
+        return _add_trace(replace(retrieval, usage=usage), tried, best, correction, rewrites, failures)
 
-    async def _attempt(self, query: Query, text: str, search: Search, spending: Spending) -> Attempt:
+    async def _make_attempt(self, query: Query, text: str, search: Search, spending: Spending) -> Attempt:
         retrieval = await search(replace(query.with_candidates(GRADED), text=text))
         # Graded for the question, not for the wording: a wording that leaves the question must not count as an answer.
         graded = await self._grader.grade(query.text, retrieval.hits[:GRADED], spending)
@@ -112,11 +112,11 @@ class CorrectedRetriever:
         return await self._corrector.correct(query, query.corrective, self._candidates.retrieve)
 
 
-def _enough(attempt: Attempt, correction: Correction) -> bool:
+def _is_enough(attempt: Attempt, correction: Correction) -> bool:
     return attempt.relevant(correction.threshold) >= correction.min_relevant
 
 
-def _traced(
+def _add_trace(
     retrieval: Retrieval,
     tried: Sequence[Attempt],
     best: Attempt,
@@ -124,7 +124,7 @@ def _traced(
     rewrites: Rewrites,
     failures: Sequence[str],
 ) -> Retrieval:
-    own, sufficient = retrieval.trace, _enough(best, correction)
+    own, sufficient = retrieval.trace, _is_enough(best, correction)
     attempts = [
         {
             "query": attempt.text,

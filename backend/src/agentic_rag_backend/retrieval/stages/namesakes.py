@@ -120,7 +120,7 @@ class NamesakeRetriever:
         started = time.perf_counter()
         try:
             graph = await self._graphs.graph(query.tenant)
-            names = await self._names(query, graph)
+            names = await self._find_names(query, graph)
         except StoreUnavailable as error:
             # The strategy reports the store, or does without it.
             forbid_reuse()
@@ -129,19 +129,19 @@ class NamesakeRetriever:
         # The graph decides about the names that it knows to be shared.
         described = () if names or query.passages_of_namesakes else described_names(query.text)
         if query.passages_of_namesakes:
-            retrieval = await self._ranked.retrieve(replace(query, limit=_wanted(query, names, described)))
+            retrieval = await self._ranked.retrieve(replace(query, limit=_choose_limit(query, names, described)))
         else:
             query = narrowed(query, names)
-            retrieval = await self._ranked.retrieve(replace(query, limit=_wanted(query, names, described)))
+            retrieval = await self._ranked.retrieve(replace(query, limit=_choose_limit(query, names, described)))
             retrieval = about_described(fitting(retrieval, names), described)
-        retrieval = await self._with_each(query, names, retrieval)
-        retrieval = await self._described(query, graph, names, replace(retrieval, hits=retrieval.hits[: query.limit]))
+        retrieval = await self._add_bearers(query, names, retrieval)
+        retrieval = await self._describe_entities(query, graph, names, replace(retrieval, hits=retrieval.hits[: query.limit]))
         times = {**retrieval.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}
         details = {**retrieval.trace.details, **({"same_name": [name.details for name in names]} if names else {})}
         shared = tuple(name.found for name in names)
         return replace(retrieval, shared_names=shared, trace=replace(retrieval.trace, processing_time_ms=times, details=details))
 
-    async def _names(self, query: Query, graph: TenantGraph) -> tuple[AskedName, ...]:
+    async def _find_names(self, query: Query, graph: TenantGraph) -> tuple[AskedName, ...]:
         """Return the names of the question with at least two known bearers."""
         linked = link_question(graph, query.text)
         called = dict.fromkeys(normalise_name(graph.entity(number).name) for number in linked)
@@ -153,7 +153,7 @@ class NamesakeRetriever:
         # In a thread: the cost depends on the question and on the chunks of its names.
         return await asyncio.to_thread(_asked_names, query, graph, several, linked) if several else ()
 
-    async def _with_each(self, query: Query, names: Sequence[AskedName], retrieval: Retrieval) -> Retrieval:
+    async def _add_bearers(self, query: Query, names: Sequence[AskedName], retrieval: Retrieval) -> Retrieval:
         """Return the results with a passage of each bearer that the question may mean among the first."""
         if not retrieval.hits or retrieval.usage.calls:
             # Only themes, or a model would be paid again.
@@ -168,7 +168,9 @@ class NamesakeRetriever:
         ]
         return replace(retrieval, hits=inserted(retrieval.hits, extra, {hit.id for hit in present.values()}))
 
-    async def _described(self, query: Query, graph: TenantGraph, names: Sequence[AskedName], retrieval: Retrieval) -> Retrieval:
+    async def _describe_entities(
+        self, query: Query, graph: TenantGraph, names: Sequence[AskedName], retrieval: Retrieval
+    ) -> Retrieval:
         """Return the results with the descriptions of entities that share their name."""
         bearers_by_id = {bearer.entity.id: bearer for name in names for bearer in name.bearers}
         refs = [ref for hit in retrieval.hits for ref in hit.entities]
@@ -219,7 +221,7 @@ def fitting(retrieval: Retrieval, names: Sequence[AskedName]) -> Retrieval:
     )
 
 
-def _wanted(query: Query, names: Sequence[AskedName], described: Sequence[DescribedName]) -> int:
+def _choose_limit(query: Query, names: Sequence[AskedName], described: Sequence[DescribedName]) -> int:
     """Return the number of results to ask for, some of which may not fit or may make room."""
     if described:
         return min(MAX_WANTED, max(SAMPLE, 2 * query.limit + FIRST))

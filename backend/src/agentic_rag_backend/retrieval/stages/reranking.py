@@ -51,9 +51,9 @@ async def rerank(reranker: Reranker, request: Rerank, query: Query, retrieval: R
         async with asyncio.timeout(request.timeout_s):
             reranking = await reranker.rerank(query, head, account)
         if time.perf_counter() - started > request.timeout_s:  # a reranker that computes without a pause cannot be interrupted
-            failure = _too_slow(request)
+            failure = _describe_delay(request)
     except TimeoutError:
-        failure = _too_slow(request)
+        failure = _describe_delay(request)
     except (ModelUnavailable, StoreUnavailable) as error:
         failure = f"reranking by {request.name} failed: {error.code}: {error.message}"
     times = {**retrieval.trace.processing_time_ms, "rerank": (time.perf_counter() - started) * 1000}
@@ -63,10 +63,10 @@ async def rerank(reranker: Reranker, request: Rerank, query: Query, retrieval: R
         failures = (*retrieval.trace.failures, f"{failure}; the results have the order of the strategy")
         return replace(retrieval, usage=usage, trace=replace(retrieval.trace, failures=failures, processing_time_ms=times))
     hits = tuple(hit for hit in reranked(retrieval.hits, reranking.scores) if hit.score >= request.min_score)
-    return replace(retrieval, hits=hits, usage=usage, trace=_trace(retrieval, request, reranking, len(head), times))
+    return replace(retrieval, hits=hits, usage=usage, trace=_make_trace(retrieval, request, reranking, len(head), times))
 
 
-def _too_slow(request: Rerank) -> str:
+def _describe_delay(request: Rerank) -> str:
     limit = "the request's timeout_ms" if request.own_timeout else "RERANK_TIMEOUT_S"
     return f"reranking by {request.name} took more than {request.timeout_s:g} s ({limit})"
 
@@ -88,7 +88,7 @@ def reranked(candidates: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hi
     return (*ranked, *unranked)
 
 
-def _trace(retrieval: Retrieval, request: Rerank, reranking: Reranking, read: int, times: Mapping[str, float]) -> Trace:
+def _make_trace(retrieval: Retrieval, request: Rerank, reranking: Reranking, read: int, times: Mapping[str, float]) -> Trace:
     details = {**retrieval.trace.details, "rerank": {"name": request.name, "candidates": read, **reranking.details}}
     return replace(
         retrieval.trace,

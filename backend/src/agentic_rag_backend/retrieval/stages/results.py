@@ -62,15 +62,15 @@ class CachedRetriever:
         if not (reusable and self._cache.entries.enabled):
             return await self._retriever.retrieve(query)
         started = time.perf_counter()
-        key, state = key_of(self._strategy, query), _state(query)
+        key, state = key_of(self._strategy, query), _state_of(query)
         cached = self._cache.entries.get(query.tenant_id, key, state=state)
         entry: _Found | None = pickle.loads(cached) if cached is not None else None  # noqa: S301 - written by this process
         if entry is not None and (entry.valid_until is None or query.moment < entry.valid_until):
             count_cache_use(RESULTS_CACHE, "hit")
-            return _reused(entry, query, "hit", started)
+            return _reuse_results(entry, query, "hit", started)
         found, joined = await self._cache.flights.run((query.tenant_id, key), lambda: self._search(query, key, state))
         count_cache_use(RESULTS_CACHE, "shared" if joined else "miss")
-        return _reused(found, query, "shared", started) if joined else found.retrieval
+        return _reuse_results(found, query, "shared", started) if joined else found.retrieval
 
     async def _search(self, query: Query, key: bytes, state: State) -> _Found:
         permission = reuse.begin()
@@ -94,12 +94,12 @@ def key_of(strategy: str, query: Query) -> bytes:
     return hashlib.sha256(repr((strategy, replace(query, asked_at=minute))).encode("utf-8", "surrogatepass")).digest()
 
 
-def _state(query: Query) -> State:
+def _state_of(query: Query) -> State:
     # A tenant that is created again under the same id counts from the beginning.
     return (query.tenant.created_at, query.tenant.state_version)
 
 
-def _reused(found: _Found, query: Query, origin: Literal["hit", "shared"], started: float) -> Retrieval:
+def _reuse_results(found: _Found, query: Query, origin: Literal["hit", "shared"], started: float) -> Retrieval:
     """Return results of an earlier query. Reads that follow, such as those of an answer, agree with them on versions."""
     for document_id, version in found.seen.items():
         query.seen.agree(document_id, version)

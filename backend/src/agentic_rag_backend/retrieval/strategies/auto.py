@@ -123,7 +123,7 @@ class Auto:
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Retrieve with the chosen strategy. ``trace.details.auto`` has the choice; the methods begin with the strategy."""
-        choice = self._affordable(query) or self._within(query, await self._suited(query))
+        choice = self._choose_affordable(query) or self._choose_within(query, await self._choose_suited(query))
         asked = replace(query, options={**query.options, "low_strategy": IN_ROUNDS}) if choice.rounds else query
         started = time.perf_counter()
         retrieval = await self._strategies[choice.strategy].retrieve(asked)
@@ -138,14 +138,14 @@ class Auto:
             details["low_level"] = {**details["low_level"], "chosen_by": "auto"}
         return replace(retrieval, trace=replace(retrieval.trace, strategy="auto", methods_used=methods, details=details))
 
-    def _affordable(self, query: Query) -> Choice | None:
+    def _choose_affordable(self, query: Query) -> Choice | None:
         """Return the strategy without cost if the others cost more than ``options.max_cost``."""
         allowed, cost = query.options.get("max_cost"), self._encoder.tokens(query)
         if allowed is None or cost <= allowed:
             return None
         return Choice(FREE, f"an embedding of the question is expected to cost {cost} tokens, more than max_cost ({allowed})")
 
-    async def _suited(self, query: Query) -> Choice:
+    async def _choose_suited(self, query: Query) -> Choice:
         """Return the choice without regard to time.
 
         A question for a fact may have several hops. `agentic` searches a second round only if no passage covers the question.
@@ -165,14 +165,14 @@ class Auto:
             return Choice(WITH_TREE, "the question asks for an account, names no entity, and the tenant has a tree of summaries")
         return Choice(LOW, "the question asks for an account and names no entity")
 
-    def _within(self, query: Query, suited: Choice) -> Choice:
+    def _choose_within(self, query: Query, suited: Choice) -> Choice:
         """Return the best choice within ``options.max_latency_ms``; without one, the cheapest strategy."""
         allowed = query.options.get("max_latency_ms")
         if allowed is None:
             return suited
-        expected = self._expected(query, suited.strategy)
+        expected = self._expect_duration(query, suited.strategy)
         if expected is None or expected <= allowed:
-            in_rounds = self._expected(query, suited.timed)
+            in_rounds = self._expect_duration(query, suited.timed)
             if in_rounds is None or in_rounds <= allowed:
                 return replace(suited, expected_ms=in_rounds if suited.rounds else expected)
             forbid_reuse()
@@ -181,12 +181,12 @@ class Auto:
         slow = f"{suited.strategy} is expected to take {expected:.0f} ms, longer than max_latency_ms"
         cheaper = [name for name in CHEAPER if name not in (DUAL, suited.strategy)]
         for name in cheaper:
-            expected = self._expected(query, name)
+            expected = self._expect_duration(query, name)
             if expected is None or expected <= allowed:
                 return Choice(name, slow, expected)
         return Choice(cheaper[-1], f"every strategy is expected to take longer than max_latency_ms ({allowed})", expected)
 
-    def _expected(self, query: Query, strategy: str) -> float | None:
+    def _expect_duration(self, query: Query, strategy: str) -> float | None:
         return self._latencies.expected(query.tenant_id, strategy)
 
 

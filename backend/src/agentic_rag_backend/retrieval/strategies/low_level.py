@@ -49,13 +49,13 @@ class LowLevel:
 
         A question without an entity is no fallback here: the strategy was not asked for by name.
         """
-        name, chosen_by = self._chosen(query)
+        name, chosen_by = self._choose_strategy(query)
         inner_query = replace(query, options={**query.options, **_OPTIONS_OF.get(name, {})})
         retrieval = await self._retrievers[name].retrieve(inner_query)
         details = {**retrieval.trace.details, "low_level": {"strategy": name, "chosen_by": chosen_by}}
         return replace(retrieval, trace=replace(retrieval.trace, fallbacks=(), details=details))
 
-    def _chosen(self, query: Query) -> tuple[str, str]:
+    def _choose_strategy(self, query: Query) -> tuple[str, str]:
         requested = query.options.get("low_strategy")
         if requested is not None and requested != BY_FORM:
             return str(requested), "request"

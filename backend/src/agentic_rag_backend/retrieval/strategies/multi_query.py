@@ -61,13 +61,13 @@ class MultiQuery:
             usage += retrieval.usage
         about = {"base": base, "queries": list(texts.values()), "rewritten_by": rewrites.by}
         return replace(
-            _traced(first, outcome, rewrites, fusion if len(outcome.found) > 1 else first.trace.fusion, about),
+            _add_trace(first, outcome, rewrites, fusion if len(outcome.found) > 1 else first.trace.fusion, about),
             hits=hits,
             usage=usage,
         )
 
 
-def _traced(first: Retrieval, outcome: Outcome, rewrites: Rewrites, fusion: str | None, about: Mapping[str, Any]) -> Retrieval:
+def _add_trace(first: Retrieval, outcome: Outcome, rewrites: Rewrites, fusion: str | None, about: Mapping[str, Any]) -> Retrieval:
     own = first.trace
     lost = tuple(f"the search of {name} failed: {code}" for name, code in outcome.failed.items())
     trace = replace(

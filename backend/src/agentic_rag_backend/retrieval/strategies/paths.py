@@ -166,9 +166,9 @@ class PathsRetriever:
             facts = await outward.read(self._stores.facts, outward.best(TRAILS), visibility)
         except StoreUnavailable as error:
             return _Walk(failure=f"paths are left out: {error.code}")
-        return _Walk(tuple(self._scored(query, evidence, list(facts.values()), starts)), outward.bounded)
+        return _Walk(tuple(self._score_paths(query, evidence, list(facts.values()), starts)), outward.bounded)
 
-    def _scored(
+    def _score_paths(
         self, query: Query, evidence: GraphEvidence, paths: Sequence[EntityPath], starts: Sequence[str]
     ) -> list[ScoredPath]:
         """Return the paths, best first.
@@ -178,7 +178,8 @@ class PathsRetriever:
         """
         terms = self._stores.vectors.terms
         texts = {
-            number: frozenset[int]().union(*(terms(_said(step)) for step in path.steps)) for number, path in enumerate(paths)
+            number: frozenset[int]().union(*(terms(_describe_time(step)) for step in path.steps))
+            for number, path in enumerate(paths)
         }
         coverage = cover(terms(query.text), texts)
         scores = {}
@@ -218,7 +219,7 @@ def _step(step: Connection, chunk_id: str) -> GraphStep:
     return replace(step_of(step), fact=passage.fact, chunk_id=chunk_id, document_id=passage.support.document_id)
 
 
-def _said(step: Connection) -> str:
+def _describe_time(step: Connection) -> str:
     if step.fact is None:
         raise AssertionError("a path over relationships has no shared mention")
     return f"{step.fact.relation.replace('_', ' ')} {step.fact.fact}"
@@ -272,12 +273,12 @@ def _trace(query: Query, evidence: GraphEvidence, walk: _Walk) -> Trace:
             "linked_entities": len(evidence.linked),
             "max_hops": options.max_hops,
             "bounded": walk.bounded,
-            "paths": [_shown(path) for path in walk.paths[:SHOWN_PATHS]],
+            "paths": [_show_paths(path) for path in walk.paths[:SHOWN_PATHS]],
         },
     )
 
 
-def _shown(scored_path: ScoredPath) -> dict[str, Any]:
+def _show_paths(scored_path: ScoredPath) -> dict[str, Any]:
     return {
         "score": round(scored_path.score, 4),
         "entities": [{"id": entity.id, "name": entity.name} for entity in scored_path.path.entities],

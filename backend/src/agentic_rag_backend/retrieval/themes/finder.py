@@ -100,7 +100,7 @@ class ThemeFinder:
             return FoundThemes((), pointer)
         vector = await self._stores.encoder.of(query)
         candidates = await self._candidates(query, search, pointer, vector)
-        themes = {theme.id: theme for theme in self._scored(query, candidates, search)}
+        themes = {theme.id: theme for theme in self._score_themes(query, candidates, search)}
         levels = [query.options["level"]] if "level" in query.options else []
         warnings = unknown_levels("level", levels, pointer.levels)
         details: dict[str, Any] = {"chosen_by": "score"}
@@ -109,7 +109,7 @@ class ThemeFinder:
             warnings = (*warnings, NO_MODEL)
         elif search.rated and self._rater is not None and spending is not None:
             before = len(spending.failures)
-            themes, details = await self._rated(self._rater, query.text, _Tree(themes, candidates.parents), spending)
+            themes, details = await self._rate_themes(self._rater, query.text, _Tree(themes, candidates.parents), spending)
             failures = tuple(f"rating of themes failed: {code}" for code in dict.fromkeys(spending.failures[before:]))
         examined = {theme.view.id: theme for theme in candidates.themes}
         chosen = select_themes(
@@ -130,7 +130,7 @@ class ThemeFinder:
 
     async def _candidates(self, query: Query, search: ThemeSearch, pointer: GenerationPointer, vector: Vector) -> _Candidates:
         if search.entities is None:
-            communities, cosine = await self._searched(query, search, pointer, vector)
+            communities, cosine = await self._search_themes(query, search, pointer, vector)
         else:
             all_communities = await self._stores.graph.communities(query.tenant_id, pointer.generation) if search.entities else []
             communities, cosine = (
@@ -148,7 +148,7 @@ class ThemeFinder:
         scale = (await self._stores.calibration()).questions
         return _Candidates(themes, parents, {id: scale.converted(value) for id, value in cosine.items()})
 
-    async def _searched(
+    async def _search_themes(
         self, query: Query, search: ThemeSearch, pointer: GenerationPointer, vector: Vector
     ) -> tuple[list[Community], dict[str, float]]:
         """Return the communities nearest to the question, and the cosine of those that the dense leg found."""
@@ -183,7 +183,7 @@ class ThemeFinder:
                 return {community.id: community.parent_id for community in communities_by_id.values()}
             communities_by_id |= parents
 
-    def _scored(self, query: Query, candidates: _Candidates, search: ThemeSearch) -> list[ThemeHit]:
+    def _score_themes(self, query: Query, candidates: _Candidates, search: ThemeSearch) -> list[ThemeHit]:
         question = self._views.question_terms(query)
         held = terms_held(question, {number: theme.terms for number, theme in enumerate(candidates.themes)})
         coverage = cover(question, held)
@@ -192,7 +192,7 @@ class ThemeFinder:
             for number, view in enumerate(theme.view for theme in candidates.themes)
         ]
 
-    async def _rated(
+    async def _rate_themes(
         self, rater: ThemeRater, question: str, tree: _Tree, spending: Spending
     ) -> tuple[dict[str, ThemeHit], dict[str, Any]]:
         themes = tree.themes

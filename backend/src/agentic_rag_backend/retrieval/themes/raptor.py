@@ -105,7 +105,9 @@ class RaptorRetriever:
         vector = await self._stores.encoder.of(query)
         levels = set(query.options.get("levels", ()))
         down = query.options.get("search", SEARCHES[0]) == "levels" and pointer.generation > 0
-        search_result = await (self._down(query, pointer, vector) if down else self._collapsed(query, pointer, vector, levels))
+        search_result = await (
+            self._search_down(query, pointer, vector) if down else self._search_collapsed(query, pointer, vector, levels)
+        )
         hits = await self._hits(query.with_candidates(MEASURED), search_result)
         measured = hits[:MEASURED]
         themes: tuple[ThemeHit, ...] = ()
@@ -137,7 +139,7 @@ class RaptorRetriever:
             ),
         )
 
-    async def _collapsed(self, query: Query, pointer: GenerationPointer, vector: Vector, levels: set[int]) -> _Found:
+    async def _search_collapsed(self, query: Query, pointer: GenerationPointer, vector: Vector, levels: set[int]) -> _Found:
         result = _Found(pointer)
         if not levels or PASSAGES in levels or pointer.generation == 0:
             candidates = await chunk_candidates(self._stores, query, weighted_min_max, _WEIGHTS)
@@ -168,18 +170,18 @@ class RaptorRetriever:
     async def _bring(self, query: Query, vector: Vector, result: _Found) -> None:
         """Add the nearest passages of the best nodes to the results."""
         best = list(result.nodes)[:_BROUGHT]
-        cosines = await self._represent(query, vector, result, best)
+        cosines = await self._find_representatives(query, vector, result, best)
         for id in best:
             representatives = result.representatives[id]
             for chunk in representatives[:1] if result.direct else representatives:
                 # Use the scale of the direct passages if there are any, so that the summary's cosine is comparable with theirs.
                 closeness = max(0.0, cosines[chunk]) / max(cosines[representatives[0]], 1e-9)
-                score = _scaled(result.cosines[id], result.legs) if result.direct else result.nodes[id] * closeness
+                score = _scale_scores(result.cosines[id], result.legs) if result.direct else result.nodes[id] * closeness
                 result.by_node[chunk] = max(result.by_node.get(chunk, 0.0), score)
 
-    async def _represent(self, query: Query, vector: Vector, result: _Found, ids: Sequence[str]) -> dict[str, float]:
+    async def _find_representatives(self, query: Query, vector: Vector, result: _Found, ids: Sequence[str]) -> dict[str, float]:
         """Record the passages below each node that are nearest to the question. Return the cosines of all passages below them."""
-        leaves = await self._descended(query, vector, [result.tree[id] for id in ids])
+        leaves = await self._descend_levels(query, vector, [result.tree[id] for id in ids])
         chunks = {chunk for nodes in leaves.values() for node in nodes for chunk in node.children}
         cosines = await self._cosines(query, Collection.CHUNKS, vector, sorted(chunks))
         for id in ids:
@@ -187,7 +189,7 @@ class RaptorRetriever:
             result.representatives[id] = tuple(sorted(chunk_ids, key=lambda chunk: (-cosines[chunk], chunk))[:_REPRESENTATIVES])
         return cosines
 
-    async def _descended(self, query: Query, vector: Vector, nodes: Sequence[TreeNode]) -> dict[str, list[TreeNode]]:
+    async def _descend_levels(self, query: Query, vector: Vector, nodes: Sequence[TreeNode]) -> dict[str, list[TreeNode]]:
         """Return, for each node, the nodes of level 1 that are reached by following the nearest children."""
         at: dict[str, list[TreeNode]] = {node.id: [node] for node in nodes}
         while any(node.level > 1 for nodes in at.values() for node in nodes):
@@ -206,7 +208,7 @@ class RaptorRetriever:
                 at[id] = following
         return at
 
-    async def _down(self, query: Query, pointer: GenerationPointer, vector: Vector) -> _Found:
+    async def _search_down(self, query: Query, pointer: GenerationPointer, vector: Vector) -> _Found:
         """Search from the highest level down to the passages, keeping the nearest nodes of each level."""
         result = _Found(pointer)
         height = max(pointer.levels, default=0)
@@ -273,11 +275,13 @@ class RaptorRetriever:
             for number, view in enumerate(tellable)
         ]
         themes = sorted(scored, key=lambda theme: (-theme.score, theme.id))[: query.high_limit]
-        await self._represent(query, vector, result, [theme.id for theme in themes if theme.id not in result.representatives])
-        passages_by_theme = await self._shown(query, result, [theme.id for theme in themes])
+        await self._find_representatives(
+            query, vector, result, [theme.id for theme in themes if theme.id not in result.representatives]
+        )
+        passages_by_theme = await self._show_passages(query, result, [theme.id for theme in themes])
         return tuple(replace(theme, representatives=passages_by_theme.get(theme.id, ())) for theme in themes)
 
-    async def _shown(self, query: Query, result: _Found, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    async def _show_passages(self, query: Query, result: _Found, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return each node's representatives that are visible."""
         chunks = {chunk for id in ids for chunk in result.representatives.get(id, ())}
         visible: Mapping[str, VisibleChunk] = (
@@ -286,7 +290,7 @@ class RaptorRetriever:
         return {id: tuple(chunk for chunk in result.representatives.get(id, ()) if chunk in visible) for id in ids}
 
 
-def _scaled(cosine: float, legs: Legs) -> float:
+def _scale_scores(cosine: float, legs: Legs) -> float:
     """Return a cosine on the dense leg's min-max scale, in [0, 1]."""
     low, high = (legs.dense[-1].score, legs.dense[0].score) if legs.dense else (0.0, 1.0)
     return max(0.0, min(1.0, (cosine - low) / (high - low))) if high > low else float(cosine >= high)

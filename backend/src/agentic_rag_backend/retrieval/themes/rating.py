@@ -73,15 +73,15 @@ class ThemeRater:
         frontier = below[None]
         while frontier and spending.left:
             theme_ids = sorted(frontier, key=lambda id: (-by_id[id].score, id))[: MAX_PER_CALL * spending.left]
-            relevance |= await self._rated(question, [by_id[id] for id in theme_ids], spending)
+            relevance |= await self._rate_themes(question, [by_id[id] for id in theme_ids], spending)
             # Keep themes whose call failed, and rate the themes below them.
             frontier = [id for above in theme_ids if relevance.get(above, 1.0) > 0 for id in below[above]]
         useless = {id for id, value in relevance.items() if value == 0}
         useful = [theme for theme in themes if useless.isdisjoint((theme.id, *ancestors(theme.id, parents)))]
-        scores = {theme.id: _combined(theme.score, relevance.get(theme.id)) for theme in useful}
+        scores = {theme.id: _combine_ratings(theme.score, relevance.get(theme.id)) for theme in useful}
         return Ratings(scores, len(themes) - len(useful), sum(theme.id not in relevance for theme in useful))
 
-    async def _rated(self, question: str, themes: Sequence[RatedTheme], spending: Spending) -> dict[str, float]:
+    async def _rate_themes(self, question: str, themes: Sequence[RatedTheme], spending: Spending) -> dict[str, float]:
         batches = [themes[start : start + MAX_PER_CALL] for start in range(0, len(themes), MAX_PER_CALL)]
         spending.begin(len(batches))
         replies = await asyncio.gather(*(self._ask(question, batch) for batch in batches))
@@ -100,7 +100,7 @@ class ThemeRater:
         return await self._calls.ask(built_in("theme_relevance"), values, _SCHEMA)
 
 
-def _combined(score: float, relevance: float | None) -> float:
+def _combine_ratings(score: float, relevance: float | None) -> float:
     return UNRATED_SHARE * score if relevance is None else OWN_SHARE * score + (1 - OWN_SHARE) * relevance / BEST
 
 

@@ -135,13 +135,13 @@ class ThemeViews:
             return passing
 
         for judged in await self._reader.judged(query.tenant_id, pointer, unread, passes=judge):
-            examined = themes[judged.id] = self._examined(judged)
+            examined = themes[judged.id] = self._examine_theme(judged)
             if cached and own.isdisjoint(judged.chunk_ids):
                 made = _Entry(examined, judged.versions)
                 self.entries.put(query.tenant_id, judged.id.encode(), made, made.size_bytes, state=state)
         return [theme for community in communities if (theme := themes[community.id]) is not None]
 
-    def _examined(self, judged: JudgedCommunity) -> ExaminedTheme | None:
+    def _examine_theme(self, judged: JudgedCommunity) -> ExaminedTheme | None:
         view = judged.view
         if view is None or not (view.summary or view.findings):
             return None

@@ -50,7 +50,7 @@ async def extract_selected(session: Session, selection: Selection, *, dry_run: b
     """Extract documents again, with a progress bar. Return counts. A dry run only estimates the cost."""
     if selection.entity_types is not None and not dry_run:
         await _set_entity_types(session, selection.entity_types)
-    documents = await _selected(session, selection)
+    documents = await _select_documents(session, selection)
     chunks = sum(document["chunk_count"] for document in documents)
     models: Mapping[str, Any] = (await session.client.get("/status"))["models"]
     method = selection.method or models["extraction"]
@@ -70,7 +70,7 @@ async def extract_selected(session: Session, selection: Selection, *, dry_run: b
         )
     if dry_run or not documents:
         return {"planned": planned}
-    return {"planned": planned, **await _extracted(session, documents, method)}
+    return {"planned": planned, **await _extract_documents(session, documents, method)}
 
 
 async def _set_entity_types(session: Session, names: Sequence[str]) -> None:
@@ -82,7 +82,7 @@ async def _set_entity_types(session: Session, names: Sequence[str]) -> None:
     await session.client.request("PUT", "/ontology", json=ontology)
 
 
-async def _selected(session: Session, selection: Selection) -> list[dict[str, Any]]:
+async def _select_documents(session: Session, selection: Selection) -> list[dict[str, Any]]:
     if selection.everything:
         documents = await session.client.every("/documents", limit=EVERYTHING)
         return [document for document in documents if document["state"] in _READABLE]
@@ -90,7 +90,7 @@ async def _selected(session: Session, selection: Selection) -> list[dict[str, An
     return [await session.client.get(f"/documents/{document_id}") for document_id in ids]
 
 
-async def _extracted(session: Session, documents: Sequence[Mapping[str, Any]], method: str) -> dict[str, Any]:
+async def _extract_documents(session: Session, documents: Sequence[Mapping[str, Any]], method: str) -> dict[str, Any]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     states: Counter[str] = Counter()

@@ -74,7 +74,7 @@ async def paths(
         "target": target,
         "query": query,
         "max_hops": max_hops,
-        "relation_types": None if relation_types is None else _listed(relation_types),
+        "relation_types": None if relation_types is None else _split_types(relation_types),
         "min_weight": min_weight,
         "direction": direction,
         "mentions": mentions,
@@ -140,7 +140,7 @@ def _line(fact: str) -> str:
     return " ".join(fact.split())
 
 
-def _listed(types: str) -> list[str]:
+def _split_types(types: str) -> list[str]:
     return [name.strip() for name in types.split(",") if name.strip()]
 
 

@@ -70,21 +70,21 @@ def register(group: typer.Typer, found: Found) -> None:
     async def delete(session: Session, name_or_id: Entity, reason: Reason = "") -> None:
         """Delete an entity with its mentions and relationships. Documents stay."""
         id = await found(session, name_or_id)
-        await _followed(session, await session.client.delete(f"/graph/entities/{id}", reason=reason))
+        await _follow_edit(session, await session.client.delete(f"/graph/entities/{id}", reason=reason))
 
     command(group, "edits")(list_command(EDITS, "List the edits of the graph, the newest first."))
 
     @command(group, "undo")
     async def undo(session: Session, number: Annotated[int, typer.Argument(metavar="NUMBER", help="See graph edits.")]) -> None:
         """Undo an edit. Later edits stay in effect."""
-        await _followed(session, await session.client.delete(f"/graph/edits/{number}"))
+        await _follow_edit(session, await session.client.delete(f"/graph/edits/{number}"))
 
 
 async def _edit(session: Session, path: str, body: Mapping[str, Any]) -> None:
-    await _followed(session, await session.client.post(f"/graph/entities/{path}", body))
+    await _follow_edit(session, await session.client.post(f"/graph/entities/{path}", body))
 
 
-async def _followed(session: Session, edit: Mapping[str, Any]) -> None:
+async def _follow_edit(session: Session, edit: Mapping[str, Any]) -> None:
     """Wait until the documents follow an edit, and print it."""
     waited = 0.0
     while not edit["applied"] and waited < _PATIENCE_S:
@@ -96,7 +96,7 @@ async def _followed(session: Session, edit: Mapping[str, Any]) -> None:
 
 def _show(output: Output, edit: Mapping[str, Any]) -> None:
     state = "undone" if edit["undone_at"] else "in effect"
-    output.show(f"edit {edit['number']}, {state}: {_described(edit)}")
+    output.show(f"edit {edit['number']}, {state}: {_describe_edit(edit)}")
     if edit["new_entity_id"] and not edit["undone_at"]:
         output.show(f"  new entity {edit['new_entity_id']}")
     if not edit["applied"]:
@@ -107,7 +107,7 @@ def _documents(count: int) -> str:
     return f"{count} document{'' if count == 1 else 's'}"
 
 
-def _described(edit: Mapping[str, Any]) -> str:
+def _describe_edit(edit: Mapping[str, Any]) -> str:
     """Return an edit as one sentence."""
     name = edit["entity"]["name"]
     names = ", ".join(entity["name"] for entity in edit["entities"])
@@ -124,6 +124,6 @@ def _described(edit: Mapping[str, Any]) -> str:
 
 EDITS = Resource(
     path="/graph/edits",
-    columns={"#": "number", "when": lambda edit: edit["created_at"][:16], "edit": _described, "reason": "reason"},
+    columns={"#": "number", "when": lambda edit: edit["created_at"][:16], "edit": _describe_edit, "reason": "reason"},
     empty="no edits",
 )
