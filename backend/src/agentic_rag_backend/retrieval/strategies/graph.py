@@ -367,9 +367,8 @@ def gather_evidence(graph: TenantGraph, query: Query, candidates: Candidates) ->
         if not named:
             unknown.append(str(name))
     cosine = {item.id: item.score for item in candidates.legs.dense}
-    return GraphEvidence(
-        candidates.question, candidates.scores, cosine, linked, tuple(unknown), candidates.visible, candidates.questions
-    )
+    visible, questions = candidates.visible, candidates.questions
+    return GraphEvidence(candidates.question, candidates.scores, cosine, linked, tuple(unknown), visible, questions)
 
 
 def _hit(
