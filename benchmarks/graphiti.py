@@ -44,9 +44,9 @@ from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.retrieval.base import Retriever, Stores
-from agentic_rag_backend.retrieval.encoder import QueryEncoder
-from agentic_rag_backend.retrieval.graph_leg import GraphLeg
-from agentic_rag_backend.retrieval.ranking import RankedRetriever
+from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.legs.graph_leg import GraphLeg
+from agentic_rag_backend.retrieval.stages.ranking import RankedRetriever
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue

@@ -26,7 +26,7 @@ from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.evaluation.datasets import LabelledQuestion, QuestionSet, load_passages, load_question_set
 from agentic_rag_backend.evaluation.diversity import Listing, diversity
 from agentic_rag_backend.evaluation.metrics import ndcg_at, percentile, recall_at
-from agentic_rag_backend.retrieval.queries.reranking import RerankDefaults
+from agentic_rag_backend.retrieval.requests.reranking import RerankDefaults
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 from corpora import ingest
 from report import data, finish, make_settings, quiet

@@ -135,7 +135,7 @@ async def main(data: Path | None, *, write: bool) -> None:
         async with open_embedded(data or temporary) as rag:
             if data is None:
                 await rag.ingest(CORPUS)
-            await rag._ended(await rag.container.communities.request_rebuild(rag.tenant_id, RebuildOptions(mode="full")))
+            await rag._await_end(await rag.container.communities.request_rebuild(rag.tenant_id, RebuildOptions(mode="full")))
             found = await rag.container.communities.list(rag.tenant_id, level=None, limit=1000, cursor=None)
             themes = sorted(found.items, key=lambda theme: (theme.level, -theme.entity_count, theme.name))
             asked = questions()

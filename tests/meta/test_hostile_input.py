@@ -23,7 +23,7 @@ from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.parsing.registry import PARSERS, parser_of, title_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
-from agentic_rag_backend.retrieval.queries.filters import parse_filter
+from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.transfer.archive import ArchiveLimits, ArchiveReader
 from agentic_rag_backend.transfer.contents import parts
 from agentic_rag_backend.transfer.records import DocumentLine, Manifest, PartOfDocument, decoded

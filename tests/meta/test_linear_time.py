@@ -27,7 +27,7 @@ from agentic_rag_backend.ingestion.questions.patterns import pattern_questions
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.models.llm.replies import RawReply, read_object, read_text
-from agentic_rag_backend.retrieval.queries.weights import preset_for
+from agentic_rag_backend.retrieval.options.weights import preset_for
 
 TENANT = TenantId("t_" + "1" * 32)
 UNITS = (

@@ -77,7 +77,7 @@ def test_options_of_the_agentic_strategy_exist(mapping: Rows) -> None:
     named = {name.removeprefix("options.") for row in mapping for name in quoted(row[1]) if name.startswith("options.")}
 
     assert named
-    assert named <= STRATEGIES["agentic"].options.keys()
+    assert named <= STRATEGIES["agentic"].options.schemas().keys()
 
 
 def test_fields_exist_under_the_names_on_the_right_only(mapping: Rows, specification: dict[str, Any]) -> None:

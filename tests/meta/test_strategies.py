@@ -8,9 +8,9 @@ from pathlib import Path
 
 from agentic_rag_backend.domain.filters import OPERATORS
 from agentic_rag_backend.generation.generators.registry import GENERATORS
-from agentic_rag_backend.retrieval.queries.reranking import SHARED_OPTIONS
-from agentic_rag_backend.retrieval.queries.weights import PRESETS
+from agentic_rag_backend.retrieval.options.weights import PRESETS
 from agentic_rag_backend.retrieval.registry import STRATEGIES
+from agentic_rag_backend.retrieval.requests.reranking import SharedRerankOptions
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 
 Rows = Sequence[Sequence[str]]
@@ -30,16 +30,18 @@ def test_every_strategy_has_its_row_with_aliases_and_options(root: Path, table_r
     rows = by_name(table_rows(root / "docs/reference/strategies.md"), 4)
 
     assert {name: (names_in(row[1]), names_in(row[2])) for name, row in rows.items()} == {
-        name: (set(strategy.aliases), set(strategy.options)) for name, strategy in STRATEGIES.items()
+        name: (set(strategy.aliases), set(strategy.options.schemas())) for name, strategy in STRATEGIES.items()
     }
 
 
 def test_every_reranker_has_its_row_with_options(root: Path, table_rows: Callable[[Path], Rows]) -> None:
     rows = table_rows(root / "docs/reference/rerankers.md")
     described = {row[0].strip("`"): names_in(row[1]) for row in rows if len(row) == 4 and "Values" not in row}
-    options = {name for entry in RERANKERS.values() for name in entry.options} | set(SHARED_OPTIONS)
+    options = {name for entry in RERANKERS.values() for name in entry.options.schemas()} | set(SharedRerankOptions.schemas())
 
-    assert {name: described[name] for name in RERANKERS} == {name: set(entry.options) for name, entry in RERANKERS.items()}
+    assert {name: described[name] for name in RERANKERS} == {
+        name: set(entry.options.schemas()) for name, entry in RERANKERS.items()
+    }
     assert described.keys() == RERANKERS.keys() | options
 
 

@@ -11,9 +11,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
-
-from agentic_rag_backend.api.schemas.questions import RankedSearch
+from agentic_rag_backend.application import Application
+from agentic_rag_backend.application.requests import AnswerRequest, read_request
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.contradictions import Contradiction, Kind
@@ -39,10 +38,9 @@ from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourhoodOptions
 from agentic_rag_backend.knowledge.visible.entities import ListedEntity, VisibleEntity
 from agentic_rag_backend.models.llm.base import Message
-from agentic_rag_backend.retrieval.building import BuiltQuery
+from agentic_rag_backend.retrieval.requests.models import SearchRequest
 from agentic_rag_backend.settings_reading import read_settings
 from agentic_rag_backend.sources.files import find_sources
-from agentic_rag_backend.wording import message_of
 
 DEFAULT_TENANT = "default"
 IN_FLIGHT = 16
@@ -78,16 +76,16 @@ async def choose_tenant(container: Container, name_or_id: str | None) -> Tenant:
     Raises:
         NotFound: the tenant does not exist.
     """
-    wanted = name_or_id or DEFAULT_TENANT
+    tenant_name = name_or_id or DEFAULT_TENANT
     try:
-        return await container.tenants.find(wanted)
+        return await container.tenants.find(tenant_name)
     except NotFound as error:
-        if wanted != DEFAULT_TENANT:
+        if tenant_name != DEFAULT_TENANT:
             raise NotFound(f"{error.message}; 'agentic-rag tenants create NAME' creates a tenant") from None
     try:
         return await container.tenants.create(DEFAULT_TENANT)
     except Conflict:  # another process has just created it
-        return await container.tenants.find(wanted)
+        return await container.tenants.find(tenant_name)
 
 
 class Embedded:
@@ -101,6 +99,7 @@ class Embedded:
     def __init__(self, container: Container, tenant_id: TenantId) -> None:
         self.container = container
         self.tenant_id = tenant_id
+        self._application = Application(container)
         self._job_endings = JobEndings(container.catalogue.jobs, tenant_id)
 
     async def ingest(
@@ -137,13 +136,13 @@ class Embedded:
         if text is not None:
             content = text.encode("utf-8", errors="surrogatepass")
             uploads = [Upload(content=content, media_type="text/markdown", key=key, title=title, metadata=metadata or {})]
-            documents = [await self._take(upload) for upload in uploads]
+            documents = [await self._submit_upload(upload) for upload in uploads]
         else:
             shared = Upload(content=b"", metadata=metadata or {}, attachments=attachments)
-            documents = await self._take_files([fspath(path) for path in paths], key, shared)
+            documents = await self._submit_files([fspath(path) for path in paths], key, shared)
         pointer = await self.container.catalogue.communities.pointer(self.tenant_id)
         if self.container.settings.dual_level_retrieval_enabled and (pointer.stale or pointer.generation == 0):
-            await self._ended(await self.container.communities.request_rebuild(self.tenant_id))
+            await self._await_end(await self._application.admin.rebuild_communities(await self._read_caller()))
         return documents
 
     async def search(self, question: str, **options: Any) -> Retrieval:
@@ -157,10 +156,8 @@ class Embedded:
             InvalidRequest: a value is outside its limits.
             FeatureDisabled: the strategy is dual_level, which is disabled.
         """
-        asked = await self._query(question, options)
-        found = await self.container.retrievers.get(asked.strategy).retrieve(asked.query)
-        found = await self.container.contradictions_of_results.attached(asked.query, found)
-        return found.with_warnings(asked.warnings)
+        request = read_request(SearchRequest, {**options, "query": question})
+        return await self._application.search.run_search(await self._read_caller(), request)
 
     async def ask(
         self,
@@ -186,16 +183,10 @@ class Embedded:
             InvalidRequest: a value is outside its limits.
             ModelUnavailable: the language model failed.
         """
-        asked = await self._query(question, options)
-        answer = await self.container.answers.answer(
-            asked.query,
-            strategy=asked.strategy,
-            generator=generator,
-            history=history,
-            citation_style=citation_style,
-            citation_policy=citation_policy,
-        )
-        return replace(answer, retrieval=answer.retrieval.with_warnings(asked.warnings))
+        turns = [{"role": message.role, "content": message.content} for message in history]
+        values = {"generator": generator, "history": turns, "citation_style": citation_style, "citation_policy": citation_policy}
+        request = read_request(AnswerRequest, {**options, **values, "query": question})
+        return await self._application.answers.write_answer(await self._read_caller(), request)
 
     async def entities(self, name: str | None = None, *, type: str | None = None, limit: int = 100) -> list[ListedEntity]:
         """Return entities by decreasing number of mentions, at most ``limit`` (1–1,000).
@@ -204,7 +195,7 @@ class Embedded:
             name: only entities with a name that has this text at the beginning of a word, whole names first.
             type: only entities of this type, such as ``person``.
         """
-        page = await self.container.entities.page((await self._principal()).tenant, name=name, type=type, limit=limit)
+        page = await self._application.graph.list_entities(await self._read_caller(), name=name, type=type, limit=limit)
         return list(page.items)
 
     async def entity(self, id: str, *, limit: int = 20, as_of: datetime | None = None) -> VisibleEntity:
@@ -213,7 +204,7 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of this id.
         """
-        return await self.container.entities.entity((await self._principal()).tenant, id, limit=limit, as_of=as_of)
+        return await self._application.graph.get_entity(await self._read_caller(), id, limit=limit, as_of=as_of)
 
     async def neighbourhood(self, id: str, **options: Any) -> Neighbourhood:
         """Return the entities around an entity, and the relationships between them.
@@ -224,8 +215,8 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of this id.
         """
-        tenant = (await self._principal()).tenant
-        return await self.container.neighbourhoods.around(tenant, id, NeighbourhoodOptions(**options))
+        caller = await self._read_caller()
+        return await self._application.graph.read_neighbourhood(caller, id, NeighbourhoodOptions(**options))
 
     async def paths(self, source: str, target: str, **options: Any) -> PathsFound:
         """Return the best paths between two entities, which are given by id or name.
@@ -236,8 +227,8 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of this id or name.
         """
-        tenant = (await self._principal()).tenant
-        return await self.container.paths.between(tenant, [source], [target], PathOptions(**options))
+        caller = await self._read_caller()
+        return await self._application.graph.find_paths(caller, [source], [target], PathOptions(**options))
 
     async def merge_entities(self, id: str, others: Sequence[str], *, reason: str = "") -> GraphEdit:
         """Make other entities, which are given by id, this one. Later documents follow it, too.
@@ -245,8 +236,8 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of one of the ids.
         """
-        editor = self.container.graph_editor
-        return (await editor.merge((await self._principal()).tenant, id, others, reason=reason)).edit
+        caller = await self._read_caller()
+        return (await self._application.graph.merge_entities(caller, id, others, reason=reason)).edit
 
     async def split_entity(self, id: str, *, reason: str = "", **parts: Any) -> GraphEdit:
         """Take documents, names or merged entities out of an entity.
@@ -257,8 +248,8 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of this id.
         """
-        editor = self.container.graph_editor
-        return (await editor.split((await self._principal()).tenant, id, Split(**parts), reason=reason)).edit
+        caller = await self._read_caller()
+        return (await self._application.graph.split_entity(caller, id, Split(**parts), reason=reason)).edit
 
     async def rename_entity(self, id: str, name: str = "", *, type: str = "", reason: str = "") -> GraphEdit:
         """Give an entity another name or type.
@@ -266,8 +257,8 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of this id.
         """
-        editor = self.container.graph_editor
-        return (await editor.rename((await self._principal()).tenant, id, name=name, type=type, reason=reason)).edit
+        caller = await self._read_caller()
+        return (await self._application.graph.rename_entity(caller, id, name=name, type=type, reason=reason)).edit
 
     async def delete_entity(self, id: str, *, reason: str = "") -> GraphEdit:
         """Delete an entity with its mentions and relationships. Documents stay.
@@ -275,7 +266,7 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of this id.
         """
-        return (await self.container.graph_editor.delete((await self._principal()).tenant, id, reason=reason)).edit
+        return (await self._application.graph.delete_entity(await self._read_caller(), id, reason=reason)).edit
 
     async def undo_edit(self, number: int) -> GraphEdit:
         """Undo an edit of the graph.
@@ -283,7 +274,7 @@ class Embedded:
         Raises:
             NotFound: there is no edit of this number.
         """
-        return (await self.container.graph_editor.undo((await self._principal()).tenant, number)).edit
+        return (await self._application.graph.undo_edit(await self._read_caller(), number)).edit
 
     async def contradictions(
         self, entity: str | None = None, *, kind: Kind | None = None, min_confidence: float = LIKELY, limit: int = 50
@@ -298,42 +289,36 @@ class Embedded:
         Raises:
             NotFound: no document mentions an entity of this id or name.
         """
-        tenant = (await self._principal()).tenant
-        wanted = ContradictionFilter(entity=entity, kind=kind, min_confidence=min_confidence)
-        found: list[Contradiction] = []
+        caller = await self._read_caller()
+        contradiction_filter = ContradictionFilter(entity=entity, kind=kind, min_confidence=min_confidence)
+        contradictions: list[Contradiction] = []
         cursor: str | None = None
-        while len(found) < limit:
-            page = await self.container.contradictions.page(tenant, wanted, limit=limit - len(found), cursor=cursor)
-            found += page.items
+        while len(contradictions) < limit:
+            page = await self._application.graph.list_contradictions(
+                caller, contradiction_filter, limit=limit - len(contradictions), cursor=cursor
+            )
+            contradictions += page.items
             cursor = page.next_cursor
             if cursor is None:
                 break
-        return found
+        return contradictions
 
     async def export_graph(self, format: Literal["graphml", "json"] = "graphml") -> AsyncIterator[str]:
         """Yield the graph as a file, in parts."""
-        async for part in self.container.graph_export.stream((await self._principal()).tenant, format):
+        async for part in self._application.graph.export_graph(await self._read_caller(), format):
             yield part
 
-    async def _query(self, question: str, options: Mapping[str, Any]) -> BuiltQuery:
-        try:
-            body = RankedSearch.model_validate({**options, "query": question})
-        except ValidationError as error:
-            problems = (f"{'.'.join(map(str, item['loc']))}: {message_of(item)}" for item in error.errors(include_url=False))
-            raise InvalidRequest("; ".join(problems)) from None
-        return await self.container.queries.build(body.request(), await self._principal())
-
-    async def _principal(self) -> Principal:
+    async def _read_caller(self) -> Principal:
         # Read at every call, so that a changed flag applies immediately.
         return await self.container.authenticator.local(self.tenant_id)
 
-    async def _take_files(self, paths: Sequence[str], key: str | None, shared: Upload) -> list[Document]:
+    async def _submit_files(self, paths: Sequence[str], key: str | None, shared: Upload) -> list[Document]:
         slots = asyncio.Semaphore(IN_FLIGHT)
 
         async def take(path: Path, own_key: str) -> Document:
             async with slots:
                 content = await asyncio.to_thread(path.read_bytes)
-                return await self._take(replace(shared, content=content, file_name=path.name, key=own_key))
+                return await self._submit_upload(replace(shared, content=content, file_name=path.name, key=own_key))
 
         sources = find_sources(paths, key=key).sources
         tasks = [asyncio.create_task(take(source.path, source.key)) for source in sources]
@@ -344,22 +329,22 @@ class Embedded:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _take(self, upload: Upload) -> Document:
-        submitted = await self.container.ingestion.submit(self.tenant_id, upload)
+    async def _submit_upload(self, upload: Upload) -> Document:
+        submitted = await self._application.documents.submit_document(await self._read_caller(), upload)
         if submitted.job is not None:
-            await self._attachments_ended(await self._ended(submitted.job))
+            await self._await_attachments(await self._await_end(submitted.job))
         document = await self.container.catalogue.documents.document(self.tenant_id, submitted.document.id)
         if document.state is DocumentState.UNREADABLE:
             raise UnreadableDocument(document.failures[0].message if document.failures else f"{document.title!r} cannot be read")
         return document
 
-    async def _attachments_ended(self, job: Job) -> None:
+    async def _await_attachments(self, job: Job) -> None:
         """Wait for the jobs of a message's attachments, and of the attachments within them."""
         for attachment in (job.result or {}).get("attachments", ()):
             if attachment.get("job_id"):
-                await self._attachments_ended(await self._job_endings.wait(attachment["job_id"]))
+                await self._await_attachments(await self._job_endings.wait(attachment["job_id"]))
 
-    async def _ended(self, job: Job) -> Job:
+    async def _await_end(self, job: Job) -> Job:
         """Wait for a job's end. If the job failed, raise its error."""
         job = job if job.state.ended else await self._job_endings.wait(job.id)
         if job.state in (JobState.FAILED, JobState.CANCELLED):

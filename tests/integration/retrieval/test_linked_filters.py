@@ -9,8 +9,7 @@ import pytest
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.retrieval.building import SearchRequest
-from agentic_rag_backend.retrieval.queries.defaults import RequestOverrides
+from agentic_rag_backend.retrieval.requests.models import SearchRequest
 
 if TYPE_CHECKING:
     from tests.integration.retrieval.conftest import Corpus
@@ -25,10 +24,8 @@ async def ask(
     corpus: Corpus, tenant: TenantId, filters: dict[str, Any], strategy: str = "hybrid", **options: Any
 ) -> tuple[Retrieval, tuple[str, ...]]:
     caller = await corpus.container.authenticator.local(tenant)
-    wanted = SearchRequest(
-        text=QUESTION, strategy=strategy, filters=filters, options=options, overrides=RequestOverrides(limit=50)
-    )
-    built = await corpus.container.queries.build(wanted, caller)
+    values = {"query": QUESTION, "strategy": strategy, "filters": filters, "options": options, "limit": 50}
+    built = await corpus.container.queries.build(caller, SearchRequest.model_validate(values))
     return await corpus.container.retrievers.get(strategy).retrieve(built.query), built.warnings
 
 

@@ -9,7 +9,7 @@ import pytest
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.retrieval.queries.filters import parse_filter
+from agentic_rag_backend.retrieval.options.filters import parse_filter
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -86,5 +86,5 @@ async def test_a_question_without_a_shared_name_is_searched_as_before(examples: 
     found = await ask(examples, question)
     assert found.shared_names == ()
     current = await container.catalogue.tenants.tenant(tenant)
-    plain = await container.retrievers.get("graph").retriever.retrieve(Query(tenant=current, text=question))
+    plain = await container.retrievers.strategy("graph").retrieve(Query(tenant=current, text=question))
     assert [hit.id for hit in found.hits] == [hit.id for hit in plain.hits[:5]]

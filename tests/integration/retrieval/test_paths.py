@@ -10,7 +10,7 @@ import pytest
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, StoreUnavailable
-from agentic_rag_backend.retrieval.queries.filters import parse_filter
+from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.retrieval.registry import check_options
 
 if TYPE_CHECKING:

@@ -27,11 +27,11 @@ from agentic_rag_backend.knowledge.paths.base import Connection, PathOptions
 from agentic_rag_backend.knowledge.paths.neighbourhood import NeighbourhoodOptions
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.retrieval.base import Retriever
-from agentic_rag_backend.retrieval.graph_leg import GraphLeg
-from agentic_rag_backend.retrieval.ranking import RankedRetriever
-from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
+from agentic_rag_backend.retrieval.legs.graph_leg import GraphLeg
+from agentic_rag_backend.retrieval.stages.ranking import RankedRetriever
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
+from agentic_rag_backend.retrieval.themes.community import CommunityRetriever
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion
@@ -137,7 +137,7 @@ async def ask(container: Container, question: str, strategy: str, *, leg: GraphL
     query = Query(tenant=tenant, text=question, limit=LIMIT, dual_level=False)
     ranked: Retriever = container.retrievers.get(strategy)
     if leg is not None:
-        graph: Any = container.retrievers.get(strategy).retriever
+        graph: Any = container.retrievers.strategy(strategy)
         ranked = RankedRetriever(GraphRetriever(replace(graph._stores, leg=leg), graph._graphs, graph._hybrid))
     return await ranked.retrieve(query)
 
@@ -218,7 +218,7 @@ async def test_without_graphiti_the_direct_path_answers_and_says_so(
 
 
 async def test_the_dual_level_hands_on_that_the_leg_failed(profiles: dict[str, Container]) -> None:
-    low: Any = profiles["neo4j"].retrievers.get("graph").retriever
+    low: Any = profiles["neo4j"].retrievers.strategy("graph")
     both = DualLevel(
         GraphRetriever(replace(low._stores, leg=GraphLeg(Broken(hangs=False))), low._graphs, low._hybrid),
         CommunityRetriever(ThemeFinder(low._stores)),

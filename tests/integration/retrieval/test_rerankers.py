@@ -19,11 +19,12 @@ from agentic_rag_backend.models.embedding.evidence import EvidenceEncoder
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.models.reranking.cross_encoder import CrossEncoder
 from agentic_rag_backend.models.reranking.http import EndpointAddress, HttpScorer
-from agentic_rag_backend.retrieval.ranking import RankedRetriever
 from agentic_rag_backend.retrieval.registry import STRATEGIES
 from agentic_rag_backend.retrieval.rerank.base import Reranking
 from agentic_rag_backend.retrieval.rerank.late_interaction import TokenVectorCache
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS, RerankerParts, RerankerRegistry
+from agentic_rag_backend.retrieval.stages.ranking import RankedRetriever
+from agentic_rag_backend.retrieval.stages.reranking import RerankedRetriever
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_testing.models.cross_encoder import write_cross_encoder
 from agentic_rag_testing.models.rerank_server import RerankServer
@@ -187,8 +188,8 @@ async def test_a_reranker_reads_as_many_candidates_of_any_strategy_as_it_wants(
         rerank=Rerank(name="shortest", candidates=30),
     )
     reranker = Shortest()
-    retriever = container.retrievers.get(strategy).retriever
-    found = await RankedRetriever(retriever, lambda _: reranker).retrieve(query)
+    retriever = container.retrievers.strategy(strategy)
+    found = await RankedRetriever(RerankedRetriever(retriever, lambda _: reranker)).retrieve(query)
     assert reranker.read == len(plain.hits) > 10
     assert found.trace.methods_used[-1] == "shortest"
     assert [hit.id for hit in found.hits] == [

@@ -19,7 +19,7 @@ from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.ingestion.commitment import Commitment, WrittenVersion
 from agentic_rag_backend.ingestion.deletion import Deletion
 from agentic_rag_backend.jobs.runner import Run
-from agentic_rag_backend.retrieval.queries.filters import parse_filter
+from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.documents import versions
 from agentic_rag_backend.stores.catalogue.jobs import outbox

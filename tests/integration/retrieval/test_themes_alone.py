@@ -13,9 +13,9 @@ from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
+from agentic_rag_backend.retrieval.themes.community import CommunityRetriever
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 Examples = tuple[Container, TenantId]
@@ -49,7 +49,7 @@ async def answered(examples: Examples, question: str, low: Any) -> Answer:
     container, tenant = examples
     query = Query(tenant=await container.catalogue.tenants.tenant(tenant), text=question, limit=10, dual_level=True)
     # The registry's strategy with another low level.
-    built: Any = container.retrievers.get("dual_level").retriever
+    built: Any = container.retrievers.strategy("dual_level")
     alone = DualLevel(low, built._high, built._options, behind=built._behind)
     assert isinstance(built._high, CommunityRetriever)
     assert isinstance(built._behind, PassagesBehind)
@@ -103,7 +103,7 @@ async def test_a_floor_drops_themes_only_while_the_low_level_answers_or_is_empty
 ) -> None:
     container, tenant = examples
     query = Query(tenant=await container.catalogue.tenants.tenant(tenant), text=questions["theme"][3], dual_level=True)
-    built: Any = container.retrievers.get("dual_level").retriever
+    built: Any = container.retrievers.strategy("dual_level")
     high, options = built._high, DualLevelOptions(high_min_score=0.99)
     assert (await DualLevel(Empty(), high, options).retrieve(query)).themes == ()
     assert len((await DualLevel(Failing(), high, options).retrieve(query)).themes) == 5

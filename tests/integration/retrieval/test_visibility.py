@@ -9,7 +9,7 @@ import pytest
 
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.retrieval.queries.filters import parse_filter
+from agentic_rag_backend.retrieval.options.filters import parse_filter
 
 if TYPE_CHECKING:
     from tests.integration.retrieval.conftest import Corpus

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.api.routers import jobs
-from agentic_rag_backend.domain.tenant import TenantId
 
 QUIET_S = 120.0
 
@@ -23,7 +22,7 @@ class Job:
     now: float = 0.0
     looks: list[float] = field(default_factory=list)
 
-    async def job(self, tenant: TenantId, job_id: str) -> Any:
+    async def get_job(self, caller: Any, job_id: str) -> Any:
         self.looks.append(self.now)
         done = 0 if self.now < QUIET_S else int((self.now - QUIET_S) * 4)
         return SimpleNamespace(stage="", done=done, total=4, message="", state=SimpleNamespace(ended=False), kind="ingest")
@@ -34,11 +33,11 @@ class Job:
 
 async def test_a_quiet_job_is_looked_at_seldom_and_a_busy_one_often(monkeypatch: pytest.MonkeyPatch) -> None:
     job = Job()
-    services = SimpleNamespace(catalogue=SimpleNamespace(jobs=job))
+    services = SimpleNamespace(work=job)
     monkeypatch.setattr(
         jobs, "asyncio", SimpleNamespace(sleep=job.sleep, get_running_loop=lambda: SimpleNamespace(time=lambda: job.now))
     )
-    events = jobs._events(services, TenantId("t_" + "0" * 32), "job")  # type: ignore[arg-type]
+    events = jobs._events(services, SimpleNamespace(), "job")  # type: ignore[arg-type]
     async with asyncio.timeout(30):
         async for _ in events:
             if job.now > QUIET_S + 1:

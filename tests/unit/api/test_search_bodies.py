@@ -38,7 +38,7 @@ def test_invalid_times_are_refused(written: Any) -> None:
 
 @pytest.mark.parametrize("body", [SearchBody, DualLevelBody])
 def test_null_means_the_same_as_a_field_that_is_left_out(body: type[SearchBody | DualLevelBody]) -> None:
-    plain = body.model_validate({"query": "q"}).request()
+    plain = body.model_validate({"query": "q"})
     for name in ("filters", "as_of", "options", "rerank", "corrective", "timeout_ms", "cache", "min_score", "fields"):
-        assert body.model_validate({"query": "q", name: None}).request() == plain, name
-    assert not body.model_validate({"query": "q", "cache": False}).request().cache
+        assert body.model_validate({"query": "q", name: None}) == plain, name
+    assert not body.model_validate({"query": "q", "cache": False}).cache

@@ -11,7 +11,7 @@ from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.caching.reuse import begin
-from agentic_rag_backend.retrieval.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
 
 
 async def test_results_are_used_once_while_the_calibration_is_not_known() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, cast
 
 import pytest
@@ -9,8 +10,10 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
+from agentic_rag_backend.retrieval.agentic.stopping import POLICIES
+from agentic_rag_backend.retrieval.agentic.strategy import Agentic
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.parts import Parts
 from agentic_rag_backend.retrieval.registry import (
     STRATEGIES,
@@ -19,14 +22,13 @@ from agentic_rag_backend.retrieval.registry import (
     options_without_effect,
     with_names,
 )
-from agentic_rag_backend.retrieval.strategies.agentic import Agentic
+from agentic_rag_backend.retrieval.rerank.graph import SIGNALS
+from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
+from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
 from agentic_rag_backend.retrieval.strategies.auto import Auto
-from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
 from agentic_rag_backend.retrieval.strategies.corrective import Corrective
-from agentic_rag_backend.retrieval.strategies.drift import Drift
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
-from agentic_rag_backend.retrieval.strategies.fusion import Fusion
-from agentic_rag_backend.retrieval.strategies.global_search import GlobalRetriever
+from agentic_rag_backend.retrieval.strategies.fusion import PRESETS, Fusion
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.retrieval.strategies.hyde import Hyde
@@ -37,6 +39,10 @@ from agentic_rag_backend.retrieval.strategies.question import QuestionRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.strategies.temporal import Temporal
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+from agentic_rag_backend.retrieval.themes.community import CommunityRetriever
+from agentic_rag_backend.retrieval.themes.drift import Drift
+from agentic_rag_backend.retrieval.themes.global_search import GlobalRetriever
+from agentic_rag_backend.retrieval.themes.raptor import ORDERS, SEARCHES
 
 
 class English(HashedWords):
@@ -105,11 +111,11 @@ def registry() -> RetrieverRegistry:
 )
 def test_names_and_aliases(registry: RetrieverRegistry, name: str, canonical: str, kind: type) -> None:
     assert registry.canonical(name) == canonical
-    ranked = registry.get(name)
-    assert isinstance(ranked.retriever, kind)
-    assert registry.get(canonical) is ranked
-    if isinstance(ranked.retriever, SingleLeg):
-        assert ranked.retriever.name == canonical
+    strategy = registry.strategy(name)
+    assert isinstance(strategy, kind)
+    assert registry.get(canonical) is registry.get(name)
+    if isinstance(strategy, SingleLeg):
+        assert strategy.name == canonical
 
 
 def test_no_alias_stands_for_two() -> None:
@@ -132,7 +138,9 @@ def test_the_description_says_what_is_available(registry: RetrieverRegistry, swi
         assert row["available"] is (switched_on or name != "dual_level")
         assert (row["why_not"] is None) is row["available"]
         assert row["description"]
-        assert row["options"]["additionalProperties"] is ("base" in STRATEGIES[name].options or name in ("agentic", "fusion"))
+        assert row["options"]["additionalProperties"] is (
+            "base" in STRATEGIES[name].options.schemas() or name in ("agentic", "fusion")
+        )
     assert rows["dense"]["languages"] == rows["graph"]["languages"] == ["en"]
     assert rows["sparse"]["languages"] is None
     assert rows["dense"]["aliases"] == ["basic", "semantic", "vector"]
@@ -314,3 +322,23 @@ def test_options_that_others_override_are_told(name: str, options: dict[str, Any
     found = options_without_effect(name, options)
     assert len(found) == len(warnings)
     assert all(warning in text for warning, text in zip(warnings, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "option", "names"),
+    [
+        ("hybrid", "fusion", FUSIONS),
+        ("multi_query", "fusion", FUSIONS),
+        ("fusion", "fusion", FUSIONS),
+        ("fusion", "preset", PRESETS),
+        ("raptor", "search", SEARCHES),
+        ("raptor", "order", ORDERS),
+        ("agentic", "policy", POLICIES),
+    ],
+)
+def test_options_offer_what_the_strategy_knows(strategy: str, option: str, names: Collection[str]) -> None:
+    assert STRATEGIES[strategy].options.schemas()[option]["enum"] == list(names)
+
+
+def test_the_graph_reranker_offers_its_signals() -> None:
+    assert RERANKERS["graph"].options.schemas()["by"]["enum"] == list(SIGNALS)

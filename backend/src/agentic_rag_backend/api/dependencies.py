@@ -16,6 +16,8 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 
 from agentic_rag_backend.api.clients import client_of_request
+from agentic_rag_backend.application import Application
+from agentic_rag_backend.application.access import check_scope
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.errors import Forbidden, InvalidRequest, Unauthenticated
@@ -29,11 +31,20 @@ def container_of(request: Request) -> Container:
     return container
 
 
-async def _services(request: Request) -> Container:
+async def _application(request: Request) -> Application:
+    return Application(container_of(request))
+
+
+Services = Annotated[Application, Depends(_application)]
+"""What callers can do."""
+
+
+async def _process(request: Request) -> Container:
     return container_of(request)
 
 
-Services = Annotated[Container, Depends(_services)]
+Process = Annotated[Container, Depends(_process)]
+"""The stores, models and settings of this process, for probes and for the operator."""
 
 
 async def _secret(
@@ -89,9 +100,9 @@ class Requires:
 
         From here on, log events carry the tenant, and the request uses the tenant's share of the process.
         """
-        known: Principal | None = getattr(request.state, "principal", None)
-        if known is not None:
-            return known
+        principal: Principal | None = getattr(request.state, "principal", None)
+        if principal is not None:
+            return principal
         secret, acting_for = credential_of(request), _acting_for(request)
         caller = await container_of(request).authenticator.authenticate(
             secret, acting_for=acting_for, client=client_of_request(request)
@@ -101,8 +112,7 @@ class Requires:
         # The rest of the time is for an answer without the model.
         act_for(caller.tenant.id, ends_at=now + FALLBACK_SHARE * (deadline - now))
         structlog.contextvars.bind_contextvars(tenant=caller.tenant.id.value)
-        if not caller.may(self.scope):
-            raise Forbidden(f"this route requires a key with scope '{self.scope.value}'")
+        check_scope(caller, self.scope)
         request.state.principal = caller
         return caller
 
@@ -155,7 +165,9 @@ async def refuse_unknown_parameters(request: Request) -> None:
     A documented name that ends in ``.NAME`` stands for every name with that beginning.
     """
     if request.query_params:
-        known = query_parameters(request.scope["route"])
+        parameters = query_parameters(request.scope["route"])
         for name in request.query_params:
-            if name not in known and f"{name.partition('.')[0]}.NAME" not in known:
-                raise InvalidRequest(f"unknown query parameter {name[:80]!r}; known are {', '.join(sorted(known)) or 'none'}")
+            if name not in parameters and f"{name.partition('.')[0]}.NAME" not in parameters:
+                raise InvalidRequest(
+                    f"unknown query parameter {name[:80]!r}; known are {', '.join(sorted(parameters)) or 'none'}"
+                )

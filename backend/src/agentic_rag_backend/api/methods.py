@@ -13,10 +13,10 @@ _METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 
 def allowed_methods(app: FastAPI, path: str) -> Sequence[str]:
     """Return the sorted methods of all routes that match ``path``; empty if no route matches."""
-    found = {method for method in _METHODS if _matches(app, method, path)}
-    if not found:
+    methods = {method for method in _METHODS if _matches(app, method, path)}
+    if not methods:
         return []
-    return sorted(found | {"OPTIONS"} | ({"HEAD"} if "GET" in found else set()))
+    return sorted(methods | {"OPTIONS"} | ({"HEAD"} if "GET" in methods else set()))
 
 
 def build_routes(app: FastAPI) -> None:

@@ -98,12 +98,14 @@ def lift_timeout(scope: Scope) -> None:
     _reschedule(scope, None)
 
 
-def shorten_timeout(scope: Scope, timeout_ms: int) -> None:
-    """End a request ``timeout_ms`` after it began.
+def shorten_timeout(scope: Scope, timeout_ms: int | None) -> None:
+    """End a request ``timeout_ms`` after it began; None: keep its time.
 
     Raises:
         InvalidRequest: it exceeds the limit of all requests.
     """
+    if timeout_ms is None:
+        return
     most_ms = scope["app"].state.container.settings.request_timeout_s * 1000
     if timeout_ms > most_ms:
         raise InvalidRequest(f"timeout_ms must be at most {most_ms:g} (REQUEST_TIMEOUT_S); got {timeout_ms}", field="timeout_ms")
@@ -176,6 +178,6 @@ class _Response:
         await self._send(message)
 
 
-def _request_id(given: str | None) -> str:
+def _request_id(header: str | None) -> str:
     """Return the caller's id if it is safe in a log and a header, otherwise a new one."""
-    return given if given is not None and _SAFE_ID.match(given) else f"req_{uuid.uuid4().hex}"
+    return header if header is not None and _SAFE_ID.match(header) else f"req_{uuid.uuid4().hex}"

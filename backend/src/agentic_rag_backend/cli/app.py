@@ -44,8 +44,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(__version__)
         raise typer.Exit
 
@@ -95,11 +95,11 @@ def run(arguments: Sequence[str]) -> int:
         output.error(error.code, error.message)
         return USAGE if isinstance(error, (InvalidRequest, PayloadTooLarge, ConfigurationError)) else FAILED
     except TyperException as error:
-        return _misused(error, output)
+        return _report_misuse(error, output)
     except CommandStopped as stopped:
-        return _interrupted(stopped.message, output)
+        return _report_interruption(stopped.message, output)
     except (KeyboardInterrupt, Abort):
-        return _interrupted(UNFINISHED, output)
+        return _report_interruption(UNFINISHED, output)
     except BrokenPipeError:
         # The reader of stdout has closed it, as `| head` does.
         sys.stdout = open("/dev/null", "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for the interpreter's last flush
@@ -112,12 +112,12 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _interrupted(message: str, output: Output) -> int:
+def _report_interruption(message: str, output: Output) -> int:
     output.error("interrupted", message) if output.as_json else output.note(message)
     return INTERRUPTED
 
 
-def _misused(error: TyperException, output: Output) -> int:
+def _report_misuse(error: TyperException, output: Output) -> int:
     message = error.format_message()
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(message)

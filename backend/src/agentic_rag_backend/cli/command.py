@@ -80,10 +80,10 @@ def command(
     """
 
     def register(function: Callable[Concatenate[Session, P], Awaitable[None]]) -> None:
-        def run(*, url: Url, api_key: ApiKey, tenant: TenantOption, data_dir: DataDir, json: AsJson, **own: Any) -> None:
+        def run(*, url: Url, api_key: ApiKey, tenant: TenantOption, data_dir: DataDir, json: AsJson, **options: Any) -> None:
             target = Target(url=url, api_key=api_key, tenant=tenant, data_dir=data_dir)
             opened = partial(connect, work=work, operator=operator)
-            run_async(_in_session(function, own, target, opened, as_json=json))
+            run_async(_in_session(function, options, target, opened, as_json=json))
 
         _present(run, function)
         app.command(name)(run)
@@ -93,7 +93,7 @@ def command(
 
 async def _in_session(
     function: Callable[..., Awaitable[None]],
-    own: dict[str, Any],
+    options: dict[str, Any],
     target: Target,
     opened: Callable[[Target, Settings], AbstractAsyncContextManager[Client]],
     *,
@@ -104,7 +104,7 @@ async def _in_session(
     async with opened(target, settings) as client:
         session = Session(client=client, output=Output(as_json=as_json), settings=settings, tenant=target.tenant)
         with leaving("interrupted; no part of this command continues"):
-            await function(session, **own)
+            await function(session, **options)
 
 
 @asynccontextmanager
@@ -116,8 +116,8 @@ async def connect(target: Target, settings: Settings, *, work: bool, operator: b
     async with AsyncExitStack() as stack:
         if target.url is not None:
             opened = open_remote(target.url, target.api_key, None if operator else target.tenant)
-        elif (found := await running_server(settings)) is not None:
-            opened = open_found(found, settings, target.tenant, operator=operator)
+        elif (server := await running_server(settings)) is not None:
+            opened = open_found(server, settings, target.tenant, operator=operator)
         else:
             opened = open_local(settings, target.tenant, work=work, operator=operator)
         yield await stack.enter_async_context(opened)
@@ -141,7 +141,7 @@ def debugging() -> bool:
 
 def _present(run: Callable[..., None], function: Callable[..., Awaitable[None]]) -> None:
     """Give ``run`` the help and the parameters of ``function``. The shared options replace its session."""
-    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    declared = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, annotation, default in (
@@ -152,7 +152,7 @@ def _present(run: Callable[..., None], function: Callable[..., Awaitable[None]])
             ("api_key", ApiKey, None),
         )
     ]
-    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own] + shared
+    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in declared] + shared
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__doc__, run.__name__, run.__module__ = function.__doc__, function.__name__, function.__module__

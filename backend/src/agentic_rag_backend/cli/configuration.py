@@ -49,12 +49,12 @@ def effective(settings: Settings, **options: Any) -> list[Effective]:
     origins = {name: source_of(name, settings.model_fields_set) for name in settings.derived}
     origins |= origins_of({name: value for name, value in options.items() if value is not None})
     return [
-        Effective(name.upper(), _shown(getattr(settings, name)), origins.get(name, DEFAULT), field.description or "")
+        Effective(name.upper(), _show_value(getattr(settings, name)), origins.get(name, DEFAULT), field.description or "")
         for name, field in type(settings).model_fields.items()
     ]
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     from pydantic import SecretStr
 
     from agentic_rag_backend.settings_reading import without_password
@@ -75,10 +75,10 @@ def models_of(settings: Settings) -> dict[str, str]:
     described = dict(defaults)
     endpoint = settings.openai_base_url or "api.openai.com"
     if settings.llm == "openai":
-        described["llm"] = f"openai: {settings.llm_model} at {_shown(endpoint)}"
+        described["llm"] = f"openai: {settings.llm_model} at {_show_value(endpoint)}"
     if settings.embedder == "openai":
         address = settings.embedding_base_url or endpoint
-        described["embedder"] = f"openai: {settings.embedding_model or DEFAULT_EMBEDDING_MODEL} at {_shown(address)}"
+        described["embedder"] = f"openai: {settings.embedding_model or DEFAULT_EMBEDDING_MODEL} at {_show_value(address)}"
     elif settings.embedding_model is not None:
         described["embedder"] = f"bundled: {settings.embedding_model}, in this process"
     elif settings.embedding_model_path is not None:

@@ -7,10 +7,15 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from agentic_rag_backend.cli.interruption import job_goes_on, leaving
+from agentic_rag_backend.cli.output import fields
 from agentic_rag_backend.cli.progress import ProgressDisplay
 
 if TYPE_CHECKING:
+    from agentic_rag_backend.cli.command import Session
+    from agentic_rag_backend.cli.output import Output
     from agentic_rag_backend.cli.session.client import Client
 
 POLL_INTERVAL_S = 0.2
@@ -76,7 +81,7 @@ class JobFollower:
     async def _look(self) -> None:
         newest = {job["id"]: job for job in await self._client.every("/jobs", limit=NEWEST)}
         waiting = list(self._waiting)
-        for job_id in [each for each in waiting if each not in newest][:ALONE]:
+        for job_id in [job for job in waiting if job not in newest][:ALONE]:
             newest[job_id] = await self._client.get(f"/jobs/{job_id}")
             self._waiting[job_id] = self._waiting.pop(job_id)  # to the end of the queue
         for job_id in waiting:
@@ -96,10 +101,27 @@ async def follow(client: Client, job_id: str, *, title: str) -> Job:
         Interrupted: Ctrl-C. The job continues where it runs.
     """
     with leaving(job_goes_on(client, job_id)):
-        return await _followed(client, job_id, title)
+        return await _show_until_end(client, job_id, title)
 
 
-async def _followed(client: Client, job_id: str, title: str) -> Job:
+async def finish_job(session: Session, job_id: str, *, title: str, render: Callable[[Output, Job], None] | None = None) -> None:
+    """Follow a job to its end, and print it: whole as JSON, otherwise by ``render``, or its result.
+
+    Raises:
+        Exit: the job failed; the reason is on stderr.
+    """
+    output, job = session.output, await follow(session.client, job_id, title=title)
+    if output.as_json or render is not None:
+        output.present(job, render)
+    elif succeeded(job):
+        output.show(fields(job["result"] or {}))
+    if not succeeded(job):
+        if not output.as_json:
+            output.note(f"error: {failure_reason(job)}")
+        raise typer.Exit(1)
+
+
+async def _show_until_end(client: Client, job_id: str, title: str) -> Job:
     client.wait_for_restarts()
     with ProgressDisplay(title) as display:
         while True:

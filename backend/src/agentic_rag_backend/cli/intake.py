@@ -92,13 +92,13 @@ class Processing:
 
     def members(self) -> dict[str, Any]:
         """Return the members of a JSON body."""
-        given = {"chunking": self.chunking, "extraction": self.extraction, "questions": self.questions}
-        return {name: value for name, value in given.items() if value}
+        members = {"chunking": self.chunking, "extraction": self.extraction, "questions": self.questions}
+        return {name: value for name, value in members.items() if value}
 
     def fields(self) -> dict[str, str]:
         """Return the form fields."""
-        given = self.members() | ({"attachments": self.attachments} if self.attachments is not None else {})
-        return {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
+        members = self.members() | ({"attachments": self.attachments} if self.attachments is not None else {})
+        return {name: value if isinstance(value, str) else json.dumps(value) for name, value in members.items()}
 
 
 class Intake:
@@ -184,7 +184,7 @@ class Intake:
         if not succeeded(job):
             item.error = {"code": (job.get("error") or {}).get("code", job["state"]), "message": failure_reason(job)}
         result = job.get("result") or {}
-        item.warnings += [each for each in result.get("warnings", ()) if each not in item.warnings]
+        item.warnings += [warning for warning in result.get("warnings", ()) if warning not in item.warnings]
         for attachment in result.get("attachments", ()):
             await self._follow_attachment(item, attachment, follower, results)
 
@@ -263,15 +263,15 @@ class _Gate:
     @asynccontextmanager
     async def room_for(self, size: int) -> AsyncIterator[None]:
         """Wait for room, and hold it."""
-        taken = min(size, self._limit)
+        room = min(size, self._limit)
         async with self._changed:
-            await self._changed.wait_for(lambda: self._holders > 0 and taken <= self._free)
-            self._holders, self._free = self._holders - 1, self._free - taken
+            await self._changed.wait_for(lambda: self._holders > 0 and room <= self._free)
+            self._holders, self._free = self._holders - 1, self._free - room
         try:
             yield
         finally:
             async with self._changed:
-                self._holders, self._free = self._holders + 1, self._free + taken
+                self._holders, self._free = self._holders + 1, self._free + room
                 self._changed.notify_all()
 
 

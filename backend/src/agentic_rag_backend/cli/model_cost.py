@@ -34,6 +34,6 @@ def extraction_cost(files: int, size_bytes: int, method: str = "llm") -> ModelCo
 def cost_of_chunks(chunks: int, method: str = "llm") -> ModelCost:
     """Return the cost of a method for a number of chunks."""
     if method == "graphiti":
-        return ModelCost(*(chunks * each for each in _OF_EPISODE))
+        return ModelCost(*(chunks * share for share in _OF_EPISODE))
     prompt = built_in("extraction")
     return ModelCost(chunks, chunks * (text_tokens([prompt.system, prompt.user]) + _CHUNK_TOKENS), chunks * _WRITTEN_TOKENS)

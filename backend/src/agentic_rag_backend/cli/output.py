@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 if TYPE_CHECKING:
@@ -59,6 +59,15 @@ class Output:
         sys.stdout.write(json.dumps(value, indent=2, default=str, allow_nan=False) + "\n")
         sys.stdout.flush()
 
+    def present(self, value: Any, render: Callable[[Output, Any], None] | None = None) -> None:
+        """Print a value: whole as JSON with ``--json``, otherwise by ``render``, or as a table of its fields."""
+        if self.as_json:
+            self.result(value)
+        elif render is not None:
+            render(self, value)
+        else:
+            self.show(fields(value))
+
     def show(self, *parts: Any, style: str = "") -> None:
         """Print parts for people, one below the other, without control characters."""
         target = console()
@@ -95,17 +104,17 @@ def table(
 
     cells = [[plain(shown(cell)) for cell in row] for row in rows]
     names = [column.lstrip("#") for column in columns]
-    wanted = {name: max([len(name), *(len(row[place]) for row in cells)]) for place, name in enumerate(names)}
-    least = {name: _least(name, [row[place] for row in cells]) for place, name in enumerate(names)}
-    widths = _widths(least, wanted, droppable)
-    made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    widest = {name: max([len(name), *(len(row[column_number]) for row in cells)]) for column_number, name in enumerate(names)}
+    least = {name: _least(name, [row[column_number] for row in cells]) for column_number, name in enumerate(names)}
+    widths = _widths(least, widest, droppable)
+    result = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     for column, name in zip(columns, names, strict=True):
         if name in widths:
             justify: Literal["right", "left"] = "right" if column.startswith("#") else "left"
-            made.add_column(name, justify=justify, overflow="fold", width=widths[name])
+            result.add_column(name, justify=justify, overflow="fold", width=widths[name])
     for row in cells:
-        made.add_row(*(text(cell) for name, cell in zip(names, row, strict=True) if name in widths))
-    return made
+        result.add_row(*(text(cell) for name, cell in zip(names, row, strict=True) if name in widths))
+    return result
 
 
 def _least(name: str, cells: Sequence[str]) -> int:
@@ -114,19 +123,19 @@ def _least(name: str, cells: Sequence[str]) -> int:
     return max([len(name), min(max([0, *map(len, cells)]), _READABLE), *whole])
 
 
-def _widths(least: Mapping[str, int], wanted: Mapping[str, int], droppable: Sequence[str]) -> dict[str, int]:
+def _widths(least: Mapping[str, int], widest: Mapping[str, int], droppable: Sequence[str]) -> dict[str, int]:
     """Return the widths of the shown columns: the minimum of each, and an even share of the rest for wider columns."""
-    kept, room = dict(least), console().width + _GAP
+    widths, room = dict(least), console().width + _GAP
     for name in droppable:
-        if sum(kept.values()) + _GAP * len(kept) <= room:
+        if sum(widths.values()) + _GAP * len(widths) <= room:
             break
-        del kept[name]
-    left = room - sum(kept.values()) - _GAP * len(kept)
-    while left > 0 and (narrow := [name for name, width in kept.items() if width < wanted[name]]):
-        for name in narrow[:left]:
-            kept[name] += 1
-        left -= len(narrow[:left])
-    return kept
+        del widths[name]
+    spare = room - sum(widths.values()) - _GAP * len(widths)
+    while spare > 0 and (narrow := [name for name, width in widths.items() if width < widest[name]]):
+        for name in narrow[:spare]:
+            widths[name] += 1
+        spare -= len(narrow[:spare])
+    return widths
 
 
 def shown(value: object) -> str:

@@ -10,9 +10,9 @@ from agentic_rag_backend.cli.output import Output, plain, text
 _EXCERPT = 400
 
 
-def show_search(output: Output, found: Mapping[str, Any]) -> None:
+def show_search(output: Output, data: Mapping[str, Any]) -> None:
     """Print chunks, facts and themes."""
-    results, facts, themes = found["results"], found["facts"], found["themes"]
+    results, facts, themes = data["results"], data["facts"], data["themes"]
     if not (results or facts or themes):
         output.show("no results")
     for number, result in enumerate(results, 1):
@@ -22,14 +22,14 @@ def show_search(output: Output, found: Mapping[str, Any]) -> None:
         output.show("\nFacts", style="bold")
         for fact in facts:
             output.show(f"  {fact['score']:.2f}  {fact['source']['name']} -{fact['relation']}-> {fact['target']['name']}")
-    show_trace(output, found["trace"])
+    show_trace(output, data["trace"])
 
 
 def show_explanation(output: Output, explained: Mapping[str, Any]) -> None:
     """Print the explanation of a search for one document."""
     output.show(text(f"{explained['title']} ({explained['state']}, {explained['chunks']} chunks)", "bold"))
-    place = "is not among the results" if explained["rank"] is None else f"has rank {explained['rank']}"
-    output.show(f"  with the strategy {explained['strategy']} it {place}; the limit is {explained['limit']}")
+    rank_text = "is not among the results" if explained["rank"] is None else f"has rank {explained['rank']}"
+    output.show(f"  with the strategy {explained['strategy']} it {rank_text}; the limit is {explained['limit']}")
     for leg in explained["legs"]:
         rank = "beyond the first 1,000" if leg["rank"] is None else f"rank {leg['rank']}"
         score = "not found" if leg["score"] is None else f"{rank}, score {leg['score']:.3f}"
@@ -47,11 +47,11 @@ def show_result(output: Output, number: int, result: Mapping[str, Any]) -> None:
     from rich.padding import Padding
 
     location = result["location"]
-    place = " › ".join(location["path"])
+    headings = " › ".join(location["path"])
     output.show(text(f"\n{number}. {result['title']}", "bold"))
     lines = f"lines {location['start_line']}-{location['end_line']}"
     output.show(
-        f"   score {result['score']:.3f} · {lines}{' · ' + place if place else ''} · document {result['document_id']}",
+        f"   score {result['score']:.3f} · {lines}{' · ' + headings if headings else ''} · document {result['document_id']}",
         style="dim",
     )
     steps = result.get("graph_path") or []
@@ -69,8 +69,8 @@ def show_themes(output: Output, themes: Sequence[Mapping[str, Any]]) -> None:
     if themes:
         output.show("\nThemes", style="bold")
     for theme in themes:
-        held = f"{theme['passage_count']} passages" if theme["type"] == "raptor" else f"{theme['entity_count']} entities"
-        output.show(f"  {theme['score']:.2f}  {theme['name']} ({held}, level {theme['level']})")
+        size = f"{theme['passage_count']} passages" if theme["type"] == "raptor" else f"{theme['entity_count']} entities"
+        output.show(f"  {theme['score']:.2f}  {theme['name']} ({size}, level {theme['level']})")
         output.show(Padding(text(_excerpt(theme["summary"]), "dim"), (0, 0, 0, 8)))
 
 
@@ -91,12 +91,12 @@ def show_citations(output: Output, citations: Sequence[Mapping[str, Any]], *, ch
     from rich.padding import Padding
 
     for citation in citations:
-        place = f"characters {citation['start_char']}-{citation['end_char']}"
+        span = f"characters {citation['start_char']}-{citation['end_char']}"
         if chunk_ids:
-            place += f" · chunk {citation['chunk_id']}"
+            span += f" · chunk {citation['chunk_id']}"
         output.show(
             text(f"\n[{citation['marker']}] {citation['title']}", "bold"),
-            text(f"    {place}", "dim"),
+            text(f"    {span}", "dim"),
         )
         output.show(Padding(text(f"“{citation['quote']}”", "italic"), (0, 0, 0, 4)))
 

@@ -169,8 +169,8 @@ class Foundation:
         """
         if self._catalogue is None:
             settings = self._settings
-            owned = settings.graph_store == "sqlite" or (settings.database_url or "sqlite").startswith("sqlite")
-            if owned and settings.vector_store == "qdrant":
+            exclusive = settings.graph_store == "sqlite" or (settings.database_url or "sqlite").startswith("sqlite")
+            if exclusive and settings.vector_store == "qdrant":
                 # Other data in DATA_DIR still has one owner.
                 self._stack.callback(os.close, lock(settings.data_dir / "vectors"))
             self._catalogue = await open_catalogue(settings)

@@ -32,7 +32,7 @@ async def identify(settings: Settings, catalogue: SqlCatalogue, *, renaming: boo
                 f"DEPLOYMENT is {settings.deployment}. Restore the name, or run 'agentic-rag reindex', which writes them under "
                 "the new name"
             )
-    deployment = Deployment(id=held.id, name=settings.deployment, described=_described(settings))
+    deployment = Deployment(id=held.id, name=settings.deployment, described=_describe_deployment(settings))
     return Owner(deployment=deployment, known_tenants=catalogue.tenants.known)
 
 
@@ -41,7 +41,7 @@ async def record_name(settings: Settings, catalogue: SqlCatalogue) -> None:
     await catalogue.deployments.rename(settings.deployment)
 
 
-def _described(settings: Settings) -> str:
+def _describe_deployment(settings: Settings) -> str:
     """Return the location of the catalogue without credentials."""
     if settings.database_url is not None:
         url = make_url(settings.database_url)

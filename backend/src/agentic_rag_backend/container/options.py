@@ -27,14 +27,14 @@ from agentic_rag_backend.raptor.options import TreeOptions
 from agentic_rag_backend.retrieval.agentic import planner
 from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.stopping import Budget
+from agentic_rag_backend.retrieval.options.weights import normalised
 from agentic_rag_backend.retrieval.parts import ThemeOptions
-from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
-from agentic_rag_backend.retrieval.queries.weights import normalised
-from agentic_rag_backend.retrieval.strategies.community import CommunityOptions
-from agentic_rag_backend.retrieval.strategies.drift import DriftOptions
+from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevelOptions
-from agentic_rag_backend.retrieval.strategies.global_search import GlobalOptions
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+from agentic_rag_backend.retrieval.themes.community import CommunityOptions
+from agentic_rag_backend.retrieval.themes.drift import DriftOptions
+from agentic_rag_backend.retrieval.themes.global_search import GlobalOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.tenancy.features import (
@@ -90,23 +90,23 @@ def warn_of_weights(settings: Settings) -> None:
         ConfigurationError: both weights of a pair are 0.
     """
     for first, second in (("dual_level_low_weight", "dual_level_high_weight"), ("hybrid_dense_weight", "hybrid_sparse_weight")):
-        given = (getattr(settings, first), getattr(settings, second))
+        weights = (getattr(settings, first), getattr(settings, second))
         used = _shares(settings, first, second)
-        if used != given:
+        if used != weights:
             _log.warning(
                 "weights_normalised",
                 settings=f"{first.upper()} and {second.upper()}",
-                given=f"{given[0]:g} and {given[1]:g}",
+                given=f"{weights[0]:g} and {weights[1]:g}",
                 used=f"{used[0]:.4g} and {used[1]:.4g}",
             )
 
 
 def _shares(settings: Settings, first: str, second: str) -> tuple[float, float]:
     try:
-        found = normalised(getattr(settings, first), getattr(settings, second), names=(first.upper(), second.upper()))
+        shares = normalised(getattr(settings, first), getattr(settings, second), names=(first.upper(), second.upper()))
     except InvalidRequest as error:
         raise ConfigurationError(error.message) from None
-    return found.first, found.second
+    return shares.first, shares.second
 
 
 def request_defaults(settings: Settings, features: Features) -> RequestDefaults:
@@ -179,16 +179,16 @@ def answer_options(settings: Settings) -> AnswerOptions:
 
 def global_answer_options(settings: Settings) -> GlobalAnswerOptions:
     """Return the options of `global` answers, which combine partial answers."""
-    usual = answer_options(settings)
+    options = answer_options(settings)
     return GlobalAnswerOptions(
         budget_tokens=settings.global_budget_tokens,
         max_calls=settings.global_max_calls,
-        context_tokens=usual.context_tokens,
-        max_tokens=usual.max_tokens,
-        temperature=usual.dual_level_temperature,
-        model=usual.dual_level_model,
-        window_tokens=usual.window_tokens,
-        min_confidence=usual.min_confidence,
+        context_tokens=options.context_tokens,
+        max_tokens=options.max_tokens,
+        temperature=options.dual_level_temperature,
+        model=options.dual_level_model,
+        window_tokens=options.window_tokens,
+        min_confidence=options.min_confidence,
     )
 
 
@@ -248,13 +248,13 @@ def extraction_methods(
 ) -> ExtractionMethods:
     """Return the methods of extraction. ``model`` is asked by all but the rules. ``temporal`` makes episodes of chunks."""
     absence = Absence(settings.job_patience_s)
-    asked = DocumentModel(model, extraction_model(settings), settings.ingestion_model_max_tokens, absence)
+    document_model = DocumentModel(model, extraction_model(settings), settings.ingestion_model_max_tokens, absence)
     options = ModelExtractionOptions(
         max_entities=settings.extraction_max_entities,
         max_relationships=settings.extraction_max_relationships,
         ontology=Ontology(tuple(map(EntityType, settings.entity_types))),
     )
-    return ExtractionMethods(rules, asked, options, temporal)
+    return ExtractionMethods(rules, document_model, options, temporal)
 
 
 def name_limits(settings: Settings) -> NameLimits:

@@ -147,8 +147,8 @@ async def open_reindexing(settings: Settings) -> AsyncIterator[Reindexing]:
 def _reindexer(
     catalogue: SqlCatalogue, graph: GraphStore, vectors: VectorStore, computation: Computation, made_with: str
 ) -> Reindexer:
-    found = _EMBEDDER.match(made_with)
-    before = found[1] if found else None
+    match_ = _EMBEDDER.match(made_with)
+    before = match_[1] if match_ else None
     return Reindexer(
         catalogue=catalogue,
         transfer=catalogue.transfer,

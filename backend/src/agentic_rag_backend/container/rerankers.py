@@ -12,7 +12,7 @@ from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_F
 from agentic_rag_backend.models.installation import Hub, install, is_installed
 from agentic_rag_backend.models.registry import reranker_of
 from agentic_rag_backend.models.reranking.base import PassageScorer
-from agentic_rag_backend.retrieval.queries.reranking import RerankDefaults
+from agentic_rag_backend.retrieval.requests.reranking import RerankDefaults
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 from agentic_rag_backend.settings import Settings
 
@@ -43,8 +43,8 @@ def open_cross_encoder(settings: Settings) -> PassageScorer | None:
             f"CROSS_ENCODER_MODEL_PATH must be a folder with {MODEL_FILE} and {TOKENIZER_FILE}; "
             f"{folder} lacks {' and '.join(missing)}"
         )
-    held: Path = folder
-    return CrossEncoder(folder.name, lambda: held, threads=threads)
+    model_folder: Path = folder
+    return CrossEncoder(folder.name, lambda: model_folder, threads=threads)
 
 
 def open_rerank_endpoint(settings: Settings) -> PassageScorer | None:

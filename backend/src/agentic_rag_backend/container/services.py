@@ -85,16 +85,16 @@ from agentic_rag_backend.memory import MIB
 from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.building import QueryBuilder
-from agentic_rag_backend.retrieval.contradictions import ContradictionsOfResults
-from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.explanation import Explainer
-from agentic_rag_backend.retrieval.graph_leg import GraphLeg
-from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
+from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.legs.graph_leg import GraphLeg
 from agentic_rag_backend.retrieval.parts import Parts
-from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
-from agentic_rag_backend.retrieval.queries.reranking import RerankRequests
+from agentic_rag_backend.retrieval.passages.contradictions import ContradictionsOfResults
+from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
 from agentic_rag_backend.retrieval.registry import STRATEGIES, RetrieverRegistry
+from agentic_rag_backend.retrieval.requests.builder import QueryBuilder
+from agentic_rag_backend.retrieval.requests.defaults import RequestDefaults
+from agentic_rag_backend.retrieval.requests.reranking import RerankRequests
 from agentic_rag_backend.retrieval.rerank.late_interaction import TokenVectorCache
 from agentic_rag_backend.retrieval.rerank.registry import RerankerParts, RerankerRegistry
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
@@ -587,8 +587,8 @@ class Container:
     @cached_property
     def _similarity(self) -> RelativeSimilarity | None:
         """Compares texts in several languages by the embedder of the indexes. None: it knows one language."""
-        known = self.embedder.languages
-        return RelativeSimilarity(self.embedder) if known is None or len(known) > 1 else None
+        languages = self.embedder.languages
+        return RelativeSimilarity(self.embedder) if languages is None or len(languages) > 1 else None
 
     @cached_property
     def _answer_checks(self) -> AnswerChecks:

@@ -16,14 +16,14 @@ def shares_catalogue(settings: Settings) -> bool:
 
 def of_one_process(settings: Settings) -> list[str]:
     """Return the settings of stores that belong to one process. Empty if processes can share everything."""
-    found = []
+    stores = []
     if not shares_catalogue(settings):
-        found.append("DATABASE_URL=postgresql://… instead of SQLite")
+        stores.append("DATABASE_URL=postgresql://… instead of SQLite")
     if settings.graph_store == "sqlite":
-        found.append("GRAPH_STORE=neo4j instead of sqlite")
+        stores.append("GRAPH_STORE=neo4j instead of sqlite")
     if settings.vector_store == "edge":
-        found.append("VECTOR_STORE=qdrant instead of edge")
-    return found
+        stores.append("VECTOR_STORE=qdrant instead of edge")
+    return stores
 
 
 def require_shared(settings: Settings, what: str) -> None:

@@ -79,16 +79,16 @@ def local_folders(settings: Settings) -> dict[str, Path]:
 
 def _markers(settings: Settings) -> dict[str, Path]:
     """Return the file with the id of each store in a folder."""
-    found = {}
+    markers = {}
     if settings.vector_store == "edge":
-        found[VECTORS] = settings.data_dir / "vectors" / ".place"
+        markers[VECTORS] = settings.data_dir / "vectors" / ".place"
     if settings.graph_store == "sqlite":
-        found["graph"] = settings.data_dir / "graph.db.place"
+        markers["graph"] = settings.data_dir / "graph.db.place"
     if settings.blob_url is None:
-        found["originals"] = settings.data_dir / "blobs" / ".place"
+        markers["originals"] = settings.data_dir / "blobs" / ".place"
     elif (url := urlsplit(settings.blob_url)).scheme == "file":
-        found["originals"] = Path(url2pathname(url.path)) / ".place"
-    return found
+        markers["originals"] = Path(url2pathname(url.path)) / ".place"
+    return markers
 
 
 def _folder_of(marker: Path) -> StoreFolder:
@@ -101,7 +101,7 @@ def _folder_of(marker: Path) -> StoreFolder:
             with suppress(FileExistsError):
                 os.link(unfinished, marker)
             unfinished.unlink()
-        found = marker.read_text().strip()
+        text = marker.read_text().strip()
     except OSError as error:
         raise StoreUnavailable(f"{marker} cannot be read or created: {error.strerror or error}") from error
-    return StoreFolder(found, f"{socket.gethostname()}:{marker.parent.absolute()}")
+    return StoreFolder(text, f"{socket.gethostname()}:{marker.parent.absolute()}")

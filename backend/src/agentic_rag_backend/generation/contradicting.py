@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.contradictions import Side
 from agentic_rag_backend.domain.query import Query
-from agentic_rag_backend.retrieval.contradictions import MAX_SHOWN, ContradictionsOfResults
+from agentic_rag_backend.retrieval.passages.contradictions import MAX_SHOWN, ContradictionsOfResults
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.optimization.examples import Example
 from agentic_rag_backend.retrieval.agentic.plan import Plan
 from agentic_rag_backend.retrieval.agentic.planner import FixedPlan, Planner
-from agentic_rag_backend.retrieval.building import QueryBuilder, SearchRequest
-from agentic_rag_backend.retrieval.queries.defaults import RequestOverrides
-from agentic_rag_backend.retrieval.strategies.agentic import Agentic, AgenticParts
+from agentic_rag_backend.retrieval.agentic.strategy import Agentic, AgenticParts
+from agentic_rag_backend.retrieval.requests.builder import QueryBuilder
+from agentic_rag_backend.retrieval.requests.models import SearchRequest
 
 LEAST_WORDS = 8
 """A chunk of at least so many words counts as found for a longer passage that contains it."""
@@ -53,14 +53,9 @@ class PlannedSearch:
 
     async def query(self, question: Question) -> Query:
         """Return the query of a question."""
-        request = SearchRequest(
-            text=question.example.question,
-            strategy="agentic",
-            overrides=RequestOverrides(limit=self._limit),
-            rerank=False,
-            cache=False,
-        )
-        return (await self._queries.build(request, question.caller)).query
+        values = {"query": question.example.question, "limit": self._limit}
+        request = SearchRequest.model_validate({**values, "strategy": "agentic", "rerank": False, "cache": False})
+        return (await self._queries.build(question.caller, request)).query
 
     async def recall(self, question: Question, planner: Planner, plan: Plan) -> Recall:
         """Return the recall of the results for a plan.

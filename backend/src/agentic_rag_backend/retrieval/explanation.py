@@ -23,9 +23,9 @@ from agentic_rag_backend.domain.filters import (
 )
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.candidates import LEG_LIMIT
-from agentic_rag_backend.retrieval.hydration import in_time
-from agentic_rag_backend.retrieval.question_leg import QUESTION, question_leg
+from agentic_rag_backend.retrieval.legs.candidates import LEG_LIMIT
+from agentic_rag_backend.retrieval.legs.question_leg import QUESTION, question_leg
+from agentic_rag_backend.retrieval.passages.hydration import in_time
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, VectorSearch
 
@@ -56,8 +56,9 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """How a search ranked one document. ``rank`` is its place among the first 100 results, regardless of the request's limit."""
+    """How a search ranked one document. ``rank`` is its place among the first 100 results, whatever the ``limit``."""
 
+    limit: int
     document: Document
     chunks: int
     legs: tuple[LegRank, ...]
@@ -83,36 +84,39 @@ class Explainer:
             FeatureDisabled: the strategy is switched off.
         """
         document = await self._stores.documents.document(query.tenant_id, document_id)
-        shown = (await self._stores.documents.visible_chunk_ids(query.tenant_id, [document_id])).get(document_id, [])
-        one = (await self._stores.documents.hydrate(query.tenant_id, shown[:1])).get(shown[0]) if shown else None
-        legs = await self._legs(query, document_id) if shown else ()
+        visible_ids = (await self._stores.documents.visible_chunk_ids(query.tenant_id, [document_id])).get(document_id, [])
+        example = (
+            (await self._stores.documents.hydrate(query.tenant_id, visible_ids[:1])).get(visible_ids[0]) if visible_ids else None
+        )
+        legs = await self._rank_legs(query, document_id) if visible_ids else ()
         # The reranker reads the same candidates as in the request.
         reranking = query.rerank and replace(query.rerank, top_n=None)
         # The trace must have the times of all stages. An explanation uses a session as the request would, and leaves it as it is.
         whole = replace(query, limit=MAX_RESULTS, min_score=0.0, rerank=reranking, cache=False, remember=False)
-        found = await self._retrievers.get(strategy).retrieve(whole)
-        places = [number for number, hit in enumerate(found.hits, 1) if hit.visible.chunk.document_id == document_id]
+        retrieval = await self._retrievers.get(strategy).retrieve(whole)
+        places = [number for number, hit in enumerate(retrieval.hits, 1) if hit.visible.chunk.document_id == document_id]
         rank = places[0] if places else None
-        best = found.hits[rank - 1] if rank is not None else None
+        best = retrieval.hits[rank - 1] if rank is not None else None
         return Explanation(
+            limit=query.limit,
             document=document,
-            chunks=len(shown),
+            chunks=len(visible_ids),
             legs=legs,
             rank=rank,
             best=best,
-            themes=tuple(theme for theme in found.themes if _rests_on(theme, document_id)),
+            themes=tuple(theme for theme in retrieval.themes if _rests_on(theme, document_id)),
             dropped=()
             if rank is not None and rank <= query.limit and best is not None and best.score >= query.min_score
-            else _reasons(query, document, _Shown(one, shown), legs, found, rank),
-            trace=found.trace,
+            else _list_reasons(query, document, _Shown(example, visible_ids), legs, retrieval, rank),
+            trace=retrieval.trace,
         )
 
-    async def _legs(self, query: Query, document_id: str) -> tuple[LegRank, ...]:
+    async def _rank_legs(self, query: Query, document_id: str) -> tuple[LegRank, ...]:
         vector = await self._stores.encoder.encode(query.tenant_id, query.text)
         everywhere = VectorSearch(kind=NodeKind.CHUNK, dense=vector, text=query.text, limit=MAX_EXAMINED)
         here = replace(everywhere, limit=1, filter=Comparison("document_id", "eq", document_id))
         all_of, own = await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, [everywhere, here])
-        legs = tuple(_leg(name, all_of, own) for name in ("dense", "sparse"))
+        legs = tuple(_rank_leg(name, all_of, own) for name in ("dense", "sparse"))
         return (*legs, await self._question_leg(query, [everywhere, here])) if query.synthetic_questions else legs
 
     async def _question_leg(self, query: Query, searches: Sequence[VectorSearch]) -> LegRank:
@@ -122,12 +126,12 @@ class Explainer:
         least = (await self._stores.calibration()).similar_question
         ranked = [await question_leg(self._stores.questions, query, leg.dense, least=least) for leg in legs]
         all_of, own = [Legs(dense=tuple(leg.chunks)) for leg in ranked]
-        return replace(_leg("dense", all_of, own), leg=QUESTION)
+        return replace(_rank_leg("dense", all_of, own), leg=QUESTION)
 
 
-def _leg(name: str, all_of: Legs, own: Legs) -> LegRank:
+def _rank_leg(name: str, all_of: Legs, legs: Legs) -> LegRank:
     ranked: Sequence[ScoredId] = getattr(all_of, name)
-    best = next(iter(getattr(own, name)), None)
+    best = next(iter(getattr(legs, name)), None)
     if best is None:
         return LegRank(leg=name, rank=None, score=None, chunk_id=None)
     rank = next((number for number, item in enumerate(ranked, 1) if item.id == best.id), None)
@@ -146,40 +150,40 @@ class _Shown:
     ids: Sequence[str]
 
 
-def _reasons(
-    query: Query, document: Document, shown: _Shown, legs: Sequence[LegRank], found: Retrieval, rank: int | None
+def _list_reasons(
+    query: Query, document: Document, visible: _Shown, legs: Sequence[LegRank], retrieval: Retrieval, rank: int | None
 ) -> tuple[Dropped, ...]:
-    one = shown.one
-    if one is None:
+    chunk = visible.one
+    if chunk is None:
         return (Dropped(by="state", detail=f"the document is {document.state.value}: it has no chunk that may be shown"),)
     if rank is not None:
-        score, least = found.hits[rank - 1].score, query.min_score
+        score, least = retrieval.hits[rank - 1].score, query.min_score
         low = [Dropped(by="min_score", detail=f"its score is {score:.4f}; min_score is {least:g}")] if score < least else []
         late = [Dropped(by="limit", detail=f"its rank is {rank}; the limit is {query.limit}")] if rank > query.limit else []
         return (*late, *low)
-    fields = one.fields
+    fields = chunk.fields
     reasons = [
         Dropped(by="filters", detail=f"{to_json(part)} does not hold: {_held(part, fields)}")
         for part in _parts(query.filters)
-        if not any(matches(part, fields, id) for id in shown.ids)
+        if not any(matches(part, fields, id) for id in visible.ids)
     ]
-    if not in_time(query, one):
-        period = {name: one.metadata[name] for name in (VALID_FROM, VALID_TO) if name in one.metadata}
+    if not in_time(query, chunk):
+        period = {name: chunk.metadata[name] for name in (VALID_FROM, VALID_TO) if name in chunk.metadata}
         moment = query.moment.isoformat(timespec="seconds")
         reasons.append(Dropped(by="as_of", detail=f"it is not valid at {moment}: the document has {_json(period)}"))
     if reasons:
         return tuple(reasons)
     if all(leg.rank is None or leg.rank > LEG_LIMIT for leg in legs):
         return (Dropped(by="legs", detail=f"no leg has one of its chunks among the first {LEG_LIMIT}"),)
-    why = found.trace.fallback_reason or f"it returns {len(found.hits)} results"
-    return (Dropped(by="strategy", detail=f"the strategy {found.trace.strategy!r} leaves it out: {why}"),)
+    why = retrieval.trace.fallback_reason or f"it returns {len(retrieval.hits)} results"
+    return (Dropped(by="strategy", detail=f"the strategy {retrieval.trace.strategy!r} leaves it out: {why}"),)
 
 
 def _parts(filter: Filter | None) -> tuple[Filter, ...]:
     """Return the parts of a conjunction, flattened."""
     if filter is None:
         return ()
-    return tuple(part for each in filter.filters for part in _parts(each)) if isinstance(filter, And) else (filter,)
+    return tuple(part for operand in filter.filters for part in _parts(operand)) if isinstance(filter, And) else (filter,)
 
 
 def to_json(filter: Filter) -> str:

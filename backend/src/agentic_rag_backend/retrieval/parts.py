@@ -13,31 +13,31 @@ from agentic_rag_backend.knowledge.visible.bearers import BearerReader
 from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver
 from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.sessions import SessionReader
+from agentic_rag_backend.retrieval.agentic.strategy import Agentic, AgenticParts
 from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.caching.entries import TenantCache
-from agentic_rag_backend.retrieval.correction import Corrector
 from agentic_rag_backend.retrieval.grading.base import Grader
 from agentic_rag_backend.retrieval.grading.model import ModelGrader
-from agentic_rag_backend.retrieval.latencies import Latencies
-from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
-from agentic_rag_backend.retrieval.passage_features import PassageFeatures
-from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
+from agentic_rag_backend.retrieval.options.model import RequestOptions
+from agentic_rag_backend.retrieval.options.weights import LEG_WEIGHTS
+from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
+from agentic_rag_backend.retrieval.passages.passage_features import PassageFeatures
 from agentic_rag_backend.retrieval.rerank.registry import RerankerRegistry
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
-from agentic_rag_backend.retrieval.strategies.agentic import Agentic, AgenticParts
-from agentic_rag_backend.retrieval.strategies.auto import DUAL, LOW, WITH_TREE, Auto, WithSummaries
-from agentic_rag_backend.retrieval.strategies.community import CommunityOptions, CommunityRetriever
-from agentic_rag_backend.retrieval.strategies.drift import DriftOptions
+from agentic_rag_backend.retrieval.stages.correction import Corrector
+from agentic_rag_backend.retrieval.strategies.auto import DUAL, LOW, WITH_TREE, Auto, Latencies, WithSummaries
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
-from agentic_rag_backend.retrieval.strategies.global_search import GlobalOptions
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.retrieval.strategies.low_level import BY_FORM, HybridWithFacts, LowLevel
-from agentic_rag_backend.retrieval.strategies.raptor import RaptorRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
+from agentic_rag_backend.retrieval.themes.community import CommunityOptions, CommunityRetriever
+from agentic_rag_backend.retrieval.themes.drift import DriftOptions
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder
+from agentic_rag_backend.retrieval.themes.global_search import GlobalOptions
+from agentic_rag_backend.retrieval.themes.raptor import RaptorRetriever
 from agentic_rag_backend.retrieval.themes.rating import ThemeRater
 from agentic_rag_backend.stores.catalogue.base import SearchSessions
 
@@ -183,14 +183,14 @@ class Inside:
     async def retrieve(self, name: str, query: Query) -> Retrieval:
         """See `Strategies`. The options of the holder itself are not passed on, even if the inner strategy has the same."""
         strategies = self.parts.strategies
-        known = strategies[name].options.keys() - strategies[self.holder].options.keys()
-        options = {option: value for option, value in query.options.items() if option in known}
+        names = strategies[name].options.schemas().keys() - strategies[self.holder].options.schemas().keys()
+        options = {option: value for option, value in query.options.items() if option in names}
         return await self.parts.retrievers[name].retrieve(replace(query, options=options))
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One entry of ``GET /strategies``. ``options`` is the JSON Schema of the request's ``options``.
+    """One entry of ``GET /strategies``. ``options`` is the model of the request's ``options``.
 
     ``passages`` is false for a strategy that returns only themes. ``holds`` returns the strategies that a request's valid options
     name, for a strategy that holds others: their options are options of the request, too.
@@ -199,7 +199,7 @@ class Strategy:
     description: str
     build: Callable[[Parts], Retriever]
     aliases: tuple[str, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: type[RequestOptions] = RequestOptions
     embeds: bool = True
     """Whether it compares embeddings, so that the languages of the embedder matter."""
     passages: bool = True

@@ -5,78 +5,50 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import Field, create_model
+
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.agentic.options import AGENTIC_OPTIONS, circuit_without_effect
-from agentic_rag_backend.retrieval.caching.results import CachedRetriever, ResultCache
-from agentic_rag_backend.retrieval.event_dates import EventDates
-from agentic_rag_backend.retrieval.namesakes import ToldApart
+from agentic_rag_backend.retrieval.agentic.options import AgenticRequestOptions, circuit_without_effect
+from agentic_rag_backend.retrieval.base import Retriever
+from agentic_rag_backend.retrieval.options.correction import CorrectionOptions
+from agentic_rag_backend.retrieval.options.model import ContradictionsOption, RequestOptions, ThemesOptions, one_of
 from agentic_rag_backend.retrieval.parts import Parts, Strategy
-from agentic_rag_backend.retrieval.queries.options import (
-    BUDGET_TOKENS,
-    COMMUNITIES_OF,
-    CONTEXT_WINDOW,
-    CONTRADICTIONS,
-    DIRECTION,
-    ENTITIES,
-    FOLLOW_UPS,
-    INCLUDE_SUMMARIES,
-    LEVEL,
-    LOW_STRATEGY,
-    MAX_CALLS,
-    MAX_CHUNKS,
-    MAX_COST,
-    MAX_HOPS,
-    MAX_LATENCY_MS,
-    MAX_REFINEMENT_ATTEMPTS,
-    MIN_RELEVANT,
-    MIN_WEIGHT,
-    PASSAGES,
-    RATE,
-    RELATION_TYPES,
-    RELEVANCE_THRESHOLD,
-    REWRITES,
-    SYNTHETIC_QUESTIONS,
-    TREE_LEVELS,
-    check_option,
-    choice,
-    choices,
-    shares_of,
-)
-from agentic_rag_backend.retrieval.ranking import RankedRetriever
-from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
-from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
+from agentic_rag_backend.retrieval.stages.pipeline import Pipeline
+from agentic_rag_backend.retrieval.stages.results import ResultCache
+from agentic_rag_backend.retrieval.strategies.auto import AutoRequestOptions
 from agentic_rag_backend.retrieval.strategies.corrective import Corrective
-from agentic_rag_backend.retrieval.strategies.drift import Drift
+from agentic_rag_backend.retrieval.strategies.dual_level import DualLevelRequestOptions
+from agentic_rag_backend.retrieval.strategies.event_dates import EventDates
 from agentic_rag_backend.retrieval.strategies.fusion import (
-    DEFAULT_PRESET,
     MAX_METHODS,
     MIN_METHODS,
-    PRESETS,
     Fusion,
+    fusion_options,
     methods_of,
     preset_without_effect,
 )
-from agentic_rag_backend.retrieval.strategies.global_search import GlobalRetriever
-from agentic_rag_backend.retrieval.strategies.hyde import Hyde
-from agentic_rag_backend.retrieval.strategies.multi_query import MultiQuery
-from agentic_rag_backend.retrieval.strategies.parent_child import ParentChild
-from agentic_rag_backend.retrieval.strategies.paths import PathsRetriever
+from agentic_rag_backend.retrieval.strategies.graph import GraphRequestOptions
+from agentic_rag_backend.retrieval.strategies.hybrid import HybridRequestOptions
+from agentic_rag_backend.retrieval.strategies.hyde import Hyde, HydeRequestOptions
+from agentic_rag_backend.retrieval.strategies.multi_query import MultiQuery, MultiQueryRequestOptions
+from agentic_rag_backend.retrieval.strategies.parent_child import ParentChild, ParentChildRequestOptions
+from agentic_rag_backend.retrieval.strategies.paths import PathsRequestOptions, PathsRetriever
 from agentic_rag_backend.retrieval.strategies.question import QuestionRetriever
-from agentic_rag_backend.retrieval.strategies.raptor import ORDERS, SEARCHES, RaptorRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
-from agentic_rag_backend.retrieval.strategies.temporal import Temporal
+from agentic_rag_backend.retrieval.strategies.temporal import Temporal, TemporalRequestOptions
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
+from agentic_rag_backend.retrieval.themes.community import CommunityRequestOptions, CommunityRetriever
+from agentic_rag_backend.retrieval.themes.drift import Drift, DriftRequestOptions
+from agentic_rag_backend.retrieval.themes.global_search import GlobalRetriever
+from agentic_rag_backend.retrieval.themes.raptor import RaptorRequestOptions, RaptorRetriever
 
 DUAL_LEVEL = "dual_level"
-_QUESTIONS = {"synthetic_questions": SYNTHETIC_QUESTIONS}
-_PATHS = {"max_hops": MAX_HOPS, "relation_types": RELATION_TYPES, "min_weight": MIN_WEIGHT, "direction": DIRECTION}
-_THEMES = {"level": LEVEL, "budget_tokens": BUDGET_TOKENS, "rate": RATE, "max_calls": MAX_CALLS}
 
 PLAIN: Mapping[str, Strategy] = {
     "auto": Strategy(
         "dual_level if it is switched on, otherwise its low level, with the summaries of raptor for accounts without names",
         lambda p: p.auto,
-        options={"low_strategy": LOW_STRATEGY, "max_latency_ms": MAX_LATENCY_MS, "max_cost": MAX_COST, **_QUESTIONS},
+        options=AutoRequestOptions,
     ),
     "dense": Strategy(
         "nearest chunks by embedding", lambda p: SingleLeg(p.stores, p.graphs, dense=True), ("basic", "semantic", "vector")
@@ -85,7 +57,7 @@ PLAIN: Mapping[str, Strategy] = {
     "hybrid": Strategy(
         "dense and BM25 fused",
         lambda p: p.hybrid,
-        options={"fusion": {"type": "string", "enum": list(FUSIONS), "default": "min_max"}, **_QUESTIONS},
+        options=HybridRequestOptions,
     ),
     "question": Strategy(
         "nearest synthetic questions of chunks; hybrid if no chunk has any",
@@ -96,56 +68,55 @@ PLAIN: Mapping[str, Strategy] = {
         "hybrid seeds, personalised PageRank over chunks and entities, a second hop, facts",
         lambda p: p.graph,
         ("graphrag", "local"),
-        {"entities": ENTITIES, **_QUESTIONS},
+        GraphRequestOptions,
     ),
     "paths": Strategy(
         "paths over relationships from the entities of the question: the chunks that state them, then those of hybrid",
         lambda p: PathsRetriever(p.stores, p.graphs, p.hybrid),
         ("multi_hop",),
-        {"entities": ENTITIES, **_PATHS, **_QUESTIONS},
+        PathsRequestOptions,
     ),
     "temporal": Strategy(
         "the low level at the time that the question names: facts and passages that hold then; without a time, the low level",
         lambda p: Temporal(p.low_level, EventDates(p.stores, p.graphs, p.hybrid)),
-        options={"entities": ENTITIES, "low_strategy": LOW_STRATEGY, **_QUESTIONS},
+        options=TemporalRequestOptions,
     ),
     "community": Strategy(
         "themes: summaries of communities; no theme contains another",
         lambda p: CommunityRetriever(p.finder, p.themes.community, behind=PassagesBehind(p.stores), graphs=p.graphs),
-        options={"entities": COMMUNITIES_OF, **_THEMES},
+        options=CommunityRequestOptions,
         passages=False,
     ),
     DUAL_LEVEL: Strategy(
         "graph (or hybrid, by the question's form) and community in parallel, blended by weight",
         lambda p: p.dual_level,
-        options={"entities": ENTITIES, "low_strategy": LOW_STRATEGY, **_QUESTIONS, **_THEMES},
+        options=DualLevelRequestOptions,
     ),
     "global": Strategy(
         "themes of the whole corpus within a token budget; answers are merged from scored partial answers (map and reduce)",
         lambda p: GlobalRetriever(p.finder, p.themes.corpus_wide, p.hybrid),
-        options=_THEMES,
+        options=ThemesOptions,
         passages=False,
     ),
     "drift": Strategy(
         "themes, follow-up questions made from them, and a parallel local search for each, merged",
         lambda p: Drift(p.finder, p.hybrid, p.calls, p.themes.drift),
-        options={"follow_ups": FOLLOW_UPS, **_QUESTIONS, **_THEMES},
+        options=DriftRequestOptions,
     ),
     "raptor": Strategy(
         "a tree of passages and summaries of their clusters: all levels at once, or from the roots down",
         lambda p: RaptorRetriever(p.stores, p.graphs),
-        options={
-            "levels": TREE_LEVELS,
-            "search": {"type": "string", "enum": list(SEARCHES), "default": SEARCHES[0]},
-            "order": {"type": "string", "enum": list(ORDERS), "default": ORDERS[0]},
-            "include_summaries": INCLUDE_SUMMARIES,
-            **_QUESTIONS,
-        },
+        options=RaptorRequestOptions,
     ),
 }
 
 _BASES = [name for name, strategy in PLAIN.items() if strategy.passages]
-_BASE = choice(_BASES, "hybrid", "strategy that searches; its options are options of the request, too")
+
+
+def _with_base(options: type[RequestOptions], names: Sequence[str]) -> type[RequestOptions]:
+    """Return options with ``base``, one of some strategies."""
+    base = Field("hybrid", description="strategy that searches; its options are options of the request, too")
+    return create_model(options.__name__, __base__=options, base=(one_of(names), base))
 
 
 def _base(options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -156,35 +127,26 @@ WRAPPERS: Mapping[str, Strategy] = {
     "hyde": Strategy(
         "base searched with the vectors of hypothetical passages that a language model writes; base itself without a model",
         lambda p: Hyde(p.stores, p.inside("hyde"), p.calls),
-        options={"base": _BASE, "passages": PASSAGES},
+        options=_with_base(HydeRequestOptions, _BASES),
         holds=_base,
     ),
     "multi_query": Strategy(
         "base searched with several wordings of the question, fused; without a model, with other names of its entities",
         lambda p: MultiQuery(p.inside("multi_query"), p.rewriter),
-        options={
-            "base": _BASE,
-            "rewrites": REWRITES,
-            "fusion": choice(list(FUSIONS), "min_max", "fusion of the wordings' results"),
-        },
+        options=_with_base(MultiQueryRequestOptions, _BASES),
         holds=_base,
     ),
     "parent_child": Strategy(
         "small chunks that base finds, and the excerpt around them; matches of one excerpt are one result",
         lambda p: ParentChild(p.stores, p.inside("parent_child")),
         ("parent-child",),
-        {"base": _BASE, "context_window": CONTEXT_WINDOW, "max_chunks": MAX_CHUNKS},
+        _with_base(ParentChildRequestOptions, _BASES),
         holds=_base,
     ),
     "fusion": Strategy(
         "two to five strategies in parallel, fused by weight",
         lambda p: Fusion(p.inside("fusion")),
-        options={
-            "methods": choices(_BASES, least=MIN_METHODS, most=MAX_METHODS, description="strategies that are fused"),
-            "weights": shares_of(_BASES, "weights of the strategies; default: equal weights"),
-            "preset": choice(list(PRESETS), DEFAULT_PRESET, "methods and weights by name, if the request names neither"),
-            "fusion": choice(list(FUSIONS), "min_max", "fusion of the strategies' results"),
-        },
+        options=fusion_options(_BASES),
         holds=methods_of,
         without_effect=preset_without_effect,
     ),
@@ -197,19 +159,13 @@ STRATEGIES: Mapping[str, Strategy] = {
     "corrective": Strategy(
         "base, graded; other wordings are searched if too few results are relevant",
         lambda p: Corrective(p.inside("corrective"), p.corrector),
-        options={
-            "base": choice(_CORRECTED, "hybrid", "strategy that searches; its options are options of the request, too"),
-            "relevance_threshold": RELEVANCE_THRESHOLD,
-            "max_refinement_attempts": MAX_REFINEMENT_ATTEMPTS,
-            "min_relevant": MIN_RELEVANT,
-            "max_calls": MAX_CALLS,
-        },
+        options=_with_base(CorrectionOptions, _CORRECTED),
         holds=_base,
     ),
     "agentic": Strategy(
         "rounds of planned searches by vector, BM25 and graph, with reflection; ends when a round brings little news",
         lambda p: p.agentic,
-        options=AGENTIC_OPTIONS,
+        options=AgenticRequestOptions,
         holds=lambda options: ("dense", "sparse", "graph"),
         without_effect=circuit_without_effect,
     ),
@@ -222,7 +178,7 @@ CORRECTABLE = frozenset(name for name, strategy in STRATEGIES.items() if strateg
 NAMES: Mapping[str, str] = {alias: name for name, strategy in STRATEGIES.items() for alias in (name, *strategy.aliases)}
 """The canonical name for each name and alias."""
 
-SHARED_OPTIONS: Mapping[str, Any] = {"contradictions": CONTRADICTIONS}
+SHARED_OPTIONS = ContradictionsOption
 """Options of every strategy."""
 
 
@@ -234,17 +190,17 @@ class RetrieverRegistry:
     """
 
     def __init__(self, parts: Parts, cache: ResultCache | None = None) -> None:
-        rerankers = parts.rerankers.get if parts.rerankers is not None else None
-        self._retrievers = {
-            name: RankedRetriever(retriever, rerankers, parts.stores.documents, parts.corrector)
-            for name, retriever in parts.retrievers.items()
-        }
+        pipeline = Pipeline(
+            cache=cache or ResultCache(0),
+            graphs=parts.graphs,
+            bearers=parts.bearers,
+            documents=parts.stores.documents,
+            rerankers=parts.rerankers,
+            corrector=parts.corrector,
+        )
         self._embedder = parts.stores.embedder
-        bearers = parts.bearers
-        cache = cache or ResultCache(0)
-        self._cached = {
-            name: cache.over(name, ToldApart(ranked, parts.graphs, bearers)) for name, ranked in self._retrievers.items()
-        }
+        self._strategies = parts.retrievers
+        self._retrievers = {name: pipeline.wrap_strategy(name, retriever) for name, retriever in self._strategies.items()}
 
     def canonical(self, name: str) -> str:
         """Return the canonical name for a name or alias.
@@ -256,13 +212,17 @@ class RetrieverRegistry:
             raise InvalidRequest(f"unknown strategy {name[:80]!r}; known are {', '.join(sorted(NAMES))}")
         return NAMES[name]
 
-    def get(self, name: str) -> CachedRetriever:
-        """Return the retriever for a name or alias.
+    def get(self, name: str) -> Retriever:
+        """Return the retriever for a name or alias: a strategy behind all stages.
 
         Raises:
             InvalidRequest: no strategy has this name.
         """
-        return self._cached[self.canonical(name)]
+        return self._retrievers[self.canonical(name)]
+
+    def strategy(self, name: str) -> Retriever:
+        """Return a strategy alone, which finds candidates."""
+        return self._strategies[self.canonical(name)]
 
     def describe(self, *, dual_level: bool) -> list[dict[str, Any]]:
         """Return the entries of ``GET /strategies``."""
@@ -274,7 +234,7 @@ class RetrieverRegistry:
                 "aliases": list(strategy.aliases),
                 "options": {
                     "type": "object",
-                    "properties": {**strategy.options, **SHARED_OPTIONS},
+                    "properties": {**strategy.options.schemas(), **SHARED_OPTIONS.schemas()},
                     # A strategy that holds others also has their options.
                     "additionalProperties": strategy.holds is not None,
                 },
@@ -296,18 +256,18 @@ def with_names(strategy: str, options: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidRequest: a strategy has two weights.
     """
-    named = dict(options)
+    renamed = dict(options)
     base, methods, weights = (options.get(option) for option in ("base", "methods", "weights"))
     if isinstance(base, str):
-        named["base"] = _canonical_among(STRATEGIES[strategy].options.get("base", _BASE)["enum"], base)
+        renamed["base"] = _canonical_among(STRATEGIES[strategy].options.schemas().get("base", {"enum": _BASES})["enum"], base)
     if isinstance(methods, list) and MIN_METHODS <= len(methods) <= MAX_METHODS:
-        named["methods"] = [_canonical_among(_BASES, name) if isinstance(name, str) else name for name in methods]
+        renamed["methods"] = [_canonical_among(_BASES, name) if isinstance(name, str) else name for name in methods]
     if isinstance(weights, Mapping):
-        named["weights"] = {_canonical_among(_BASES, name): weight for name, weight in weights.items()}
-        if len(named["weights"]) < len(weights):
+        renamed["weights"] = {_canonical_among(_BASES, name): weight for name, weight in weights.items()}
+        if len(renamed["weights"]) < len(weights):
             got = ", ".join(weights)[:200]
             raise InvalidRequest(f"options.weights must name each strategy once; got {got}", field="weights")
-    return named
+    return renamed
 
 
 def _canonical_among(names: Sequence[str], name: str) -> str:
@@ -322,21 +282,24 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
     Raises:
         InvalidRequest: an option is unknown or invalid. The message names the option and the allowed values.
     """
-    known = {**STRATEGIES[name].options, **SHARED_OPTIONS}
-    for option, value in options.items():
-        if option in known:
-            check_option(option, value, known[option])
-    inner: dict[str, Any] = {}
-    for held in held_by(name, options):
-        held_by(held, options)  # its own names are valid, too
-        inner = {**STRATEGIES[held].options, **inner}
-    for option, value in options.items():
-        if option in known:
-            continue
-        if option not in inner:
-            has = ", ".join({**inner, **known})
+    models: tuple[type[RequestOptions], ...] = (STRATEGIES[name].options, SHARED_OPTIONS)
+    remaining = {option: value for option, value in options.items() if not _check_known(models, option, value)}
+    inner: list[type[RequestOptions]] = []
+    for inner_name in held_by(name, options):
+        held_by(inner_name, options)  # its own names are valid, too
+        inner.append(STRATEGIES[inner_name].options)
+    for option, value in remaining.items():
+        if not _check_known(inner, option, value):
+            has = ", ".join(dict.fromkeys(option_name for model in (*inner, *models) for option_name in model.schemas()))
             raise InvalidRequest(f"strategy {name!r} has no option {option[:80]!r}; it has {has}", field=option)
-        check_option(option, value, inner[option])
+
+
+def _check_known(models: Sequence[type[RequestOptions]], option: str, value: Any) -> bool:
+    """Validate an option against the first of the models that has it. Return whether one has it."""
+    model = next((model for model in models if option in model.schemas()), None)
+    if model is not None:
+        model.check_option(option, value)
+    return model is not None
 
 
 def held_by(name: str, options: Mapping[str, Any]) -> Sequence[str]:
@@ -351,5 +314,5 @@ def held_by(name: str, options: Mapping[str, Any]) -> Sequence[str]:
 
 def options_without_effect(name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
     """Return warnings about valid options that have no effect, of the strategy and of those that it holds."""
-    entries = [STRATEGIES[each] for each in (name, *held_by(name, options))]
+    entries = [STRATEGIES[strategy_name] for strategy_name in (name, *held_by(name, options))]
     return tuple(warning for entry in entries if entry.without_effect is not None for warning in entry.without_effect(options))

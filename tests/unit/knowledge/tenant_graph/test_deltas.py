@@ -24,7 +24,7 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.ledger import GraphLedger, build_tenant_graph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.row_pool import Ints
-from agentic_rag_backend.retrieval.hydration import entities_of
+from agentic_rag_backend.retrieval.passages.hydration import entities_of
 from agentic_rag_backend.retrieval.scoring.coverage import cover
 from agentic_rag_backend.retrieval.scoring.hops import expand, prune, score_hops
 from agentic_rag_backend.retrieval.strategies.graph import GraphEvidence, direct_scores

@@ -35,7 +35,7 @@ from agentic_rag_backend.models.embedding.calibrator import (
     sample_cosines,
     separation_of,
 )
-from agentic_rag_backend.retrieval.marginal_relevance import similarities
+from agentic_rag_backend.retrieval.passages.marginal_relevance import similarities
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 
 BGE_SMALL = "onnx-6c9c6101a956d62d-d241a60d-cls-512-384"

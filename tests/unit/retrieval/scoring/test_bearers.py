@@ -6,7 +6,7 @@ import pytest
 
 from agentic_rag_backend.domain.text.descriptions import Description
 from agentic_rag_backend.domain.text.words import words
-from agentic_rag_backend.retrieval.scoring.bearers import meant
+from agentic_rag_backend.retrieval.stages.described_names import meant
 
 NAME = tuple(word.form for word in words("Rowan Teller"))
 BEARERS = {

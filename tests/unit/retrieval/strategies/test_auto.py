@@ -14,9 +14,8 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Tr
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.caching import reuse
-from agentic_rag_backend.retrieval.encoder import QueryEncoder
-from agentic_rag_backend.retrieval.latencies import KEPT, RECENT_S, Latencies
-from agentic_rag_backend.retrieval.strategies.auto import CHEAPER, WITH_TREE, Auto, WithSummaries
+from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.strategies.auto import CHEAPER, KEPT, RECENT_S, WITH_TREE, Auto, Latencies, WithSummaries
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 
 Ask = Callable[..., Query]

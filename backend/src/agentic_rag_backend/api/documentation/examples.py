@@ -317,7 +317,7 @@ def example_of(schema: Schema, schemas: Mapping[str, Schema], model: str = "", f
     if "anyOf" in schema:
         return example_of(schema["anyOf"][0], schemas, model, field)
     if "properties" in schema:
-        return {name: example_of(each, schemas, model, name) for name, each in schema["properties"].items()}
+        return {name: example_of(member, schemas, model, name) for name, member in schema["properties"].items()}
     if schema.get("type") == "array" and "$ref" in schema.get("items", {}):
         return [example_of(schema["items"], schemas)]
     return schema.get("default", _BY_TYPE.get(schema.get("type", "object")))

@@ -70,23 +70,23 @@ def describe(app: FastAPI, *, base_path: str) -> None:
     def complete() -> dict[str, Any]:
         with deriving:
             if app.openapi_schema is None:
-                app.openapi_schema = _completed(derive(), base_path)
+                app.openapi_schema = _complete_operation(derive(), base_path)
             return app.openapi_schema
 
     async def document(request: Request) -> Response:
         # In a thread, because deriving takes half a second of CPU.
-        return await asyncio.to_thread(lambda: _rendered(complete(), request.scope.get("root_path", "").rstrip("/")))
+        return await asyncio.to_thread(lambda: _render_document(complete(), request.scope.get("root_path", "").rstrip("/")))
 
     app.openapi = complete  # type: ignore[method-assign]
     app.add_route(f"{base_path}/openapi.json", document, include_in_schema=False)
 
 
-def _rendered(document: dict[str, Any], root_path: str) -> Response:
+def _render_document(document: dict[str, Any], root_path: str) -> Response:
     """Return the document as a response; below a proxy's prefix, with that prefix as server."""
     return JSONResponse({**document, "servers": [{"url": root_path}]} if root_path else document)
 
 
-def _completed(document: dict[str, Any], base_path: str) -> dict[str, Any]:
+def _complete_operation(document: dict[str, Any], base_path: str) -> dict[str, Any]:
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     for model in (Problem, NewDocument, PreviewBody):
@@ -102,8 +102,8 @@ def _completed(document: dict[str, Any], base_path: str) -> dict[str, Any]:
             parameters = operation.pop("parameters", [])
             # The security schemes document these headers; as parameters they would appear twice.
             asks = [item["name"] for item in parameters if item["name"].lower() in _CREDENTIALS]
-            if kept := [item for item in parameters if item["name"] not in asks]:
-                operation["parameters"] = kept
+            if remaining := [item for item in parameters if item["name"] not in asks]:
+                operation["parameters"] = remaining
             if path.startswith(base_path):
                 _require_key(operation)
                 _add_problems(operation, _statuses(operation, method, named="{" in path))

@@ -42,15 +42,15 @@ def _require_utf8(request: Request) -> None:
         raise InvalidRequest(f"the charset of a form must be utf-8 or absent; got {charset[:80]!r}")
 
 
-def require_fields(form: FormData, known: Collection[str]) -> None:
+def require_fields(form: FormData, allowed: Collection[str]) -> None:
     """Refuse a form with unknown fields.
 
     Raises:
         InvalidRequest: the message names the first unknown field, and those that are known.
     """
-    unknown = sorted(set(form.keys()) - set(known))
+    unknown = sorted(set(form.keys()) - set(allowed))
     if unknown:
-        raise InvalidRequest(f"unknown form field {unknown[0][:80]!r}; known are {', '.join(sorted(known))}")
+        raise InvalidRequest(f"unknown form field {unknown[0][:80]!r}; known are {', '.join(sorted(allowed))}")
 
 
 def text_field(form: FormData, name: str) -> str | None:

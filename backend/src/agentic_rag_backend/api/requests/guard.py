@@ -90,9 +90,9 @@ class GuardedRoute(APIRoute):
             await admit(request)
             _require_no_nul(request)
             bytes_allowed = limit(request)
-            async with _place(request):
+            async with _reserve_memory(request):
                 timeout_s = container_of(request).settings.body_timeout_s
-                bounded = _bounded(request, bytes_allowed, timeout_s)
+                bounded = _bound_body(request, bytes_allowed, timeout_s)
                 return await handle(Request(request.scope, bounded))
 
         return guarded
@@ -157,7 +157,7 @@ def _require_no_nul(request: Request) -> None:
             raise InvalidRequest(f"the query parameter {name[:80]!r} must not contain U+0000", field=name[:80])
 
 
-def _place(request: Request) -> AbstractAsyncContextManager[None]:
+def _reserve_memory(request: Request) -> AbstractAsyncContextManager[None]:
     """Return the place that a request holds while its body is in memory. A small body needs no place."""
     declared = request.headers.get("content-length", "")
     chunked = "transfer-encoding" in request.headers
@@ -167,7 +167,7 @@ def _place(request: Request) -> AbstractAsyncContextManager[None]:
     return bodies.of(getattr(request.state, "tenant", ""))
 
 
-def _bounded(request: Request, limit: int, timeout_s: float) -> Receive:
+def _bound_body(request: Request, limit: int, timeout_s: float) -> Receive:
     """Return ``receive`` with a limit. It counts the bytes that arrive, because Content-Length may be wrong or absent."""
     declared = request.headers.get("content-length", "")
     receive, received, complete = request.receive, 0, False

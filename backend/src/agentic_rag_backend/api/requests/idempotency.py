@@ -59,8 +59,8 @@ class IdempotentRoute(JsonRoute):
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         if "POST" in (options.get("methods") or ()):
             extra = dict(options.get("openapi_extra") or {})
-            others = [parameter for parameter in extra.get("parameters", []) if parameter.get("name") != HEADER]
-            options["openapi_extra"] = {**extra, "parameters": [*others, PARAMETER]}
+            parameters = [parameter for parameter in extra.get("parameters", []) if parameter.get("name") != HEADER]
+            options["openapi_extra"] = {**extra, "parameters": [*parameters, PARAMETER]}
         super().__init__(path, endpoint, **options)
 
     def admitted_handler(self) -> Handler:
@@ -84,16 +84,16 @@ async def _once(request: Request, handle: Handler) -> Response:
     form = await read_form(request) if media_type_of(request) == "multipart/form-data" else None
     try:
         fingerprint = await _fingerprint(request, form)
-        begun = await keys.begin(owner, digest, fingerprint=fingerprint, lease_s=lease_s + _LEASE_SLACK_S)
-        if isinstance(begun, StoredResponse):
-            return _replayed(begun)
+        attempt = await keys.begin(owner, digest, fingerprint=fingerprint, lease_s=lease_s + _LEASE_SLACK_S)
+        if isinstance(attempt, StoredResponse):
+            return _replay_response(attempt)
         try:
             response = await handle(request)
         except BaseException:
             with suppress(StoreUnavailable):  # then the lease frees it
-                await keys.release(owner, digest, begun)
+                await keys.release(owner, digest, attempt)
             raise
-        await _record(keys, owner, digest, begun, _answer(request, response))
+        await _record(keys, owner, digest, attempt, _answer(request, response))
         return response
     finally:
         if form is not None:
@@ -120,14 +120,15 @@ def _owner(request: Request) -> tuple[Owner, str]:
 
 
 def _key(request: Request) -> str:
-    given = request.headers.getlist(HEADER)
-    if len(given) > 1:
-        raise InvalidRequest(f"send {HEADER} once; got {len(given)} headers")
-    if not _KEY.match(given[0]):
+    headers = request.headers.getlist(HEADER)
+    if len(headers) > 1:
+        raise InvalidRequest(f"send {HEADER} once; got {len(headers)} headers")
+    if not _KEY.match(headers[0]):
         raise InvalidRequest(
-            f"{HEADER} must have 1 to {MAX_CHARACTERS} visible ASCII characters; got {given[0][:80]!r} (length {len(given[0])})"
+            f"{HEADER} must have 1 to {MAX_CHARACTERS} visible ASCII characters; "
+            f"got {headers[0][:80]!r} (length {len(headers[0])})"
         )
-    return given[0]
+    return headers[0]
 
 
 def _answer(request: Request, response: Response) -> StoredResponse | None:
@@ -141,7 +142,7 @@ def _answer(request: Request, response: Response) -> StoredResponse | None:
     return StoredResponse(response.status_code, headers, bytes(response.body))
 
 
-def _replayed(answer: StoredResponse) -> Response:
+def _replay_response(answer: StoredResponse) -> Response:
     if answer.status == Conflict.status:
         raise Conflict(answer.body.decode())
     return Response(answer.body, answer.status, {**answer.headers, REPLAYED: "true"})
@@ -155,26 +156,26 @@ async def _fingerprint(request: Request, form: FormData | None) -> str:
     else:
         for name, value in form.multi_items():
             if isinstance(value, UploadFile):
-                content = await asyncio.to_thread(_hashed, value)
+                content = await asyncio.to_thread(_hash_body, value)
                 parts += [name, "file", value.filename or "", value.content_type or "", content]
             else:
                 parts += [name, "text", value]
     return _digest(*parts)
 
 
-def _hashed(upload: UploadFile) -> str:
+def _hash_body(upload: UploadFile) -> str:
     """Return the hash of a file's content, and rewind the file."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     while part := upload.file.read(_HASHED_AT_ONCE):
-        found.update(part)
+        digest.update(part)
     upload.file.seek(0)
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def _digest(*parts: str) -> str:
     """Return a hash that differs for every list of parts."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
         encoded = part.encode("utf-8", "surrogatepass")
-        whole.update(len(encoded).to_bytes(8, "big") + encoded)
-    return whole.hexdigest()
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return digest.hexdigest()

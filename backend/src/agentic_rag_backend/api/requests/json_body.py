@@ -64,9 +64,9 @@ def require_json(request: Request, *, instead: str = "application/json") -> None
     Raises:
         UnsupportedMediaType: the message names ``instead``, the media types of the route.
     """
-    given = media_type_of(request)
-    if given != "application/json" and not (given.startswith("application/") and given.endswith("+json")):
-        raise UnsupportedMediaType(f"send {instead}; got {given[:80] or 'no Content-Type'}")
+    media_type = media_type_of(request)
+    if media_type != "application/json" and not (media_type.startswith("application/") and media_type.endswith("+json")):
+        raise UnsupportedMediaType(f"send {instead}; got {media_type[:80] or 'no Content-Type'}")
 
 
 async def read_json(request: Request) -> Any:
@@ -136,8 +136,8 @@ class _KeyTwice(ValueError):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
     for key, _ in pairs:
-        if key in seen:
+        if key in names:
             raise _KeyTwice(key)
-        seen.add(key)
+        names.add(key)

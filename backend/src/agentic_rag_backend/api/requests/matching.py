@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.filters import And, Filter
 from agentic_rag_backend.errors import InvalidRequest, in_field
 from agentic_rag_backend.ingestion.service import Matching
-from agentic_rag_backend.retrieval.queries.filters import parse_filter
+from agentic_rag_backend.retrieval.options.filters import parse_filter
 
 MAX_FILTER_CHARACTERS = 8192
 METADATA_PARAMETER: Mapping[str, Any] = {
@@ -35,8 +35,8 @@ async def _matching(
         str | None, Query(max_length=MAX_FILTER_CHARACTERS, description="the filter grammar of searches, as JSON")
     ] = None,
 ) -> Matching:
-    wanted = {name: _readings(value) for name, value in request.query_params.items() if name.startswith("metadata.")}
-    parts = [part for part in (parse_filter(wanted or None, of_documents=True), _filter(filter)) if part is not None]
+    fields = {name: _readings(value) for name, value in request.query_params.items() if name.startswith("metadata.")}
+    parts = [part for part in (parse_filter(fields or None, of_documents=True), _filter(filter)) if part is not None]
     chosen = And(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
     return Matching(filter=chosen, state=state, key=key, parent_id=parent_id)
 

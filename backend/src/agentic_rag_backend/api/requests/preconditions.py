@@ -34,7 +34,7 @@ async def _if_match(
     if not _TAGS.match(if_match):
         raise InvalidRequest(f"If-Match must be '*' or quoted tags, such as the value of ETag; got {if_match[:80]!r}")
     # A weak tag never matches (RFC 9110, 13.1.1). A quoted asterisk is a tag, not the wildcard.
-    return frozenset(found[2] for found in _TAG.finditer(if_match) if not found[1]) - {ANY_REVISION}
+    return frozenset(match_[2] for match_ in _TAG.finditer(if_match) if not match_[1]) - {ANY_REVISION}
 
 
 IfMatch = Annotated[Expected, Depends(_if_match)]

@@ -29,7 +29,7 @@ def content_disposition(file_name: str) -> str:
     given in ASCII and, if it has other characters, in UTF-8 as well (RFC 5987).
     """
     stem, suffix = _parts(file_name)
-    ascii_stem = _trimmed(unicodedata.normalize("NFKD", stem).encode("ascii", "ignore").decode())
+    ascii_stem = _trim_name(unicodedata.normalize("NFKD", stem).encode("ascii", "ignore").decode())
     name, ascii_name = (f"{part or _FALLBACK}{suffix}" for part in (stem, ascii_stem))
     value = f'attachment; filename="{ascii_name}"'
     return value if ascii_name == name else f"{value}; filename*=UTF-8''{quote(name, safe='')}"
@@ -37,13 +37,13 @@ def content_disposition(file_name: str) -> str:
 
 def _parts(file_name: str) -> tuple[str, str]:
     """Return a safe name without its suffix, and the suffix."""
-    kept = "".join(" " if char.isspace() else "_" if _unsafe(char) else char for char in file_name)
-    found = _SUFFIX.search(kept)
-    suffix = found[0] if found else ""
-    return _trimmed(kept.removesuffix(suffix))[: MAX_NAME_CHARACTERS - len(suffix)], suffix
+    cleaned = "".join(" " if char.isspace() else "_" if _unsafe(char) else char for char in file_name)
+    suffix_match = _SUFFIX.search(cleaned)
+    suffix = suffix_match[0] if suffix_match else ""
+    return _trim_name(cleaned.removesuffix(suffix))[: MAX_NAME_CHARACTERS - len(suffix)], suffix
 
 
-def _trimmed(stem: str) -> str:
+def _trim_name(stem: str) -> str:
     return " ".join(stem.split()).strip(". ")
 
 

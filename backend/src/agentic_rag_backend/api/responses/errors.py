@@ -110,10 +110,10 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        found = error.errors()
-        errors = [_field_error(item) for item in found[:_MAX_ERRORS]]
-        more = f"; and {len(found) - _MAX_SUMMED} more" if len(found) > _MAX_SUMMED else ""
-        summary = "; ".join(f"{item['field']}: {item['message']}" for item in errors[:_MAX_SUMMED]) + more
+        problems = error.errors()
+        errors = [_field_error(item) for item in problems[:_MAX_ERRORS]]
+        remainder = f"; and {len(problems) - _MAX_SUMMED} more" if len(problems) > _MAX_SUMMED else ""
+        summary = "; ".join(f"{item['field']}: {item['message']}" for item in errors[:_MAX_SUMMED]) + remainder
         return problem(InvalidRequest(summary), request_id=request_id_of(request), errors=errors)
 
     @app.exception_handler(HTTPException)

@@ -162,8 +162,8 @@ class AnswerStream:
         try:
             async with asyncio.timeout_at(deadline.at if deadline is not None else None):
                 async with aclosing(self.opening.events) as events:
-                    async for each in events:
-                        self._append(each.event or "message", str(each.data))
+                    async for event in events:
+                        self._append(event.event or "message", str(event.data))
                         await self._until_room()
         except TimeoutError:
             if deadline is None:
@@ -259,19 +259,25 @@ class AnswerStreams:
         Raises:
             NotFound: there is none, or more than one.
         """
-        same = [one for one in self._streams.values() if (one.opening.owner, one.opening.fingerprint) == (owner, fingerprint)]
-        found = [one for one in same if one.last >= after]
-        if len(found) != 1:
+        streams = [
+            stream
+            for stream in self._streams.values()
+            if (stream.opening.owner, stream.opening.fingerprint) == (owner, fingerprint)
+        ]
+        candidates = [stream for stream in streams if stream.last >= after]
+        if len(candidates) != 1:
             raise NotFound(
-                f"Last-Event-ID {after} fits {len(found)} answers to this request that this process keeps; "
+                f"Last-Event-ID {after} fits {len(candidates)} answers to this request that this process keeps; "
                 "send the request without Last-Event-ID, or follow the address in Content-Location"
             )
-        return found[0]
+        return candidates[0]
 
     def make_room(self, stream: AnswerStream) -> bool:
         """Free memory for events of ``stream``, and return whether it has room for a further event."""
         while self._size() > self._max_bytes:
-            unheard = next((one for one in self._streams.values() if not one.heard and one is not stream), None)
+            unheard = next(
+                (candidate for candidate in self._streams.values() if not candidate.heard and candidate is not stream), None
+            )
             if unheard is None:
                 stream.drop_read()
                 # One event may be larger than the memory.
@@ -285,7 +291,7 @@ class AnswerStreams:
             return
         self._streams[stream.id] = stream
         tenant = stream.opening.owner.tenant
-        unheard = [one for one in self._streams.values() if not one.heard and one.opening.owner.tenant == tenant]
+        unheard = [stream for stream in self._streams.values() if not stream.heard and stream.opening.owner.tenant == tenant]
         for one in unheard[:-MAX_UNHEARD_PER_TENANT]:
             self.drop(one)
 
@@ -315,7 +321,7 @@ def place_of(last_event_id: str | None) -> int:
     Raises:
         InvalidRequest: it is not a number of an event.
     """
-    given = (last_event_id or "0").strip()
-    if not given.isascii() or not given.isdigit() or len(given) > 9:
-        raise InvalidRequest(f"Last-Event-ID must be the number of an event; got {given[:80]!r}")
-    return int(given)
+    number = (last_event_id or "0").strip()
+    if not number.isascii() or not number.isdigit() or len(number) > 9:
+        raise InvalidRequest(f"Last-Event-ID must be the number of an event; got {number[:80]!r}")
+    return int(number)

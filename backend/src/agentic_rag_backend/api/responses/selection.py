@@ -11,6 +11,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from agentic_rag_backend.api.responses.envelopes import Meta, enveloped
+from agentic_rag_backend.api.schemas.search import rounded
+from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.errors import InvalidRequest
 
 Parts = Mapping[str, frozenset[str]]
@@ -80,7 +82,21 @@ def dump_parts(view: BaseModel, parts: Parts | None) -> dict[str, Any]:
 
 def enveloped_parts(request: Request, view: BaseModel, parts: Parts | None, **more: Any) -> Any:
     """Return the chosen parts of a response in its envelope. ``meta`` is always complete."""
-    whole = enveloped(request, view, **more)
+    envelope = enveloped(request, view, **more)
     if parts is None:
-        return whole
-    return JSONResponse({"data": dump_parts(view, parts), "meta": Meta.model_validate(whole["meta"]).model_dump(mode="json")})
+        return envelope
+    return JSONResponse({"data": dump_parts(view, parts), "meta": Meta.model_validate(envelope["meta"]).model_dump(mode="json")})
+
+
+def trace_meta(retrieval: Retrieval) -> dict[str, Any]:
+    """Return the summary of a retrieval in ``meta``. All else about it is in ``data.trace`` only."""
+    trace = retrieval.trace
+    return {
+        "strategy": trace.strategy,
+        "methods_used": list(trace.methods_used),
+        "fusion": trace.fusion,
+        "fallback_used": trace.fallback_used,
+        "fallback_reason": trace.fallback_reason,
+        "processing_time_ms": rounded(trace.processing_time_ms),
+        "warnings": list(trace.warnings),
+    }

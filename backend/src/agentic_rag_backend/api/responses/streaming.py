@@ -42,7 +42,7 @@ def event_stream(
     ``error``, whose data is a problem. ``events`` is closed at the end.
     """
     return EventSourceResponse(
-        _numbered(_admitted(request, events, deadline), request_id_of(request), on_refused),
+        _number_events(_check_admission(request, events, deadline), request_id_of(request), on_refused),
         headers=headers,
         ping=HEARTBEAT_S,
         ping_message_factory=lambda: ServerSentEvent(comment="heartbeat"),
@@ -62,7 +62,9 @@ def event_content(*events: tuple[str, object]) -> dict[str, Any]:
     return {"text/event-stream": {"example": "".join(lines)}}
 
 
-async def _numbered(events: Events, request_id: str, on_refused: Callable[[], None] | None) -> AsyncIterator[ServerSentEvent]:
+async def _number_events(
+    events: Events, request_id: str, on_refused: Callable[[], None] | None
+) -> AsyncIterator[ServerSentEvent]:
     number = 0
     async with aclosing(events):
         try:
@@ -78,16 +80,16 @@ async def _numbered(events: Events, request_id: str, on_refused: Callable[[], No
             yield last
 
 
-async def _admitted(request: Request, events: Events, deadline: Deadline | None) -> Events:
+async def _check_admission(request: Request, events: Events, deadline: Deadline | None) -> Events:
     """Yield ``events``, and check the key every `CHECK_S` seconds, also between events."""
-    made: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue()
-    maker = asyncio.create_task(_make(events, made))
-    maker.add_done_callback(lambda _: made.put_nowait(None))
+    queue: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue()
+    maker = asyncio.create_task(_make(events, queue))
+    maker.add_done_callback(lambda _: queue.put_nowait(None))
     loop = asyncio.get_running_loop()
     check_at = loop.time() + CHECK_S
     try:
         while True:
-            each = await _next(made, min(check_at, deadline.at) if deadline else check_at)
+            each = await _next(queue, min(check_at, deadline.at) if deadline else check_at)
             if each is None:
                 maker.result()
                 return
@@ -98,7 +100,7 @@ async def _admitted(request: Request, events: Events, deadline: Deadline | None)
                 check_at = loop.time() + CHECK_S
             if each is not _NOTHING:
                 yield each
-                made.task_done()
+                queue.task_done()
     finally:
         maker.cancel()
         # The stream is over, so errors of the cancelled task do not matter.
@@ -106,22 +108,22 @@ async def _admitted(request: Request, events: Events, deadline: Deadline | None)
             await maker
 
 
-async def _make(events: Events, made: asyncio.Queue[ServerSentEvent | None]) -> None:
+async def _make(events: Events, queue: asyncio.Queue[ServerSentEvent | None]) -> None:
     """Read ``events`` in one task, each after the previous event was sent."""
     async with aclosing(events):
-        async for each in events:
-            await made.put(each)
-            await made.join()
+        async for item in events:
+            await queue.put(item)
+            await queue.join()
 
 
 _NOTHING = ServerSentEvent()
 
 
-async def _next(made: asyncio.Queue[ServerSentEvent | None], at: float) -> ServerSentEvent | None:
+async def _next(queue: asyncio.Queue[ServerSentEvent | None], at: float) -> ServerSentEvent | None:
     """Return the next event, None after the last, or `_NOTHING` if none arrives until ``at``."""
     try:
         async with asyncio.timeout_at(at):
-            return await made.get()
+            return await queue.get()
     except TimeoutError:
         return _NOTHING
 

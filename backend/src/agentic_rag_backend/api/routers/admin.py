@@ -21,15 +21,15 @@ router = APIRouter(prefix="/admin", tags=["admin"], route_class=IdempotentRoute)
 @router.post("/communities/rebuild", status_code=202, response_model=Envelope[JobAccepted], summary="Rebuild communities")
 async def rebuild(request: Request, services: Services, caller: Administrator, body: RebuildBody | None = None) -> dict[str, Any]:
     """Queue a rebuild, or join a running rebuild. Readers see the current generation until the new one is complete."""
-    options = RebuildOptions(**body.model_dump()) if body is not None else RebuildOptions()
-    job = await services.communities.request_rebuild(caller.tenant.id, options)
+    options = RebuildOptions(**body.model_dump()) if body is not None else None
+    job = await services.admin.rebuild_communities(caller, options)
     return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
 
 
 @router.get("/communities", response_model=Envelope[CommunityStatus], summary="State of the communities")
 async def community_status(request: Request, services: Services, caller: Administrator) -> dict[str, Any]:
     """Return generation, staleness, the last job and the figures of the last rebuild."""
-    return enveloped(request, CommunityStatus.of(await services.communities.status(caller.tenant.id)))
+    return enveloped(request, CommunityStatus.of(await services.admin.read_community_status(caller)))
 
 
 @router.post("/reconcile", status_code=202, response_model=Envelope[JobAccepted], summary="Compare the stores, and repair them")
@@ -38,15 +38,13 @@ async def reconcile(
     request: Request, services: Services, caller: Administrator, body: ReconcileBody | None = None
 ) -> dict[str, Any]:
     """Queue a comparison of catalogue, graph, vectors and originals, or join a running one. The job's result is the report."""
-    repair = body is not None and body.repair
-    confirmed = body is not None and repair and body.confirm
-    job = await services.reconciler.request(caller.tenant.id, repair=repair, confirmed=confirmed)
+    options = {"repair": body.repair, "confirmed": body.confirm} if body is not None else {}
+    job = await services.admin.compare_stores(caller, **options)
     return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
 
 
 @router.get("/reconcile", response_model=Envelope[ReconcileStatus], summary="The last comparison of the stores")
 async def reconcile_status(request: Request, services: Services, caller: Administrator) -> dict[str, Any]:
     """Return the interval of scheduled comparisons, and the last comparison with its report."""
-    last = await services.reconciler.last(caller.tenant.id)
-    interval_s = services.settings.reconcile_interval_s
+    interval_s, last = await services.admin.read_comparison(caller)
     return enveloped(request, ReconcileStatus(interval_s=interval_s, last_job=JobView.of(last) if last else None))

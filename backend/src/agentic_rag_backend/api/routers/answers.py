@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, TypedDict
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from agentic_rag_backend.api.dependencies import Reader, Services
-from agentic_rag_backend.api.middleware import deadline_of
+from agentic_rag_backend.api.middleware import deadline_of, shorten_timeout
 from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
 from agentic_rag_backend.api.requests.json_body import JsonRoute
-from agentic_rag_backend.api.requests.queries import accept, trace_meta
 from agentic_rag_backend.api.responses.envelopes import Envelope
 from agentic_rag_backend.api.responses.errors import problem_body, request_id_of
 from agentic_rag_backend.api.responses.resumption import (
@@ -26,21 +25,19 @@ from agentic_rag_backend.api.responses.resumption import (
     fingerprint_of,
     place_of,
 )
-from agentic_rag_backend.api.responses.selection import Parts, Selectable, dump_parts, enveloped_parts
+from agentic_rag_backend.api.responses.selection import Parts, Selectable, dump_parts, enveloped_parts, trace_meta
 from agentic_rag_backend.api.responses.streaming import Events, event, event_content, event_stream
 from agentic_rag_backend.api.schemas.answers import AnswerView, UsageView
 from agentic_rag_backend.api.schemas.citations import CitationView
 from agentic_rag_backend.api.schemas.questions import HISTORY_BYTES, QUESTION_BYTES, AnswerBody
 from agentic_rag_backend.api.schemas.search import SearchView
-from agentic_rag_backend.container import Container
+from agentic_rag_backend.application import Application
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.generation.base import (
     EVENT_VERSION,
     AnswerEvent,
     CitationEvent,
-    CitationPolicy,
-    CitationStyle,
     DoneEvent,
     ErrorEvent,
     RetrievalEvent,
@@ -48,7 +45,6 @@ from agentic_rag_backend.generation.base import (
     UsageEvent,
 )
 from agentic_rag_backend.generation.context import passages_of, theme_chunk_ids
-from agentic_rag_backend.models.llm.base import Message
 
 router = APIRouter(tags=["answers"], route_class=JsonRoute)
 ANSWERS = Selectable(AnswerView, "sources")
@@ -56,16 +52,6 @@ ANSWER_EVENTS = event_content(
     ("token", {"v": EVENT_VERSION, "text": "The delay was caused by a cracked caisson. [1]", "supported": True, "reason": None}),
     ("usage", {"v": EVENT_VERSION, "prompt_tokens": 0, "completion_tokens": 0, "calls": 0}),
 )
-
-
-class _AnswerRequest(TypedDict):
-    """Options of an answer."""
-
-    strategy: str
-    generator: str | None
-    history: list[Message]
-    citation_style: CitationStyle
-    citation_policy: CitationPolicy | None
 
 
 @router.post(
@@ -81,38 +67,28 @@ async def answer(request: Request, services: Services, caller: Reader, body: Ans
     The text is `answer`; `POST /search/dual-level` calls it `synthesized_answer`.
     """
     parts = ANSWERS.select(body.fields)
-    built = await accept(request, services, caller, body)
-    asked: _AnswerRequest = {
-        "strategy": built.strategy,
-        "generator": body.generator,
-        "history": [Message(turn.role, turn.content) for turn in body.history],
-        "citation_style": body.citation_style,
-        "citation_policy": body.citation_policy,
-    }
+    shorten_timeout(request.scope, body.timeout_ms)
     if body.stream and "last-event-id" in request.headers:
         after = place_of(request.headers["last-event-id"])
-        repeated = _streams(request).repeated(Owner.of(caller), fingerprint_of(body.model_dump(mode="json")), after)
-        return await _followed(request, services, caller, repeated, after)
+        repeated = _streams_of(request).repeated(Owner.of(caller), fingerprint_of(body.model_dump(mode="json")), after)
+        return await _follow_stream(request, services, caller, repeated, after)
     if body.stream:
-        stream = services.answers.stream(built.query, **asked)
-        first = await anext(stream)
-        if isinstance(first, ErrorEvent):
-            raise first.error  # nothing was sent yet, so the error is still a response
-        opened = _streams(request).open(
+        stream = services.answers.stream_answer(caller, body)
+        first = await anext(stream)  # an error before the first event is still a response
+        opened = _streams_of(request).open(
             Opening(
                 owner=Owner.of(caller),
-                events=_sent(first, stream, _Form(request_id_of(request), parts, built.warnings)),
+                events=_send_events(first, stream, _Form(request_id_of(request), parts)),
                 fingerprint=fingerprint_of(body.model_dump(mode="json")),
-                chunk_ids=_quoted(first),
+                chunk_ids=_select_chunk_ids(first),
                 resumable=body.resumable,
                 deadline=deadline_of(request.scope),
                 request_id=request_id_of(request),
             )
         )
-        return _streamed(request, opened, 0)
-    written = await services.answers.answer(built.query, **asked)
-    written = replace(written, retrieval=written.retrieval.with_warnings(built.warnings))
-    return enveloped_parts(request, AnswerView.of(written), parts, **trace_meta(written.retrieval))
+        return _respond_with_stream(request, opened, 0)
+    result = await services.answers.write_answer(caller, body)
+    return enveloped_parts(request, AnswerView.of(result), parts, **trace_meta(result.retrieval))
 
 
 @router.get(
@@ -133,56 +109,56 @@ async def resume_answer(
     Only the key that asked can resume it, at the same server process, until `STREAM_RESUME_S` (120 s) after its last connection.
     404 otherwise, and if a document that it quotes was deleted or changed.
     """
-    stream = _streams(request).find(Owner.of(caller), stream_id)
-    return await _followed(request, services, caller, stream, place_of(last_event_id))
+    stream = _streams_of(request).find(Owner.of(caller), stream_id)
+    return await _follow_stream(request, services, caller, stream, place_of(last_event_id))
 
 
 @router.delete("/answers/streams/{stream_id}", status_code=204, summary="Stop a streamed answer")
 async def stop_answer(request: Request, caller: Reader, stream_id: str) -> Response:
     """Stop the model call and forget the events."""
-    streams = _streams(request)
+    streams = _streams_of(request)
     streams.drop(streams.find(Owner.of(caller), stream_id))
     return Response(status_code=204)
 
 
-def _streams(request: Request) -> AnswerStreams:
+def _streams_of(request: Request) -> AnswerStreams:
     streams: AnswerStreams = request.app.state.answer_streams
     return streams
 
 
-async def _followed(request: Request, services: Container, caller: Principal, stream: AnswerStream, after: int) -> Any:
+async def _follow_stream(request: Request, services: Application, caller: Principal, stream: AnswerStream, after: int) -> Any:
     """Return the rest of a stream, if everything that it quotes is still visible."""
-    quoted = stream.opening.chunk_ids
-    if len(await services.catalogue.documents.hydrate(caller.tenant.id, list(quoted))) < len(quoted):
-        _streams(request).drop(stream)
-        raise NotFound("a document of this answer was deleted or changed meanwhile; ask again")
+    try:
+        await services.answers.check_quoted(caller, stream.opening.chunk_ids)
+    except NotFound:
+        _streams_of(request).drop(stream)
+        raise
     if after < stream.dropped:
         raise NotFound(f"event {after + 1} of this answer is not kept any more; ask again")
     if after > stream.last:
         raise InvalidRequest(f"Last-Event-ID must be at most {stream.last}, the newest event; got {after}")
-    return _streamed(request, stream, after)
+    return _respond_with_stream(request, stream, after)
 
 
-def _streamed(request: Request, stream: AnswerStream, after: int) -> Any:
+def _respond_with_stream(request: Request, stream: AnswerStream, after: int) -> Any:
     address = f"{request.scope['path'].partition('/answers')[0]}/answers/streams/{stream.id}"
     return event_stream(request, stream.follow(after), headers={"Content-Location": address}, on_refused=stream.stop)
 
 
-def _quoted(first: AnswerEvent) -> frozenset[str]:
+def _select_chunk_ids(first: AnswerEvent) -> frozenset[str]:
     """Return the ids of the chunks that an answer may quote."""
     if not isinstance(first, RetrievalEvent):
         return frozenset()
-    found = first.retrieval
-    return frozenset([*(hit.id for hit in (*found.hits, *passages_of(found))), *theme_chunk_ids(found)])
+    retrieval = first.retrieval
+    return frozenset([*(hit.id for hit in (*retrieval.hits, *passages_of(retrieval))), *theme_chunk_ids(retrieval)])
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The form of a stream's events: the chosen ``parts`` of an answer, and ``warnings`` about the request."""
+    """The form of a stream's events: the chosen ``parts`` of an answer."""
 
     request_id: str
     parts: Parts | None
-    warnings: tuple[str, ...]
 
     @property
     def parts_of_retrieval(self) -> Parts | None:
@@ -193,36 +169,35 @@ class _Form:
         return {name: fields for name, fields in renamed.items() if name in SearchView.model_fields}
 
 
-async def _sent(first: AnswerEvent, rest: AsyncGenerator[AnswerEvent, None], form: _Form) -> Events:
+async def _send_events(first: AnswerEvent, events: AsyncGenerator[AnswerEvent, None], form: _Form) -> Events:
     # Closing the events stops the model as soon as the client disconnects.
-    async with aclosing(rest):
-        yield _event(first, form)
-        async for each in rest:
-            yield _event(each, form)
+    async with aclosing(events):
+        yield _make_event(first, form)
+        async for answer_event in events:
+            yield _make_event(answer_event, form)
 
 
-def _event(answered: AnswerEvent, form: _Form) -> ServerSentEvent:
-    name, data = _named(answered, form)
+def _make_event(answered: AnswerEvent, form: _Form) -> ServerSentEvent:
+    name, data = _name_event(answered, form)
     return event(name, {"v": EVENT_VERSION, **data})
 
 
-def _named(answered: AnswerEvent, form: _Form) -> tuple[str, dict[str, Any]]:
+def _name_event(answered: AnswerEvent, form: _Form) -> tuple[str, dict[str, Any]]:
     match answered:
         case RetrievalEvent(retrieval):
-            return "retrieval", dump_parts(SearchView.of(retrieval.with_warnings(form.warnings)), form.parts_of_retrieval)
+            return "retrieval", dump_parts(SearchView.of(retrieval), form.parts_of_retrieval)
         case TokenEvent(text, supported, reason):
             return "token", {"text": text, "supported": supported, "reason": reason}
         case CitationEvent(citation):
-            return "citation", _dumped(CitationView.of(citation))
+            return "citation", _dump_view(CitationView.of(citation))
         case UsageEvent(usage):
-            return "usage", _dumped(UsageView.model_validate(usage))
+            return "usage", _dump_view(UsageView.model_validate(usage))
         case DoneEvent(written):
-            whole = replace(written, retrieval=written.retrieval.with_warnings(form.warnings))
-            return "done", dump_parts(AnswerView.of(whole), form.parts)
+            return "done", dump_parts(AnswerView.of(written), form.parts)
         case ErrorEvent(error):
             return "error", problem_body(error, form.request_id)
 
 
-def _dumped(view: BaseModel) -> dict[str, Any]:
+def _dump_view(view: BaseModel) -> dict[str, Any]:
     dumped: dict[str, Any] = view.model_dump(mode="json")
     return dumped

@@ -16,8 +16,8 @@ from agentic_rag_backend.api.requests.json_body import media_type_of, read_json,
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.schemas.documents import chunking_of
 from agentic_rag_backend.api.schemas.previews import MAX_PREVIEWED_CHUNKS, PreviewBody, PreviewView
-from agentic_rag_backend.container import Container
-from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.application import Application
+from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.ingestion.previewing import MAX_PREVIEW_BYTES
 
@@ -59,40 +59,40 @@ async def preview(request: Request, services: Services, caller: Writer) -> dict[
     if media_type_of(request) == "multipart/form-data":
         form = await read_form(request)
         try:
-            return enveloped(request, await _of_file(services, caller.tenant.id, form))
+            return enveloped(request, await _preview_file(services, caller, form))
         finally:
             await form.close()
     require_json(request, instead="application/json or multipart/form-data")
-    body = _validated(await read_json(request))
-    options, tenant = (body.chunking or chunking_of(None)).options(), caller.tenant.id
+    body = _validate_body(await read_json(request))
+    options = (body.chunking or chunking_of(None)).options()
     if body.document_id is not None:
-        found = await services.previews.of_document(tenant, body.document_id, options)
+        result = await services.documents.preview_document(caller, body.document_id, options)
     else:
         content = (body.text or "").encode("utf-8", errors="surrogatepass")
-        found = await services.previews.of_content(tenant, content, options, media_type=body.media_type)
-    return enveloped(request, PreviewView.of(found, limit=body.limit))
+        result = await services.documents.preview_content(caller, content, options, media_type=body.media_type)
+    return enveloped(request, PreviewView.of(result, limit=body.limit))
 
 
-async def _of_file(services: Container, tenant: TenantId, form: FormData) -> PreviewView:
+async def _preview_file(services: Application, caller: Principal, form: FormData) -> PreviewView:
     require_fields(form, _FORM_FIELDS)
     files = [item for item in form.getlist("file") if isinstance(item, UploadFile)]
     if len(files) != 1:
         raise InvalidRequest(f"send one part named 'file'; got {len(files)}")
-    file, options, limit = files[0], chunking_of(json_field(form, "chunking")).options(), _limit(form)
+    file, options, limit = files[0], chunking_of(json_field(form, "chunking")).options(), _read_limit(form)
     declared = text_field(form, "media_type") or file.content_type
     content = await file.read(MAX_PREVIEW_BYTES + 1)
-    found = await services.previews.of_content(tenant, content, options, media_type=declared, file_name=file.filename)
-    return PreviewView.of(found, limit=limit)
+    result = await services.documents.preview_content(caller, content, options, media_type=declared, file_name=file.filename)
+    return PreviewView.of(result, limit=limit)
 
 
-def _limit(form: FormData) -> int:
-    given = text_field(form, "limit") or "100"
-    if not (given.isascii() and given.isdigit() and len(given) <= 4 and 1 <= int(given) <= MAX_PREVIEWED_CHUNKS):
-        raise InvalidRequest(f"limit must be 1 to {MAX_PREVIEWED_CHUNKS}; got {given[:80]!r}")
-    return int(given)
+def _read_limit(form: FormData) -> int:
+    text = text_field(form, "limit") or "100"
+    if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MAX_PREVIEWED_CHUNKS):
+        raise InvalidRequest(f"limit must be 1 to {MAX_PREVIEWED_CHUNKS}; got {text[:80]!r}")
+    return int(text)
 
 
-def _validated(value: Any) -> PreviewBody:
+def _validate_body(value: Any) -> PreviewBody:
     try:
         return PreviewBody.model_validate(value)
     except ValidationError as error:

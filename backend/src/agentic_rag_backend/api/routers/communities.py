@@ -25,11 +25,11 @@ async def list_communities(
     cursor: Cursor = None,
 ) -> dict[str, Any]:
     """List the current generation by level and decreasing size."""
-    page = await services.communities.list(caller.tenant.id, level=level, limit=limit, cursor=cursor)
+    page = await services.graph.list_communities(caller, level=level, limit=limit, cursor=cursor)
     return listed(request, [CommunityOut.of(view) for view in page.items], page.next_cursor)
 
 
 @router.get("/communities/{community_id}", response_model=Envelope[CommunityOut], summary="Get a community")
 async def get_community(request: Request, services: Services, caller: Reader, community_id: str) -> dict[str, Any]:
     """Return a community of the current generation."""
-    return enveloped(request, CommunityOut.of(await services.communities.get(caller.tenant.id, community_id)))
+    return enveloped(request, CommunityOut.of(await services.graph.get_community(caller, community_id)))

@@ -40,6 +40,6 @@ async def list_contradictions(
 
     A page reads a bounded number of chunks. It may be short or empty and still have a next page.
     """
-    wanted = ContradictionFilter(entity=entity, kind=kind, min_confidence=min_confidence)
-    page = await services.contradictions.page(caller.tenant, wanted, limit=limit, cursor=cursor)
-    return listed(request, [ContradictionView.of(each) for each in page.items], page.next_cursor)
+    contradiction_filter = ContradictionFilter(entity=entity, kind=kind, min_confidence=min_confidence)
+    page = await services.graph.list_contradictions(caller, contradiction_filter, limit=limit, cursor=cursor)
+    return listed(request, [ContradictionView.of(item) for item in page.items], page.next_cursor)

@@ -23,11 +23,11 @@ from agentic_rag_backend.api.schemas.graph import (
     PathsBody,
     PathsView,
 )
-from agentic_rag_backend.api.schemas.moments import AS_OF_DESCRIPTION, AsOf
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.graph_files.export import WRITERS
 from agentic_rag_backend.knowledge.paths.base import MAX_HOPS
 from agentic_rag_backend.knowledge.paths.neighbourhood import MAX_NODES, NeighbourhoodOptions
+from agentic_rag_backend.retrieval.options.fields import AS_OF_DESCRIPTION, AsOf
 
 router = APIRouter(tags=["graph"], route_class=JsonRoute)
 
@@ -59,8 +59,8 @@ async def list_entities(
     cursor: Cursor = None,
 ) -> dict[str, Any]:
     """List the entities that visible documents mention, by decreasing number of mentions; of a search, whole names first."""
-    page = await services.entities.page(caller.tenant, name=name, type=type, limit=limit, cursor=cursor)
-    return listed(request, [EntityItem.at(each) for each in page.items], page.next_cursor)
+    page = await services.graph.list_entities(caller, name=name, type=type, limit=limit, cursor=cursor)
+    return listed(request, [EntityItem.at(item) for item in page.items], page.next_cursor)
 
 
 @router.get("/graph/entities/{entity_id}", response_model=Envelope[EntityDetail], summary="Get an entity")
@@ -74,8 +74,8 @@ async def get_entity(
     as_of: Moment = None,
 ) -> dict[str, Any]:
     """Return an entity with its names, chunks and heaviest relationships, of visible documents only."""
-    found = await services.entities.entity(caller.tenant, entity_id, limit=limit, relations=_types(relation_types), as_of=as_of)
-    return enveloped(request, EntityDetail.at(found))
+    entity = await services.graph.get_entity(caller, entity_id, limit=limit, relations=_read_types(relation_types), as_of=as_of)
+    return enveloped(request, EntityDetail.at(entity))
 
 
 @router.get(
@@ -97,9 +97,9 @@ async def get_neighbourhood(
     as_of: Moment = None,
 ) -> dict[str, Any]:
     """Return the entities within `hops` relationships, with the relationships between them as edges."""
-    options = NeighbourhoodOptions(hops=hops, relations=_types(relation_types), limit=limit, mentions=mentions, as_of=as_of)
-    found = await services.neighbourhoods.around(caller.tenant, entity_id, options)
-    return enveloped(request, NeighbourhoodView.of(found))
+    options = NeighbourhoodOptions(hops=hops, relations=_read_types(relation_types), limit=limit, mentions=mentions, as_of=as_of)
+    neighbourhood = await services.graph.read_neighbourhood(caller, entity_id, options)
+    return enveloped(request, NeighbourhoodView.of(neighbourhood))
 
 
 @router.post(
@@ -111,10 +111,10 @@ async def get_neighbourhood(
 async def find_paths(request: Request, services: Services, caller: Reader, body: PathsBody) -> dict[str, Any]:
     """Return the best paths between two entities, or among the entities that a question names."""
     if body.query is not None:
-        found = await services.paths.of_question(caller.tenant, body.query, body.options())
+        result = await services.graph.find_paths_of_question(caller, body.query, body.options())
     else:
-        found = await services.paths.between(caller.tenant, body.source or [], body.target or [], body.options())
-    return enveloped(request, PathsView.of(found))
+        result = await services.graph.find_paths(caller, body.source or [], body.target or [], body.options())
+    return enveloped(request, PathsView.of(result))
 
 
 @router.get(
@@ -143,25 +143,25 @@ async def export_graph(
 ) -> StreamingResponse:
     """Return the visible entities and relationships as a file for Gephi, Cytoscape, NetworkX and other programs."""
     lift_timeout(request.scope)
-    parts = services.graph_export.stream(caller.tenant, format, as_of=as_of)
+    parts = services.graph.export_graph(caller, format, as_of=as_of)
     # A store that does not answer is reported before the response begins.
     first = await anext(parts)
     headers = {"Content-Disposition": content_disposition(f"graph.{format}")}
-    return StreamingResponse(_continued(first, parts), media_type=WRITERS[format].media_type, headers=headers)
+    return StreamingResponse(_encode_parts(first, parts), media_type=WRITERS[format].media_type, headers=headers)
 
 
-async def _continued(first: str, parts: AsyncGenerator[str, None]) -> AsyncIterator[bytes]:
+async def _encode_parts(first: str, parts: AsyncGenerator[str, None]) -> AsyncIterator[bytes]:
     async with aclosing(parts):
         yield first.encode()
         async for part in parts:
             yield part.encode()
 
 
-def _types(given: list[str] | None) -> tuple[str, ...] | None:
+def _read_types(parameters: list[str] | None) -> tuple[str, ...] | None:
     """Return the types of a query string. None: all types."""
-    if given is None:
+    if parameters is None:
         return None
-    types = tuple(dict.fromkeys(each.strip() for value in given for each in value.split(",") if each.strip()))
+    types = tuple(dict.fromkeys(name.strip() for value in parameters for name in value.split(",") if name.strip()))
     if not 1 <= len(types) <= MAX_RELATION_TYPES:
         raise InvalidRequest(f"relation_types must name 1 to {MAX_RELATION_TYPES} types; got {len(types)}")
     return types

@@ -8,12 +8,12 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from agentic_rag_backend.api.dependencies import Services
+from agentic_rag_backend.api.dependencies import Process
 from agentic_rag_backend.api.responses.errors import RETRY_AFTER_S
 from agentic_rag_backend.api.schemas.health import Live, Ready
+from agentic_rag_backend.application.status import model_states
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.status import model_states
 
 router = APIRouter(prefix="/health", tags=["health"])
 PING_TIMEOUT_S = 5.0
@@ -33,7 +33,7 @@ async def live() -> dict[str, str]:
     summary="Readiness of the stores and the embedder",
     responses={503: {"model": Ready, "description": "a store or the embedder does not respond; see `stores` and `models`"}},
 )
-async def ready(response: Response, services: Services) -> dict[str, Any]:
+async def ready(response: Response, services: Process) -> dict[str, Any]:
     """Ping every store. 503 if one does not respond within 5 s, or if the embedder is unavailable.
 
     If the language model is unavailable, the status is `degraded`: searches work, and answers are extractive.
@@ -49,7 +49,7 @@ async def ready(response: Response, services: Services) -> dict[str, Any]:
     return readiness if services.reindex_due is None else {**readiness, "reindex_required": True}
 
 
-async def _workers(services: Services) -> int | None:
+async def _workers(services: Process) -> int | None:
     """Return the number of live workers; None if it is unknown. A server serves requests without workers."""
     try:
         async with asyncio.timeout(PING_TIMEOUT_S):

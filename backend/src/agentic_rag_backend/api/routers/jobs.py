@@ -16,9 +16,9 @@ from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, 
 from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
 from agentic_rag_backend.api.responses.streaming import VERSION, event, event_content, event_stream
 from agentic_rag_backend.api.schemas.jobs import JobAccepted, JobView
-from agentic_rag_backend.container import Container
+from agentic_rag_backend.application import Application
 from agentic_rag_backend.domain.job import JobKind, JobState
-from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tenant import Principal
 
 router = APIRouter(tags=["jobs"], route_class=IdempotentRoute)
 POLL_S = 0.25
@@ -41,16 +41,14 @@ async def list_jobs(
     document_id: str | None = None,
 ) -> dict[str, Any]:
     """List the tenant's jobs."""
-    page = await services.catalogue.jobs.jobs(
-        caller.tenant.id, limit=limit, cursor=cursor, state=state, kind=kind, document_id=document_id
-    )
+    page = await services.work.list_jobs(caller, limit=limit, cursor=cursor, state=state, kind=kind, document_id=document_id)
     return listed(request, [JobView.of(job) for job in page.items], page.next_cursor)
 
 
 @router.get("/jobs/{job_id}", response_model=Envelope[JobView], summary="Get a job")
 async def get_job(request: Request, services: Services, caller: Reader, job_id: str) -> dict[str, Any]:
     """Return a job."""
-    return enveloped(request, JobView.of(await services.catalogue.jobs.job(caller.tenant.id, job_id)))
+    return enveloped(request, JobView.of(await services.work.get_job(caller, job_id)))
 
 
 @router.get(
@@ -64,20 +62,20 @@ async def job_events(request: Request, services: Services, caller: Reader, job_i
 
     If the key is revoked or the tenant is deleted, the stream ends with `error`.
     """
-    await services.catalogue.jobs.job(caller.tenant.id, job_id)
-    return event_stream(request, _events(services, caller.tenant.id, job_id))
+    await services.work.get_job(caller, job_id)
+    return event_stream(request, _events(services, caller, job_id))
 
 
-async def _events(services: Container, tenant: TenantId, job_id: str) -> AsyncGenerator[ServerSentEvent, None]:
-    seen, clock = ("", -1, -1), asyncio.get_running_loop().time
+async def _events(services: Application, caller: Principal, job_id: str) -> AsyncGenerator[ServerSentEvent, None]:
+    progress, clock = ("", -1, -1), asyncio.get_running_loop().time
     changed_at = clock()
     while True:
-        job = await services.catalogue.jobs.job(tenant, job_id)
+        job = await services.work.get_job(caller, job_id)
         now = (job.stage, job.done, job.total)
-        if now != seen:
+        if now != progress:
             data = {"v": VERSION, "stage": job.stage, "done": job.done, "total": job.total, "message": job.message}
-            yield event("stage" if job.stage != seen[0] else "progress", data)
-            seen, changed_at = now, clock()
+            yield event("stage" if job.stage != progress[0] else "progress", data)
+            progress, changed_at = now, clock()
         if job.state.ended:
             yield event("done", {"v": VERSION, **JobView.of(job).model_dump(mode="json")})
             return
@@ -96,7 +94,7 @@ def _pause_s(quiet_s: float) -> float:
 @works_on_full_disk
 async def cancel_job(request: Request, services: Services, caller: Writer, job_id: str) -> dict[str, Any]:
     """Request the cancellation of a job. It becomes `cancelled` after its clean-up."""
-    job = await services.jobs.cancel(caller.tenant.id, job_id)
+    job = await services.work.cancel_job(caller, job_id)
     return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
 
 
@@ -108,5 +106,5 @@ async def retry_job(request: Request, services: Services, caller: Writer, job_id
     A partial ingestion gets a new version of the same content, for which only the failed chunks are processed again.
     The document stays unchanged until that version is ready.
     """
-    job = await services.jobs.retry(caller.tenant.id, job_id)
+    job = await services.work.retry_job(caller, job_id)
     return enveloped(request, JobAccepted(job_id=job.id, state=job.state))

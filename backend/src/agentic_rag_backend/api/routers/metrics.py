@@ -13,7 +13,7 @@ from fastapi.responses import PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
 
 from agentic_rag_backend import __version__
-from agentic_rag_backend.api.dependencies import Services, require_metrics_key
+from agentic_rag_backend.api.dependencies import Process, require_metrics_key
 from agentic_rag_backend.api.routers.health import stores_of
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.jobs.base import QueueName
@@ -33,7 +33,7 @@ _EXAMPLE = 'agentic_rag_store_up{store="graph"} 1.0\nagentic_rag_jobs{state="que
     summary="Metrics in Prometheus's text format",
     responses={200: {"content": {"text/plain": {"example": _EXAMPLE}}}},
 )
-async def metrics(services: Services) -> Response:
+async def metrics(services: Process) -> Response:
     """Return metrics of requests, model calls, stores, workers and jobs. Without the catalogue, its metrics are absent."""
     registry = CollectorRegistry()  # for this response only: every value is read on request
     release = Gauge(

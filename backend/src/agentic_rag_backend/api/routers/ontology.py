@@ -17,7 +17,7 @@ router = APIRouter(tags=["knowledge"], route_class=JsonRoute)
 @router.get("/ontology", response_model=Envelope[OntologyView], summary="Types of entities and relationships")
 async def get_ontology(request: Request, services: Services, caller: Reader) -> dict[str, Any]:
     """Return the types that a language model uses when it extracts from documents of this tenant."""
-    return enveloped(request, OntologyView.of(await services.ontologies.of(caller.tenant.id)))
+    return enveloped(request, OntologyView.of(await services.admin.get_ontology(caller)))
 
 
 @router.put("/ontology", response_model=Envelope[OntologyView], summary="Replace the ontology")
@@ -26,4 +26,4 @@ async def put_ontology(request: Request, services: Services, caller: Administrat
 
     The deployment's own ontology makes the tenant follow the deployment again.
     """
-    return enveloped(request, OntologyView.of(await services.ontologies.put(caller.tenant.id, body.ontology())))
+    return enveloped(request, OntologyView.of(await services.admin.replace_ontology(caller, body.ontology())))

@@ -11,7 +11,6 @@ from agentic_rag_backend.api.dependencies import Administrator, Reader, Services
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.schemas.status import FlagView, RerankerView, StatusView, StrategyView
-from agentic_rag_backend.status import describe_status
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL
 
 router = APIRouter(tags=["status"], route_class=JsonRoute)
@@ -32,30 +31,29 @@ class FlagChanges(RootModel[dict[str, FlagSetting]]):
 @router.get("/status", response_model=Envelope[StatusView], summary="Version, stores, models, features, counts")
 async def get_status(request: Request, services: Services, caller: Reader) -> dict[str, Any]:
     """Return the status of the server and of the caller's tenant."""
-    return enveloped(request, StatusView.model_validate(await describe_status(services, caller)))
+    return enveloped(request, StatusView.model_validate(await services.admin.read_status(caller)))
 
 
 @router.get("/features", response_model=ListEnvelope[FlagView], summary="Feature flags")
 async def get_features(request: Request, services: Services, caller: Reader) -> dict[str, Any]:
     """Return each flag's effective value, default and source."""
-    return enveloped(request, [FlagView.of(flag) for flag in services.features.effective(caller.flags)])
+    return enveloped(request, [FlagView.of(flag) for flag in await services.admin.list_flags(caller)])
 
 
 @router.patch("/features", response_model=ListEnvelope[FlagView], summary="Set features of this tenant")
 async def patch_features(request: Request, services: Services, caller: Administrator, body: FlagChanges) -> dict[str, Any]:
     """Set flags. Every process applies them from the next request on."""
-    flags = await services.catalogue.tenants.set_flags(caller.tenant.id, services.features.check(body.root))
-    return enveloped(request, [FlagView.of(flag) for flag in services.features.effective(flags)])
+    return enveloped(request, [FlagView.of(flag) for flag in await services.admin.set_flags(caller, body.root)])
 
 
 @router.get("/strategies", response_model=ListEnvelope[StrategyView], summary="Retrieval strategies")
 async def get_strategies(request: Request, services: Services, caller: Reader) -> dict[str, Any]:
     """List the strategies with their options and, if a strategy is unavailable, the reason."""
-    rows = services.retrievers.describe(dual_level=services.features.enabled(DUAL_LEVEL, caller.flags))
+    rows = await services.admin.list_strategies(caller)
     return enveloped(request, [StrategyView.model_validate(row) for row in rows])
 
 
 @router.get("/rerankers", response_model=ListEnvelope[RerankerView], summary="Rerankers")
 async def get_rerankers(request: Request, services: Services, caller: Reader) -> dict[str, Any]:
     """List the rerankers with their options and, if a reranker is unavailable, the reason. `rerank` of a search names one."""
-    return enveloped(request, [RerankerView.model_validate(row) for row in services.rerankers.describe()])
+    return enveloped(request, [RerankerView.model_validate(row) for row in await services.admin.list_rerankers(caller)])

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 
-from agentic_rag_backend.api.dependencies import Operator, Reader, Services
+from agentic_rag_backend.api.dependencies import Operator, Process, Reader
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute, shown_once
 from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
@@ -31,20 +31,20 @@ async def get_own_tenant(request: Request, caller: Reader) -> dict[str, Any]:
 
 
 @router.post("/tenants", status_code=201, response_model=Envelope[TenantView], dependencies=[Operator], summary="Create a tenant")
-async def create_tenant(request: Request, services: Services, body: NewTenant) -> dict[str, Any]:
+async def create_tenant(request: Request, services: Process, body: NewTenant) -> dict[str, Any]:
     """Create a tenant without keys."""
     return enveloped(request, TenantView.of(await services.tenants.create(body.name)))
 
 
 @router.get("/tenants", response_model=ListEnvelope[TenantView], dependencies=[Operator], summary="List tenants")
-async def list_tenants(request: Request, services: Services, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
+async def list_tenants(request: Request, services: Process, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
     """List tenants, newest first."""
     page = await services.tenants.list(limit=limit, cursor=cursor)
     return listed(request, [TenantView.of(tenant) for tenant in page.items], page.next_cursor)
 
 
 @router.get("/tenants/{tenant_id}", response_model=Envelope[TenantView], dependencies=[Operator], summary="Get a tenant")
-async def get_tenant(request: Request, services: Services, tenant_id: str) -> dict[str, Any]:
+async def get_tenant(request: Request, services: Process, tenant_id: str) -> dict[str, Any]:
     """Return a tenant."""
     return enveloped(request, TenantView.of(await services.tenants.get(_tenant_id(tenant_id))))
 
@@ -61,7 +61,7 @@ async def get_tenant(request: Request, services: Services, tenant_id: str) -> di
         }
     },
 )
-async def delete_tenant(request: Request, response: Response, services: Services, tenant_id: str) -> dict[str, Any]:
+async def delete_tenant(request: Request, response: Response, services: Process, tenant_id: str) -> dict[str, Any]:
     """Refuse the tenant's requests immediately and remove its data. The receipt counts the removed data.
 
     If the removal takes longer than 30 s, or a store fails, it continues in the background and the status is 202.
@@ -80,7 +80,7 @@ async def delete_tenant(request: Request, response: Response, services: Services
     dependencies=[Operator],
     summary="Issue a key",
 )
-async def create_key(request: Request, services: Services, tenant_id: str, body: NewKey) -> dict[str, Any]:
+async def create_key(request: Request, services: Process, tenant_id: str, body: NewKey) -> dict[str, Any]:
     """Issue a key. Its secret is in this response only; a repetition with the same `Idempotency-Key` does not show it."""
     issued = await services.tenants.issue_key(_tenant_id(tenant_id), name=body.name, scopes=body.scopes)
     shown_once(request, f"this request issued key {issued.key.id}; its secret was shown once; revoke the key and issue another")
@@ -90,7 +90,7 @@ async def create_key(request: Request, services: Services, tenant_id: str, body:
 @router.get(
     "/tenants/{tenant_id}/keys", response_model=ListEnvelope[KeyView], dependencies=[Operator], summary="List a tenant's keys"
 )
-async def list_keys(request: Request, services: Services, tenant_id: str) -> dict[str, Any]:
+async def list_keys(request: Request, services: Process, tenant_id: str) -> dict[str, Any]:
     """List keys, newest first, without secrets, including revoked keys."""
     return listed(request, [KeyView.of(key) for key in await services.tenants.keys(_tenant_id(tenant_id))], None)
 
@@ -98,6 +98,6 @@ async def list_keys(request: Request, services: Services, tenant_id: str) -> dic
 @router.delete(
     "/tenants/{tenant_id}/keys/{key_id}", status_code=204, response_model=None, dependencies=[Operator], summary="Revoke a key"
 )
-async def revoke_key(services: Services, tenant_id: str, key_id: str) -> None:
+async def revoke_key(services: Process, tenant_id: str, key_id: str) -> None:
     """Revoke a key. The next request with it is refused."""
     await services.tenants.revoke_key(_tenant_id(tenant_id), key_id)

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 from starlette.background import BackgroundTask
 
-from agentic_rag_backend.api.dependencies import Operator, Services, container_of
+from agentic_rag_backend.api.dependencies import Operator, Process, container_of
 from agentic_rag_backend.api.middleware import lift_timeout
 from agentic_rag_backend.api.requests.guard import GuardedRoute, reads
 from agentic_rag_backend.api.requests.json_body import media_type_of
@@ -45,7 +45,7 @@ def _archive_limit(request: Request) -> int:
 @reads(_archive_limit)
 async def import_tenant(
     request: Request,
-    services: Services,
+    services: Process,
     tenant: Annotated[
         str | None,
         Query(
@@ -69,8 +69,8 @@ async def import_tenant(
         raise InvalidRequest("give either tenant or name; got both")
     target = None if tenant is None else await _find_target(services, tenant)
     async with services.transfer.received(request.stream()) as archive:
-        begun = await services.transfer.begin(archive, target=target, name=name or tenant, copy=tenant is not None)
-    accepted = ImportAccepted(tenant_id=begun.tenant.id.value, job_id=begun.job.id, state=begun.job.state)
+        started = await services.transfer.begin(archive, target=target, name=name or tenant, copy=tenant is not None)
+    accepted = ImportAccepted(tenant_id=started.tenant.id.value, job_id=started.job.id, state=started.job.state)
     return enveloped(request, accepted)
 
 
@@ -81,7 +81,7 @@ async def import_tenant(
     response_class=StreamingResponse,
     responses={200: {"content": {MEDIA_TYPE: _BINARY}, "description": "the archive"}},
 )
-async def export_tenant(request: Request, services: Services, tenant_id: str) -> StreamingResponse:
+async def export_tenant(request: Request, services: Process, tenant_id: str) -> StreamingResponse:
     """Return the tenant's data at one moment as an archive. It contains no keys and no secrets."""
     lift_timeout(request.scope)
     try:
@@ -94,13 +94,15 @@ async def export_tenant(request: Request, services: Services, tenant_id: str) ->
             "Content-Length": str((await anyio.Path(path).stat()).st_size),
             "Content-Disposition": content_disposition(f"{tenant.name}.tar.gz"),
         }
-        kept = stack.pop_all()
-    return StreamingResponse(_blocks(path, kept), media_type=MEDIA_TYPE, headers=headers, background=BackgroundTask(kept.aclose))
+        resources = stack.pop_all()
+    return StreamingResponse(
+        _blocks(path, resources), media_type=MEDIA_TYPE, headers=headers, background=BackgroundTask(resources.aclose)
+    )
 
 
-async def _blocks(path: Path, kept: AsyncExitStack) -> AsyncIterator[bytes]:
+async def _blocks(path: Path, resources: AsyncExitStack) -> AsyncIterator[bytes]:
     # Closed here as well: no background task runs after the caller disconnects.
-    async with kept, await anyio.open_file(path, "rb") as file:
+    async with resources, await anyio.open_file(path, "rb") as file:
         while block := await file.read(_BLOCK_BYTES):
             yield block
 

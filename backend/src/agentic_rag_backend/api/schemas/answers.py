@@ -29,12 +29,12 @@ class VerificationView(View):
             initial_answer=verification.initial_answer,
             verification_qa=[
                 CheckedQuestionView(
-                    question=each.question,
-                    answer=each.answer,
-                    grounded=each.grounded,
-                    citations=[CitationView.of(citation) for citation in each.citations],
+                    question=question.question,
+                    answer=question.answer,
+                    grounded=question.grounded,
+                    citations=[CitationView.of(citation) for citation in question.citations],
                 )
-                for each in verification.questions
+                for question in verification.questions
             ],
         )
 
@@ -70,7 +70,7 @@ class AnswerView(View):
     @classmethod
     def of(cls, answer: Answer) -> AnswerView:
         """Return the view of an answer."""
-        found = answer.retrieval
+        retrieval = answer.retrieval
         return cls(
             answer=answer.text,
             introduction=answer.introduction,
@@ -80,11 +80,11 @@ class AnswerView(View):
             grounded=answer.grounded,
             claims=[ClaimView.of(claim) for claim in answer.claims],
             verification=VerificationView.of(answer.verification) if answer.verification is not None else None,
-            contradictions=[ContradictionView.of(each) for each in answer.contradictions],
-            themes=[ThemeView.of(theme, found.weights.high if found.weights else None) for theme in found.themes],
-            sources=[ResultView.of(hit) for hit in found.hits],
+            contradictions=[ContradictionView.of(contradiction) for contradiction in answer.contradictions],
+            themes=[ThemeView.of(theme, retrieval.weights.high if retrieval.weights else None) for theme in retrieval.themes],
+            sources=[ResultView.of(hit) for hit in retrieval.hits],
             usage=UsageView.model_validate(answer.usage),
             generator=answer.generator,
             model=answer.model,
-            trace=TraceView.of(found.trace),
+            trace=TraceView.of(retrieval.trace),
         )

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pydantic import BaseModel, ConfigDict
 
-from pydantic import BaseModel, ConfigDict, Strict
+from agentic_rag_backend.retrieval.options.fields import Number, Switch, Whole
+from agentic_rag_backend.retrieval.options.fields import RequestModel as Body
 
-Whole = Annotated[int, Strict()]
-"""An integer. Booleans and text are refused."""
-Number = Annotated[float, Strict()]
-Switch = Annotated[bool, Strict()]
-
-
-class Body(BaseModel):
-    """A request body. Unknown fields and infinite numbers are refused."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, str_strip_whitespace=False)
+__all__ = ["Body", "Number", "Switch", "View", "Whole"]
 
 
 class View(BaseModel):

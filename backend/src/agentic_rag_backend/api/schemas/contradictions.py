@@ -64,19 +64,19 @@ class ContradictionView(View):
     confidence: float = Field(description="estimated chance that they contradict each other, 0 to 1")
 
     @classmethod
-    def of(cls, found: Contradiction) -> ContradictionView:
+    def of(cls, contradiction: Contradiction) -> ContradictionView:
         """Return the view of a contradiction."""
         return cls(
-            id=found.id,
-            kind=found.kind,
-            about=_entity(found.about),
-            subject=found.subject,
-            entity_a=_entity(found.entity_a),
-            entity_b=_entity(found.entity_b),
-            a=SideView.of(found.a),
-            b=SideView.of(found.b),
-            reason=found.reason,
-            confidence=found.confidence,
+            id=contradiction.id,
+            kind=contradiction.kind,
+            about=_entity(contradiction.about),
+            subject=contradiction.subject,
+            entity_a=_entity(contradiction.entity_a),
+            entity_b=_entity(contradiction.entity_b),
+            a=SideView.of(contradiction.a),
+            b=SideView.of(contradiction.b),
+            reason=contradiction.reason,
+            confidence=contradiction.confidence,
         )
 
 

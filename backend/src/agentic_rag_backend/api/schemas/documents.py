@@ -193,8 +193,8 @@ class DeletedDocuments(View):
 def search_state(*submissions: Submitted) -> Literal["current", "pending"]:
     """Return ``meta.search``: whether search and its filters have the current state of the documents."""
     visible = (DocumentState.READY, DocumentState.PARTIAL)
-    known = all(each.in_search and each.document.state in visible for each in submissions)
-    return "current" if known else "pending"
+    current = all(submission.in_search and submission.document.state in visible for submission in submissions)
+    return "current" if current else "pending"
 
 
 class SubmittedView(View):
@@ -303,7 +303,10 @@ class DocumentDetail(DocumentView):
     @classmethod
     def with_attachments(cls, document: Document, attached: Sequence[Document]) -> Self:
         """Return the view of a document. ``attached`` are its attachments, newest first."""
-        views = [AttachmentView(id=each.id, place=each.place, title=each.title, state=each.state) for each in reversed(attached)]
+        views = [
+            AttachmentView(id=attachment.id, place=attachment.place, title=attachment.title, state=attachment.state)
+            for attachment in reversed(attached)
+        ]
         return cls.of(document).model_copy(update={"attachments": views})
 
 
@@ -322,17 +325,17 @@ class Location(FilePlace):
     @classmethod
     def of(cls, chunk: Chunk) -> Location:
         """Return the view of a chunk's location."""
-        place = chunk.location
+        location = chunk.location
         return cls(
-            start_char=place.start_char,
-            end_char=place.end_char,
-            start_line=place.start_line,
-            end_line=place.end_line,
-            path=list(place.headings),
-            function=next(iter(place.functions), None),
-            functions=list(place.functions),
-            header=place.header,
-            **file_place(place.regions),
+            start_char=location.start_char,
+            end_char=location.end_char,
+            start_line=location.start_line,
+            end_line=location.end_line,
+            path=list(location.headings),
+            function=next(iter(location.functions), None),
+            functions=list(location.functions),
+            header=location.header,
+            **file_place(location.regions),
         )
 
 
@@ -411,15 +414,15 @@ class ChunkInDocument(ChunkView):
         order: Sequence[str],
         parent: ParentPassage | None,
         questions: Sequence[SyntheticQuestion] = (),
-        known: ChunkKnowledge | None = None,
+        knowledge: ChunkKnowledge | None = None,
     ) -> ChunkInDocument:
         """Return the view of a chunk. ``order`` has the chunks of its document, in reading order."""
-        place = visible.chunk.ordinal
+        ordinal = visible.chunk.ordinal
         return cls(
             **ChunkView.of(visible, questions).model_dump(),
-            previous_id=order[place - 1] if 0 < place <= len(order) else None,
-            next_id=order[place + 1] if place + 1 < len(order) else None,
+            previous_id=order[ordinal - 1] if 0 < ordinal <= len(order) else None,
+            next_id=order[ordinal + 1] if ordinal + 1 < len(order) else None,
             parent=ParentView.of(parent),
-            entities=[EntityView.of(entity) for entity in known.entities] if known else [],
-            relationships=RelationshipView.every(known.relationships) if known else [],
+            entities=[EntityView.of(entity) for entity in knowledge.entities] if knowledge else [],
+            relationships=RelationshipView.every(knowledge.relationships) if knowledge else [],
         )

@@ -81,8 +81,8 @@ class RelationshipView(View):
     def of(cls, fact: VisibleFact) -> RelationshipView:
         """Return the view of a relationship."""
         passages = [
-            StatementView(chunk_id=each.support.chunk_id, document_id=each.support.document_id, fact=each.fact)
-            for each in fact.passages
+            StatementView(chunk_id=passage.support.chunk_id, document_id=passage.support.document_id, fact=passage.fact)
+            for passage in fact.passages
         ]
         return cls(
             id=fact.id,
@@ -155,33 +155,33 @@ class EntityDetail(EntityView):
     more_relationships: bool = Field(description="whether it has other relationships")
 
     @classmethod
-    def at(cls, found: VisibleEntity) -> EntityDetail:
+    def at(cls, entity: VisibleEntity) -> EntityDetail:
         """Return the view of an entity."""
         return cls(
-            **EntityView.of(found.entity).model_dump(exclude={"description"}),
-            names=list(found.names),
-            description=found.description,
-            same_name=[EntityView.of(each) for each in found.same_name],
-            mention_count=found.mention_count,
-            documents=_documents(found.chunks),
+            **EntityView.of(entity.entity).model_dump(exclude={"description"}),
+            names=list(entity.names),
+            description=entity.description,
+            same_name=[EntityView.of(namesake) for namesake in entity.same_name],
+            mention_count=entity.mention_count,
+            documents=_documents(entity.chunks),
             chunks=[
                 MentionView(
-                    id=each.chunk.id,
-                    document_id=each.chunk.document_id,
-                    title=each.document_title,
-                    path=list(each.chunk.location.headings),
+                    id=chunk.chunk.id,
+                    document_id=chunk.chunk.document_id,
+                    title=chunk.document_title,
+                    path=list(chunk.chunk.location.headings),
                 )
-                for each in found.chunks
+                for chunk in entity.chunks
             ],
-            relationships=[EntityRelationshipView.at(fact, found.entity.id) for fact in found.relationships],
-            more_relationships=found.more_relationships,
+            relationships=[EntityRelationshipView.at(fact, entity.entity.id) for fact in entity.relationships],
+            more_relationships=entity.more_relationships,
         )
 
 
 def _documents(chunks: Iterable[VisibleChunk]) -> list[MentioningDocument]:
     documents: dict[str, MentioningDocument] = {}
-    for each in chunks:
-        id = each.chunk.document_id
-        held = documents.setdefault(id, MentioningDocument(id=id, title=each.document_title, chunk_count=0))
-        held.chunk_count += 1
+    for chunk in chunks:
+        id = chunk.chunk.document_id
+        document = documents.setdefault(id, MentioningDocument(id=id, title=chunk.document_title, chunk_count=0))
+        document.chunk_count += 1
     return list(documents.values())

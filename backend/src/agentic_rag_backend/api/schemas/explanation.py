@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agentic_rag_backend.api.schemas.base import View
-from agentic_rag_backend.api.schemas.questions import RankedSearch
 from agentic_rag_backend.api.schemas.search import ResultView, TraceView
 from agentic_rag_backend.retrieval.explanation import Explanation
-
-
-class ExplainBody(RankedSearch):
-    """A search, and the document to explain."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"query": "Who leads the harbour project?", "document_id": "5f0c7e1a-9b2d-5c3e-8f60-718293a4b5c6"}]
-        }
-    )
-
-    document_id: str = Field(min_length=1, max_length=64)
 
 
 class LegRankView(View):
@@ -61,20 +48,20 @@ class ExplainView(View):
     trace: TraceView
 
     @classmethod
-    def of(cls, found: Explanation, *, limit: int) -> ExplainView:
+    def of(cls, explanation: Explanation) -> ExplainView:
         """Return the view of an explanation."""
         return cls(
-            document_id=found.document.id,
-            title=found.document.title,
-            state=found.document.state.value,
-            chunks=found.chunks,
-            strategy=found.trace.strategy,
-            limit=limit,
-            returned=not found.dropped,
-            rank=found.rank,
-            legs=[LegRankView.model_validate(leg) for leg in found.legs],
-            dropped_by=[DroppedView.model_validate(reason) for reason in found.dropped],
-            best=ResultView.of(found.best) if found.best is not None else None,
-            themes=[ThemeNameView(id=theme.id, name=theme.name) for theme in found.themes],
-            trace=TraceView.of(found.trace),
+            document_id=explanation.document.id,
+            title=explanation.document.title,
+            state=explanation.document.state.value,
+            chunks=explanation.chunks,
+            strategy=explanation.trace.strategy,
+            limit=explanation.limit,
+            returned=not explanation.dropped,
+            rank=explanation.rank,
+            legs=[LegRankView.model_validate(leg) for leg in explanation.legs],
+            dropped_by=[DroppedView.model_validate(reason) for reason in explanation.dropped],
+            best=ResultView.of(explanation.best) if explanation.best is not None else None,
+            themes=[ThemeNameView(id=theme.id, name=theme.name) for theme in explanation.themes],
+            trace=TraceView.of(explanation.trace),
         )

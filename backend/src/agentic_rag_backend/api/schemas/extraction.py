@@ -62,37 +62,39 @@ class ChunkExtractionView(View):
     @classmethod
     def of(cls, extracted: ChunkExtraction) -> ChunkExtractionView:
         """Return the view of a chunk's knowledge."""
-        found = extracted.found
+        extraction = extracted.found
         return cls(
-            chunk_id=found.chunk_id,
+            chunk_id=extraction.chunk_id,
             document_id=extracted.document_id,
             extraction=extracted.method,
-            entities=_entities(found),
+            entities=_entities(extraction),
             relationships=[
                 FoundRelationship(
-                    source=each.source,
-                    relation=each.relation,
-                    target=each.target,
-                    fact=each.fact,
-                    confidence=each.confidence,
-                    valid_at=each.valid_at,
-                    invalid_at=each.invalid_at,
+                    source=relationship.source,
+                    relation=relationship.relation,
+                    target=relationship.target,
+                    fact=relationship.fact,
+                    confidence=relationship.confidence,
+                    valid_at=relationship.valid_at,
+                    invalid_at=relationship.invalid_at,
                 )
-                for each in found.relationships
+                for relationship in extraction.relationships
             ],
-            rejected=found.rejected,
-            failure=FailureView.of(found.failure) if found.failure else None,
+            rejected=extraction.rejected,
+            failure=FailureView.of(extraction.failure) if extraction.failure else None,
         )
 
 
-def _entities(found: Extraction) -> list[FoundEntity]:
+def _entities(extraction: Extraction) -> list[FoundEntity]:
     """Return an entity for each name, in the order of their first mentions."""
     entities: dict[str, FoundEntity] = {}
-    for each in found.mentions:
-        key = normalise_name(each.name)
-        entity = entities.setdefault(key, FoundEntity(name=each.name, type=each.type, aliases=[], count=0, about=False))
-        entities[key] = entity.model_copy(update={"count": entity.count + (not each.about), "about": entity.about or each.about})
-    for alias in found.aliases:
+    for mention in extraction.mentions:
+        key = normalise_name(mention.name)
+        entity = entities.setdefault(key, FoundEntity(name=mention.name, type=mention.type, aliases=[], count=0, about=False))
+        entities[key] = entity.model_copy(
+            update={"count": entity.count + (not mention.about), "about": entity.about or mention.about}
+        )
+    for alias in extraction.aliases:
         known = entities.get(normalise_name(alias.name))
         if known is not None and alias.alias not in known.aliases:
             known.aliases.append(alias.alias)

@@ -8,8 +8,6 @@ from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, StringCon
 
 from agentic_rag_backend.api.schemas.base import Body, Number, Switch, View, Whole
 from agentic_rag_backend.api.schemas.entities import EntityView, RelationshipView
-from agentic_rag_backend.api.schemas.moments import AS_OF_DESCRIPTION, AsOf
-from agentic_rag_backend.api.schemas.questions import MAX_QUERY_CHARACTERS
 from agentic_rag_backend.knowledge.paths.base import (
     MAX_HOPS,
     MAX_PATHS,
@@ -20,6 +18,8 @@ from agentic_rag_backend.knowledge.paths.base import (
     PathsFound,
 )
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourNode
+from agentic_rag_backend.retrieval.options.fields import AS_OF_DESCRIPTION, AsOf
+from agentic_rag_backend.retrieval.requests.models import MAX_QUERY_CHARACTERS
 
 MAX_NAMES = 10
 MAX_RELATION_TYPES = 20
@@ -28,12 +28,12 @@ MAX_WEIGHT = 1000
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ENTITY_NAME_CHARACTERS)]
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
 Names = Annotated[
-    list[Name], Field(min_length=1, max_length=MAX_NAMES), BeforeValidator(_listed, json_schema_input_type=Name | list[Name])
+    list[Name], Field(min_length=1, max_length=MAX_NAMES), BeforeValidator(_as_list, json_schema_input_type=Name | list[Name])
 ]
 """Ids or names of entities. One of them may be given without a list."""
 RelationType = Annotated[str, StringConstraints(min_length=1, max_length=128)]
@@ -122,7 +122,7 @@ class ConnectionView(View):
     @classmethod
     def every(cls, connections: tuple[Connection, ...]) -> list[ConnectionView]:
         """Return the view of each connection."""
-        return [cls(**_connection(each)) for each in connections]
+        return [cls(**_connection(connection)) for connection in connections]
 
 
 class PathStepView(ConnectionView):
@@ -137,17 +137,17 @@ class PathStepView(ConnectionView):
         return cls(**_connection(step), forward=step.forward, others=RelationshipView.every(step.others))
 
 
-def _connection(each: Connection) -> dict[str, Any]:
-    fact = each.fact
+def _connection(connection: Connection) -> dict[str, Any]:
+    fact = connection.fact
     return {
         "kind": "mention" if fact is None else "relationship",
-        "source": EntityView.of(each.source),
+        "source": EntityView.of(connection.source),
         "relation": None if fact is None else fact.relation,
-        "target": EntityView.of(each.target),
+        "target": EntityView.of(connection.target),
         "fact": None if fact is None else fact.fact,
-        "weight": each.weight,
-        "chunk_id": each.chunk_id,
-        "document_id": each.document_id,
+        "weight": connection.weight,
+        "chunk_id": connection.chunk_id,
+        "document_id": connection.document_id,
         "relationship": None if fact is None else RelationshipView.of(fact),
     }
 
@@ -193,14 +193,14 @@ class PathsView(View):
     bounded: bool = Field(description="whether weak connections of entities with very many were left out")
 
     @classmethod
-    def of(cls, found: PathsFound) -> PathsView:
+    def of(cls, result: PathsFound) -> PathsView:
         """Return the view of paths."""
         return cls(
-            sources=[EntityView.of(entity) for entity in found.sources],
-            targets=[EntityView.of(entity) for entity in found.targets],
-            ambiguous=[AmbiguousNameView.of(each) for each in found.ambiguous],
-            paths=[PathView.of(path) for path in found.paths],
-            bounded=found.bounded,
+            sources=[EntityView.of(entity) for entity in result.sources],
+            targets=[EntityView.of(entity) for entity in result.targets],
+            ambiguous=[AmbiguousNameView.of(name) for name in result.ambiguous],
+            paths=[PathView.of(path) for path in result.paths],
+            bounded=result.bounded,
         )
 
 
@@ -222,8 +222,10 @@ class NeighbourhoodView(View):
     bounded: bool = Field(description="whether entities or connections were left out")
 
     @classmethod
-    def of(cls, found: Neighbourhood) -> NeighbourhoodView:
+    def of(cls, neighbourhood: Neighbourhood) -> NeighbourhoodView:
         """Return the view of a neighbourhood."""
         return cls(
-            nodes=[NodeView.at(node) for node in found.nodes], edges=ConnectionView.every(found.edges), bounded=found.bounded
+            nodes=[NodeView.at(node) for node in neighbourhood.nodes],
+            edges=ConnectionView.every(neighbourhood.edges),
+            bounded=neighbourhood.bounded,
         )

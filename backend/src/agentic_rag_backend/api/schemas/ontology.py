@@ -111,6 +111,6 @@ class OntologyView(View):
     source: str = Field(description="`tenant`, or `deployment` (EXTRACTION_ENTITY_TYPES)")
 
     @classmethod
-    def of(cls, found: EffectiveOntology) -> OntologyView:
+    def of(cls, ontology: EffectiveOntology) -> OntologyView:
         """Return the view."""
-        return cls.model_validate({**asdict(found.ontology), "source": "deployment" if found.is_default else "tenant"})
+        return cls.model_validate({**asdict(ontology.ontology), "source": "deployment" if ontology.is_default else "tenant"})

@@ -30,7 +30,7 @@ class RegionView(View):
             end_char=region.end_char,
             page=region.page,
             page_label=region.label,
-            bbox=_rounded(region.box),
+            bbox=_round_box(region.box),
             sheet=region.sheet,
             cells=region.cells,
         )
@@ -52,19 +52,19 @@ def file_place(regions: Sequence[Region]) -> dict[str, Any]:
     if not regions:
         return {"page": None, "page_label": None, "bbox": None, "sheet": None, "cells": None, "regions": []}
     first = regions[0]
-    same = [region for region in regions if (region.page, region.sheet) == (first.page, first.sheet)]
-    ranges = [region.cells for region in same if region.cells]
+    neighbours = [region for region in regions if (region.page, region.sheet) == (first.page, first.sheet)]
+    ranges = [region.cells for region in neighbours if region.cells]
     return {
         "page": first.page,
         "page_label": first.label,
-        "bbox": _rounded(enclosing(same)),
+        "bbox": _round_box(enclosing(neighbours)),
         "sheet": first.sheet,
         "cells": _spanning(ranges) if ranges else None,
         "regions": [RegionView.of(region) for region in regions],
     }
 
 
-def _rounded(box: Box | None) -> Box | None:
+def _round_box(box: Box | None) -> Box | None:
     """Return the box to a hundredth of a point."""
     return None if box is None else (round(box[0], 2), round(box[1], 2), round(box[2], 2), round(box[3], 2))
 

@@ -14,7 +14,8 @@ from agentic_rag_backend.api.schemas.contradictions import ContradictionView
 from agentic_rag_backend.api.schemas.documents import Location, ParentView
 from agentic_rag_backend.api.schemas.entities import CREATED_AT, EXPIRED_AT, INVALID_AT, VALID_AT, EntityView
 from agentic_rag_backend.api.schemas.excerpts import ContextChunkView, MatchedChunkView, context_chunks, matched_chunks
-from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, Retrieval, ThemeHit, Trace
+from agentic_rag_backend.application.search import DualLevelResult
+from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, LevelWeights, Retrieval, ThemeHit, Trace
 
 
 class StepView(View):
@@ -209,14 +210,14 @@ class SearchView(View):
     trace: TraceView
 
     @classmethod
-    def of(cls, found: Retrieval) -> SearchView:
+    def of(cls, retrieval: Retrieval) -> SearchView:
         """Return the view of a retrieval."""
         return cls(
-            results=[ResultView.of(hit) for hit in found.hits],
-            facts=[FactView.of(fact) for fact in found.facts],
-            themes=[ThemeView.of(theme, found.weights.high if found.weights else None) for theme in found.themes],
-            contradictions=[ContradictionView.of(each) for each in found.contradictions],
-            trace=TraceView.of(found.trace),
+            results=[ResultView.of(hit) for hit in retrieval.hits],
+            facts=[FactView.of(fact) for fact in retrieval.facts],
+            themes=[ThemeView.of(theme, retrieval.weights.high if retrieval.weights else None) for theme in retrieval.themes],
+            contradictions=[ContradictionView.of(contradiction) for contradiction in retrieval.contradictions],
+            trace=TraceView.of(retrieval.trace),
         )
 
 
@@ -270,6 +271,27 @@ class DualLevelView(View):
     fallback_reason: str | None
     weights: LevelWeightsView
     processing_time_ms: dict[str, float]
+
+    @classmethod
+    def of(cls, query: str, result: DualLevelResult) -> DualLevelView:
+        """Return the view of the results of both levels."""
+        retrieval, answer = result.retrieval, result.answer
+        weights = retrieval.weights or LevelWeights(0.0, 0.0)
+        return cls(
+            query=query,
+            low_level_results=[LowLevelView.of(hit, weights.low) for hit in retrieval.hits],
+            low_level_facts=[FactView.of(fact) for fact in retrieval.facts],
+            high_level_results=[ThemeView.of(theme, weights.high) for theme in retrieval.themes],
+            synthesized_answer=answer.text if answer else None,
+            confidence=answer.confidence if answer else retrieval.relevance,
+            grounded=answer.grounded if answer else False,
+            citations=[CitationView.of(citation) for citation in answer.citations] if answer else [],
+            claims=[ClaimView.of(claim) for claim in answer.claims] if answer else [],
+            fallback_used=retrieval.trace.fallback_used,
+            fallback_reason=retrieval.trace.fallback_reason,
+            weights=LevelWeightsView(low=weights.low, high=weights.high),
+            processing_time_ms=dict(result.processing_time_ms),
+        )
 
 
 def rounded(times: Mapping[str, float]) -> dict[str, float]:

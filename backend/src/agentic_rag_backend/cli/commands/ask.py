@@ -27,7 +27,7 @@ from agentic_rag_backend.cli.commands.search import (
     options_of,
     rerank_of,
 )
-from agentic_rag_backend.cli.output import plain
+from agentic_rag_backend.cli.output import Output, plain
 from agentic_rag_backend.cli.rendering import show_answer, show_citations, show_trace
 from agentic_rag_backend.cli.session.errors import UnexpectedReply
 from agentic_rag_backend.errors import InvalidRequest
@@ -86,26 +86,25 @@ async def ask(
         "min_score": min_score,
     }
     if stream:
-        answer = await _streamed(session, body)
+        session.output.present(await _stream_answer(session, body), _show_ending)
     else:
-        answer = await session.client.post("/answers", body)
-    if session.output.as_json:
-        session.output.result(answer)
-    elif stream:
-        show_citations(session.output, answer["citations"])
-        session.output.show(f"\nconfidence {answer['confidence']:.2f} · {answer['generator']} · {answer['model']}", style="dim")
-        show_trace(session.output, answer["trace"])
-    else:
-        show_answer(session.output, answer)
+        session.output.present(await session.client.post("/answers", body), show_answer)
 
 
-def history_of(given: Sequence[str] | None) -> list[dict[str, Any]]:
+def _show_ending(output: Output, answer: Mapping[str, Any]) -> None:
+    """Print what follows the text of a streamed answer."""
+    show_citations(output, answer["citations"])
+    output.show(f"\nconfidence {answer['confidence']:.2f} · {answer['generator']} · {answer['model']}", style="dim")
+    show_trace(output, answer["trace"])
+
+
+def history_of(turns_given: Sequence[str] | None) -> list[dict[str, Any]]:
     """Return the turns of ``--history``: of a JSON file, or the texts, of user and assistant in turn.
 
     Raises:
         InvalidRequest: the file has no list of turns.
     """
-    texts = list(given or ())
+    texts = list(turns_given or ())
     if len(texts) != 1 or not texts[0].endswith(".json"):
         return [{"role": "assistant" if index % 2 else "user", "content": text} for index, text in enumerate(texts)]
     try:
@@ -117,15 +116,15 @@ def history_of(given: Sequence[str] | None) -> list[dict[str, Any]]:
     return turns
 
 
-async def _streamed(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
+async def _stream_answer(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
     """Print the answer's text while it arrives (to stderr with ``--json``) and return the whole answer."""
     # The server goes on while a broken connection is replaced.
-    asked = {**body, "stream": True, "resumable": None if session.client.in_process else True}
-    async with aclosing(session.client.events("/answers", asked)) as events:
-        return await _printed(session, events)
+    request = {**body, "stream": True, "resumable": None if session.client.in_process else True}
+    async with aclosing(session.client.events("/answers", request)) as events:
+        return await _print_events(session, events)
 
 
-async def _printed(session: Session, events: AsyncIterator[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+async def _print_events(session: Session, events: AsyncIterator[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     out = sys.stderr if session.output.as_json else sys.stdout
     async for name, data in events:
         if name == "token":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,42 +43,39 @@ async def preview(
     chunking = given(strategy=strategy, chunk_size=chunk_size, overlap=overlap, unit=unit, parent_size=parent_size)
     if document:
         body = {"document_id": await id_of(session.client, source), "chunking": chunking, "limit": limit}
-        found = await session.client.post("/chunking/preview", body)
+        chunking_preview = await session.client.post("/chunking/preview", body)
     else:
         form = {"chunking": json.dumps(chunking), "limit": str(limit)}
-        files = {"file": (Path(source).name, _content(Path(source)), "application/octet-stream")}
-        found = (await session.client.request("POST", "/chunking/preview", data=form, files=files))["data"]
-    if session.output.as_json:
-        session.output.result(found)
-    else:
-        _show(session.output, found, full=full)
+        files = {"file": (Path(source).name, _read_content(Path(source)), "application/octet-stream")}
+        chunking_preview = (await session.client.request("POST", "/chunking/preview", data=form, files=files))["data"]
+    session.output.present(chunking_preview, partial(_show, full=full))
 
 
-def _content(path: Path) -> bytes:
+def _read_content(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
         raise InvalidRequest(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def _show(output: Output, found: dict[str, Any], *, full: bool) -> None:
+def _show(output: Output, data: dict[str, Any], *, full: bool) -> None:
     rows = [
-        [each["ordinal"], each["size_tokens"], _place(place), _path(place), _shown(each, full=full)]
-        for each in found["chunks"]
-        for place in [each["location"]]
+        [chunk["ordinal"], chunk["size_tokens"], _place(location), _path(location), _shorten_text(chunk, full=full)]
+        for chunk in data["chunks"]
+        for location in [chunk["location"]]
     ]
     output.show(table(["#chunk", "#tokens", "place", "headings", "text"], rows, droppable=("headings",)))
-    options = found["chunking"]
+    options = data["chunking"]
     applied = f"{options['strategy']}, at most {options['chunk_size']} {options['unit']}, overlap {options['overlap']}"
-    output.show(f"{found['count']} chunks, {found['size_tokens']} tokens, {found['characters']} characters ({applied})")
-    parents = {each["parent_id"] for each in found["chunks"]} - {None}
+    output.show(f"{data['count']} chunks, {data['size_tokens']} tokens, {data['characters']} characters ({applied})")
+    parents = {chunk["parent_id"] for chunk in data["chunks"]} - {None}
     if parents:
         output.show(f"{count_of(len(parents), 'parent')}, at most {options['parent_size']} {options['unit']}")
-    usage = found["usage"]
+    usage = data["usage"]
     if usage["calls"]:
         spent = f"{usage['prompt_tokens']} tokens read, {usage['completion_tokens']} written"
         output.show(f"language model: {usage['calls']} calls, {spent}")
-    for failure in found["failures"]:
+    for failure in data["failures"]:
         output.note(f"warning: {failure['message']}")
 
 
@@ -93,7 +91,7 @@ def _path(location: dict[str, Any]) -> str:
     return " > ".join(location["path"])
 
 
-def _shown(chunk: dict[str, Any], *, full: bool) -> str:
+def _shorten_text(chunk: dict[str, Any], *, full: bool) -> str:
     """Return the text, or the statements by which search finds the chunk."""
     return _text("\n".join(chunk["statements"]) or chunk["content"], full=full)
 

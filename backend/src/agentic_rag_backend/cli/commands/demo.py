@@ -115,10 +115,10 @@ def find_examples(corpus: Path | None, questions: Sequence[str]) -> Examples:
     if not home.is_dir():
         raise InvalidRequest(f"--corpus: the folder {str(home)!r} does not exist")
     folder = home / "corpus" if (home / "corpus").is_dir() else home
-    asked = tuple(questions) or _questions(home / "questions.jsonl")
-    if not asked:
+    chosen = tuple(questions) or _questions(home / "questions.jsonl")
+    if not chosen:
         raise InvalidRequest(f"{home} has no questions.jsonl; give at least one --question")
-    return Examples(folder=folder, questions=asked)
+    return Examples(folder=folder, questions=chosen)
 
 
 def _questions(path: Path) -> tuple[str, ...]:

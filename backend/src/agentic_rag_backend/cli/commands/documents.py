@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,8 +21,9 @@ from agentic_rag_backend.cli.chunking import (
     questions_given,
 )
 from agentic_rag_backend.cli.command import EVERYTHING, Session, command
-from agentic_rag_backend.cli.following import failure_reason, follow, succeeded
-from agentic_rag_backend.cli.output import fields, table, when
+from agentic_rag_backend.cli.following import Job, finish_job, succeeded
+from agentic_rag_backend.cli.output import Output, fields, when
+from agentic_rag_backend.cli.resources import Most, Resource
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 
 if TYPE_CHECKING:
@@ -30,7 +32,18 @@ if TYPE_CHECKING:
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 DocumentName = Annotated[str, typer.Argument(metavar="DOCUMENT", help="Id or key, as 'documents list' shows them.")]
-Most = Annotated[int, typer.Option("--limit", help="Maximum number of items.")]
+DOCUMENTS = Resource(
+    path="/documents",
+    columns={
+        "id": "id",
+        "key": "key",
+        "title": "title",
+        "state": "state",
+        "#chunks": "chunk_count",
+        "updated": lambda document: when(document["updated_at"]),
+    },
+    droppable=("updated", "title"),
+)
 Watch = Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until the job has ended.")]
 
 
@@ -56,15 +69,7 @@ async def list_documents(
 ) -> None:
     """List documents, newest first."""
     parent_id = None if parent is None else await id_of(session.client, parent)
-    found = await session.client.every("/documents", limit=limit, state=state, key=key, parent_id=parent_id)
-    if session.output.as_json:
-        session.output.result(found)
-        return
-    rows = [
-        [each["id"], each["key"], each["title"], each["state"], each["chunk_count"], when(each["updated_at"])] for each in found
-    ]
-    columns = ["id", "key", "title", "state", "#chunks", "updated"]
-    session.output.show(table(columns, rows, droppable=("updated", "title")))
+    await DOCUMENTS.list_items(session, limit, state=state, key=key, parent_id=parent_id)
 
 
 async def show(
@@ -74,16 +79,16 @@ async def show(
 ) -> None:
     """Show a document."""
     document_id = await id_of(session.client, document)
-    shown = await session.client.get(f"/documents/{document_id}")
-    held = await session.client.every(f"/documents/{document_id}/chunks", limit=EVERYTHING) if chunks else None
+    detail = await session.client.get(f"/documents/{document_id}")
+    chunk_list = await session.client.every(f"/documents/{document_id}/chunks", limit=EVERYTHING) if chunks else None
     if session.output.as_json:
-        session.output.result(shown if held is None else {**shown, "chunks": held})
+        session.output.result(detail if chunk_list is None else {**detail, "chunks": chunk_list})
         return
-    session.output.show(fields(shown))
-    for chunk in held or ():
-        place = chunk["location"]
+    session.output.show(fields(detail))
+    for chunk in chunk_list or ():
+        location = chunk["location"]
         session.output.show(
-            f"\n{chunk['ordinal']}. lines {place['start_line']}-{place['end_line']} · {chunk['id']}", style="bold"
+            f"\n{chunk['ordinal']}. lines {location['start_line']}-{location['end_line']} · {chunk['id']}", style="bold"
         )
         session.output.show(chunk["content"])
 
@@ -108,7 +113,7 @@ async def update(
     changed = await session.client.patch(f"/documents/{await id_of(session.client, document)}", change)
     # If the change needs no job, the response names the job of the last version, which has ended.
     job = await session.client.get(f"/jobs/{changed['job_id']}") if changed["job_id"] else None
-    await _changed(session, changed, watch_job=watch_job and job is not None and job["state"] in ("queued", "running"))
+    await _show_change(session, changed, watch_job=watch_job and job is not None and job["state"] in ("queued", "running"))
 
 
 async def chunk(
@@ -124,29 +129,21 @@ async def chunk(
     watch_job: Watch = True,
 ) -> None:
     """Chunk a document again. Absent options have their defaults. The old chunks stay until the new ones are ready."""
-    asked = questions_given(questions, questions_per_chunk)
+    question_options = questions_given(questions, questions_per_chunk)
     sizes = given(chunk_size=chunk_size, overlap=overlap, unit=unit, parent_size=parent_size)
-    wanted = {**sizes, **given(strategy=strategy, questions=asked)}
+    body = {**sizes, **given(strategy=strategy, questions=question_options)}
     document_id = await id_of(session.client, document)
-    await _changed(session, await session.client.post(f"/documents/{document_id}/chunks", wanted), watch_job=watch_job)
+    await _show_change(session, await session.client.post(f"/documents/{document_id}/chunks", body), watch_job=watch_job)
 
 
 async def delete(session: Session, document: DocumentName, watch_job: Watch = True) -> None:
     """Delete a document, its attachments and all data derived from them. The receipt counts the removed data."""
     document_id = await id_of(session.client, document)
     accepted = await session.client.delete(f"/documents/{document_id}")
-    if not watch_job:
-        _accepted(session, accepted)
-        return
-    job = await follow(session.client, accepted["job_id"], title="delete")
-    if session.output.as_json:
-        session.output.result(job)
-    elif succeeded(job):
-        session.output.show(fields(job["result"] or {}, title=f"deleted {document_id}"))
+    if watch_job:
+        await finish_job(session, accepted["job_id"], title="delete", render=_show_ending(f"deleted {document_id}"))
     else:
-        session.output.note(f"error: {failure_reason(job)}")
-    if not succeeded(job):
-        raise typer.Exit(1)
+        session.output.present(accepted, lambda output, job: output.show(f"job {job['job_id']} is {job['state']}"))
 
 
 async def id_of(client: Client, document: str) -> str:
@@ -160,10 +157,10 @@ async def id_of(client: Client, document: str) -> str:
             return str((await client.get(f"/documents/{document}"))["id"])
         except NotFound:
             pass  # a key may look like an id
-    found = await client.every("/documents", limit=1, key=document)
-    if not found:
+    documents = await client.every("/documents", limit=1, key=document)
+    if not documents:
         raise NotFound(f"no document has the id or key {document[:200]!r}; 'agentic-rag documents list' lists the documents")
-    return str(found[0]["id"])
+    return str(documents[0]["id"])
 
 
 def _field(text: str) -> tuple[str, object]:
@@ -177,24 +174,15 @@ def _field(text: str) -> tuple[str, object]:
         return key.strip(), value
 
 
-async def _changed(session: Session, answer: dict[str, Any], *, watch_job: bool) -> None:
-    """Show the result of a change. If the change needs a job, wait for its end."""
+async def _show_change(session: Session, answer: dict[str, Any], *, watch_job: bool) -> None:
+    """Print the result of a change. If the change needs a job, wait for its end."""
     if not answer.get("job_id") or not watch_job:
-        session.output.result(answer) if session.output.as_json else session.output.show(fields(answer))
+        session.output.present(answer)
         return
-    job = await follow(session.client, answer["job_id"], title="process")
-    if session.output.as_json:
-        session.output.result(job)
-    elif succeeded(job):
-        session.output.show(fields(job["result"] or {}, title=f"changed {job['document_id']}"))
-    else:
-        session.output.note(f"error: {failure_reason(job)}")
-    if not succeeded(job):
-        raise typer.Exit(1)
+    render = _show_ending(f"changed {answer['id'] if 'id' in answer else answer['document_id']}")
+    await finish_job(session, answer["job_id"], title="process", render=render)
 
 
-def _accepted(session: Session, accepted: dict[str, object]) -> None:
-    if session.output.as_json:
-        session.output.result(accepted)
-    else:
-        session.output.show(f"job {accepted['job_id']} is {accepted['state']}")
+def _show_ending(title: str) -> Callable[[Output, Job], None]:
+    """Return what prints the result of a job that succeeded, under a title."""
+    return lambda output, job: output.show(fields(job["result"] or {}, title=title)) if succeeded(job) else None

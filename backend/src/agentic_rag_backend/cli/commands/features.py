@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.output import table
+from agentic_rag_backend.cli.resources import Resource
 from agentic_rag_backend.errors import InvalidRequest
 
 VALUES: Mapping[str, bool | None] = {"true": True, "on": True, "false": False, "off": False, "default": None}
+
+FLAGS = Resource(
+    path="/features",
+    columns={name: name for name in ("name", "value", "default", "source", "description")},
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -24,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 async def show(session: Session) -> None:
     """Show each flag's value, default and source."""
-    _show(session, await session.client.get("/features"))
+    session.output.present(await session.client.get("/features"), FLAGS.show_items)
 
 
 async def set_feature(
@@ -33,7 +38,7 @@ async def set_feature(
     value: Annotated[str, typer.Argument(metavar="VALUE", help="true, false, a number, or default.")],
 ) -> None:
     """Set a feature flag of the tenant. It applies from the next request on."""
-    _show(session, await session.client.patch("/features", {name: _read(value)}))
+    session.output.present(await session.client.patch("/features", {name: _read(value)}), FLAGS.show_items)
 
 
 def _read(value: str) -> bool | float | None:
@@ -43,11 +48,3 @@ def _read(value: str) -> bool | float | None:
         return float(value)
     except ValueError:
         raise InvalidRequest(f"VALUE must be a number or one of {', '.join(VALUES)}; got {value[:80]!r}") from None
-
-
-def _show(session: Session, flags: list[dict[str, Any]]) -> None:
-    if session.output.as_json:
-        session.output.result(flags)
-        return
-    rows = [[flag["name"], flag["value"], flag["default"], flag["source"], flag["description"]] for flag in flags]
-    session.output.show(table(["name", "value", "default", "source", "description"], rows))

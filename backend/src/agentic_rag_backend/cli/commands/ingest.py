@@ -183,8 +183,8 @@ def _columns(options: Mapping[str, Any]) -> Columns | None:
         if len(delimiter) != 1 or delimiter in '"\r\n':
             raise InvalidRequest(f"--delimiter must be one character or 'tab', not a quote or line end; got {delimiter[:20]!r}")
     if text is None:
-        others = ("key_column", "title_column", "metadata_columns", "delimiter")
-        alone = next((name for name in others if options.get(name) is not None), None)
+        table_options = ("key_column", "title_column", "metadata_columns", "delimiter")
+        alone = next((name for name in table_options if options.get(name) is not None), None)
         if alone is not None:
             raise InvalidRequest(f"--{alone.replace('_', '-')} is for tables, which require --text-column")
         return None
@@ -193,7 +193,7 @@ def _columns(options: Mapping[str, Any]) -> Columns | None:
     )
 
 
-def _checked(context: typer.Context, paths: list[str]) -> list[str]:
+def _check_paths(context: typer.Context, paths: list[str]) -> list[str]:
     """Refuse paths that name nothing before any store is opened. Options are parsed before arguments."""
     select_sources(paths, context.params)
     return paths
@@ -206,7 +206,7 @@ def register(app: typer.Typer) -> None:
 
 _TABLES = "Tables: rows of .jsonl, .csv and .tsv"
 Paths = Annotated[
-    list[str], typer.Argument(metavar="PATH...", callback=_checked, help="Files, folders (recursively) or quoted patterns.")
+    list[str], typer.Argument(metavar="PATH...", callback=_check_paths, help="Files, folders (recursively) or quoted patterns.")
 ]
 Key = Annotated[str | None, typer.Option("--key", help="Key of a single document; default: its path below the folder.")]
 WatchJob = Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until the documents are ready.")]
@@ -265,7 +265,7 @@ class _Run:
             self.session.output.note(f"stopped after {_count_text(self.counts)}; {_AGAIN}")
             raise
         except asyncio.CancelledError:
-            raise Interrupted(f"interrupted after {_count_text(self.counts)}; {_others(client)}; {_AGAIN}") from None
+            raise Interrupted(f"interrupted after {_count_text(self.counts)}; {_describe_others(client)}; {_AGAIN}") from None
         return IngestReport(results=results, extent=extent, finder=finder, rebuild=rebuild)
 
     def show(self, report: IngestReport) -> None:
@@ -330,10 +330,10 @@ async def ingest(
     tables = {"text_column": text_column, "key_column": key_column, "title_column": title_column, "delimiter": delimiter}
     selection = select_sources(paths, {"key": key, "metadata_columns": metadata_columns, **tables})
     chosen = given(strategy=chunking, chunk_size=chunk_size, overlap=overlap, unit=unit, parent_size=parent_size)
-    asked = questions_given(questions, questions_per_chunk)
-    processing = Processing(chunking=chosen, extraction=extraction, questions=asked, attachments=attachments)
+    question_options = questions_given(questions, questions_per_chunk)
+    processing = Processing(chunking=chosen, extraction=extraction, questions=question_options, attachments=attachments)
     run = _Run(session=session, wait=watch_job, json_lines=json_lines)
-    report = await run.submit(selection, processing, _finder() if report_duplicates else None)
+    report = await run.submit(selection, processing, _make_finder() if report_duplicates else None)
     run.show(report)
     if not report.fine:
         raise typer.Exit(1)
@@ -344,10 +344,10 @@ async def _compare_parsed(client: Client, items: Sequence[Item], finder: Duplica
     for item in items:
         if item.row is None and item.document_id is not None and item.state in _READABLE and not is_text_as_written(item.path):
             chunks = await client.every(f"/documents/{item.document_id}/chunks", limit=_COMPARED_CHUNKS)
-            finder.add(item.key, _joined(chunks).encode("utf-8", errors="surrogatepass"))
+            finder.add(item.key, _join_chunks(chunks).encode("utf-8", errors="surrogatepass"))
 
 
-def _joined(chunks: Sequence[Mapping[str, Any]]) -> str:
+def _join_chunks(chunks: Sequence[Mapping[str, Any]]) -> str:
     """Return the text of chunks in reading order, without the text that two of them share."""
     parts, end = [], 0
     for chunk in chunks:
@@ -357,14 +357,14 @@ def _joined(chunks: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(parts)
 
 
-def _others(client: Client) -> str:
+def _describe_others(client: Client) -> str:
     """Return a message about the submitted documents that are not ready."""
     if client.in_process:
         return f"other documents continue with the next command on {client.where} that runs jobs, or 'agentic-rag serve'"
     return f"{client.where} continues with the other documents ('agentic-rag jobs list')"
 
 
-def _finder() -> DuplicateFinder:
+def _make_finder() -> DuplicateFinder:
     from agentic_rag_backend.sources.similarity import DuplicateFinder  # imports numpy, which other commands do not need
 
     return DuplicateFinder(listed=DUPLICATES)
@@ -392,8 +392,8 @@ def _count_text(counts: Counter[str]) -> str:
 def _show(output: Output, report: IngestReport) -> None:
     results, finder, rebuilt = report.results, report.finder, report.rebuild.job
     if output.as_json:
-        listed = {"documents": results.first, "failures": results.failures}
-        output.result({**{name: [asdict(item) for item in items] for name, items in listed.items()}, **report.ending()})
+        documents = {"documents": results.first, "failures": results.failures}
+        output.result({**{name: [asdict(item) for item in items] for name, items in documents.items()}, **report.ending()})
         return
     shown = (results.first if results.documents <= _LISTED else results.failures)[:_LISTED]
     if shown:
@@ -403,21 +403,21 @@ def _show(output: Output, report: IngestReport) -> None:
     if finder is not None and finder.pairs:
         alike = [[pair.key, pair.of, "the same" if pair.exact else f"{pair.similarity:.0%}"] for pair in finder.pairs[:_LISTED]]
         output.show("", table(["document", "duplicate of", "#similarity"], alike))
-        more = finder.found - len(alike)
-        output.show(f"{finder.found} near duplicates{f', {more} of them not shown' if more else ''}")
-    others = f"; {count_of(report.extent.skipped, 'file')} skipped" if report.extent.skipped else ""
+        hidden = finder.found - len(alike)
+        output.show(f"{finder.found} near duplicates{f', {hidden} of them not shown' if hidden else ''}")
+    skipped_text = f"; {count_of(report.extent.skipped, 'file')} skipped" if report.extent.skipped else ""
     if report.extent.skipped_keys:
         skipped = report.extent.skipped_keys[:_LISTED]
         output.show("", table(["skipped file", "reason"], [[key, _skipped_reason(key)] for key in skipped]))
-    output.show(f"{_count_text(results.counts)}{others}")
+    output.show(f"{_count_text(results.counts)}{skipped_text}")
     if rebuilt is not None:
         reason = "" if succeeded(rebuilt) else f": {failure_reason(rebuilt)}"
         output.show(f"communities: {rebuilt['state']}{reason}")
 
 
 def _show_warnings(output: Output, items: Sequence[Item]) -> None:
-    found = [[item.key, warning] for item in items for warning in item.warnings]
-    if found:
-        output.show("", table(["document", "warning"], found[:_LISTED]))
-    if len(found) > _LISTED:
-        output.show(f"{len(found) - _LISTED} more warnings are in the metadata of the documents")
+    rows = [[item.key, warning] for item in items for warning in item.warnings]
+    if rows:
+        output.show("", table(["document", "warning"], rows[:_LISTED]))
+    if len(rows) > _LISTED:
+        output.show(f"{len(rows) - _LISTED} more warnings are in the metadata of the documents")

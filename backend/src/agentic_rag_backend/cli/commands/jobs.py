@@ -7,79 +7,60 @@ from typing import Annotated
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.commands.documents import Most
-from agentic_rag_backend.cli.following import Job, failure_reason, follow, succeeded
-from agentic_rag_backend.cli.output import fields, table, when
+from agentic_rag_backend.cli.following import Job, finish_job
+from agentic_rag_backend.cli.output import Output, fields, when
+from agentic_rag_backend.cli.resources import Resource, list_command, show_command
 
 JobId = Annotated[str, typer.Argument(metavar="JOB_ID", help="Id of the job, from 'jobs list'.")]
+JOBS = Resource(
+    path="/jobs",
+    columns={
+        "id": "id",
+        "kind": "kind",
+        "state": "state",
+        "stage": "stage",
+        "#done": lambda job: f"{job['done']}/{job['total']}",
+        "updated": lambda job: when(job["updated_at"]),
+    },
+    droppable=("updated", "stage"),
+)
+State = Annotated[str | None, typer.Option("--state", help="queued, running, succeeded, partial, failed or cancelled.")]
+Kind = Annotated[str | None, typer.Option("--kind", help="ingest, delete, rebuild, reconcile or import.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
     group = typer.Typer(name="jobs", help="Show, cancel and retry jobs.", no_args_is_help=True)
-    command(group, "list")(list_jobs)
-    command(group, "show")(show)
-    command(group, "cancel")(cancel)
-    command(group, "retry", work=True)(retry)
-    command(group, "watch", work=True)(watch)
+    command(group, "list")(list_command(JOBS, "List jobs, newest first.", state=State, kind=Kind))
+    command(group, "show")(show_command(JOBS, JobId, "Show a job."))
+    command(group, "cancel")(cancel_job)
+    command(group, "retry", work=True)(retry_job)
+    command(group, "watch", work=True)(watch_job)
     app.add_typer(group)
 
 
-async def list_jobs(
-    session: Session,
-    limit: Most = 50,
-    state: Annotated[
-        str | None, typer.Option("--state", help="queued, running, succeeded, partial, failed or cancelled.")
-    ] = None,
-    kind: Annotated[str | None, typer.Option("--kind", help="ingest, delete, rebuild, reconcile or import.")] = None,
-) -> None:
-    """List jobs, newest first."""
-    found = await session.client.every("/jobs", limit=limit, state=state, kind=kind)
-    if session.output.as_json:
-        session.output.result(found)
-        return
-    rows = [
-        [job["id"], job["kind"], job["state"], job["stage"], f"{job['done']}/{job['total']}", when(job["updated_at"])]
-        for job in found
-    ]
-    session.output.show(table(["id", "kind", "state", "stage", "#done", "updated"], rows, droppable=("updated", "stage")))
-
-
-async def show(session: Session, job_id: JobId) -> None:
-    """Show a job."""
-    _show(session, await session.client.get(f"/jobs/{job_id}"))
-
-
-async def cancel(session: Session, job_id: JobId) -> None:
+async def cancel_job(session: Session, job_id: JobId) -> None:
     """Request the cancellation of a job."""
-    _show(session, await session.client.post(f"/jobs/{job_id}/cancel"))
+    session.output.present(await session.client.post(f"/jobs/{job_id}/cancel"))
 
 
-async def retry(
+async def retry_job(
     session: Session,
     job_id: JobId,
-    watch_job: Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until it has ended.")] = True,
+    watch: Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until it has ended.")] = True,
 ) -> None:
     """Retry a failed, partial or cancelled job. Finished work is not repeated."""
     accepted = await session.client.post(f"/jobs/{job_id}/retry")
-    if watch_job:
-        await watch(session, job_id)
+    if watch:
+        await watch_job(session, job_id)
     else:
-        _show(session, accepted)
+        session.output.present(accepted)
 
 
-async def watch(session: Session, job_id: JobId) -> None:
+async def watch_job(session: Session, job_id: JobId) -> None:
     """Follow a job to its end. The command fails if the job fails."""
-    job = await follow(session.client, job_id, title="job")
-    _show(session, job)
-    if not succeeded(job):
-        if not session.output.as_json:
-            session.output.note(f"error: {failure_reason(job)}")
-        raise typer.Exit(1)
+    await finish_job(session, job_id, title="job", render=_show_job)
 
 
-def _show(session: Session, job: Job) -> None:
-    if session.output.as_json:
-        session.output.result(job)
-    else:
-        session.output.show(fields(job))
+def _show_job(output: Output, job: Job) -> None:
+    output.show(fields(job))

@@ -19,27 +19,27 @@ Limit = Annotated[
 ]
 
 
-def filter_of(given: str | None) -> Any:
+def filter_of(text: str | None) -> Any:
     """Return the JSON object of ``--filter``.
 
     Raises:
         InvalidRequest: it is not a JSON object.
     """
-    if given is None:
+    if text is None:
         return None
     try:
-        value = json.loads(given)
+        value = json.loads(text)
     except ValueError as error:
-        raise InvalidRequest(f"--filter is not JSON: {error}; got {given[:80]!r}") from None
+        raise InvalidRequest(f"--filter is not JSON: {error}; got {text[:80]!r}") from None
     if not isinstance(value, dict):
-        raise InvalidRequest(f"--filter must be a JSON object; got {given[:80]!r}")
+        raise InvalidRequest(f"--filter must be a JSON object; got {text[:80]!r}")
     return value
 
 
-def _checked(given: str | None) -> str | None:
+def _check_filter(text: str | None) -> str | None:
     """Refuse a bad filter before any store is opened."""
-    filter_of(given)
-    return given
+    filter_of(text)
+    return text
 
 
 FilterOption = Annotated[
@@ -47,7 +47,7 @@ FilterOption = Annotated[
     typer.Option(
         "--filter",
         metavar="JSON",
-        callback=_checked,
+        callback=_check_filter,
         help="""Filter over metadata and entities, such as '{"category": "minutes", "entity": "Mara Venn"}'.""",
     ),
 ]
@@ -62,22 +62,22 @@ SyntheticQuestions = Annotated[
 ]
 
 
-def _option(given: str) -> tuple[str, Any]:
+def _parse_option(text: str) -> tuple[str, Any]:
     """Return the name and the value of an ``--option``. A value that is not JSON is text."""
-    name, sign, value = given.partition("=")
+    name, sign, value = text.partition("=")
     if not sign or not name.strip():
-        raise InvalidRequest(f"--option must be NAME=VALUE; got {given[:80]!r}")
+        raise InvalidRequest(f"--option must be NAME=VALUE; got {text[:80]!r}")
     try:
         return name.strip(), json.loads(value)
     except ValueError:
         return name.strip(), value
 
 
-def _checked_options(given: list[str] | None) -> list[str] | None:
+def _check_options(texts: list[str] | None) -> list[str] | None:
     """Refuse a bad option before any store is opened."""
-    for each in given or ():
-        _option(each)
-    return given
+    for text in texts or ():
+        _parse_option(text)
+    return texts
 
 
 StrategyOptions = Annotated[
@@ -85,31 +85,31 @@ StrategyOptions = Annotated[
     typer.Option(
         "--option",
         metavar="NAME=VALUE",
-        callback=_checked_options,
+        callback=_check_options,
         help="""Option of the strategy; the value is JSON or text, such as base=graph or 'weights={"dense": 0.7, "graph": 0.3}';
         repeat it for further options.""",
     ),
 ]
 
 
-def rerank_of(given: str | None) -> Any:
+def rerank_of(text: str | None) -> Any:
     """Return the value of ``--rerank``: a name, true, false, or a JSON object.
 
     Raises:
         InvalidRequest: it begins like a JSON object and is none.
     """
-    if given is None or not given.lstrip().startswith("{"):
-        return {"true": True, "false": False}.get(given or "", given)
+    if text is None or not text.lstrip().startswith("{"):
+        return {"true": True, "false": False}.get(text or "", text)
     try:
-        return json.loads(given)
+        return json.loads(text)
     except ValueError as error:
-        raise InvalidRequest(f"--rerank is not JSON: {error}; got {given[:80]!r}") from None
+        raise InvalidRequest(f"--rerank is not JSON: {error}; got {text[:80]!r}") from None
 
 
-def _checked_rerank(given: str | None) -> str | None:
+def _check_rerank(text: str | None) -> str | None:
     """Refuse a bad value before any store is opened."""
-    rerank_of(given)
-    return given
+    rerank_of(text)
+    return text
 
 
 RerankOption = Annotated[
@@ -117,7 +117,7 @@ RerankOption = Annotated[
     typer.Option(
         "--rerank",
         metavar="NAME|JSON",
-        callback=_checked_rerank,
+        callback=_check_rerank,
         help="""Reranker, such as mmr, or an object such as '{"name": "mmr", "lambda": 0.5}'; none: the strategy's order.""",
     ),
 ]
@@ -138,10 +138,10 @@ MinScore = Annotated[
 ]
 
 
-def options_of(synthetic_questions: bool | None, given: Sequence[str] | None = None) -> dict[str, Any]:
+def options_of(synthetic_questions: bool | None, texts: Sequence[str] | None = None) -> dict[str, Any]:
     """Return the options of the strategy."""
-    asked = {} if synthetic_questions is None else {"synthetic_questions": synthetic_questions}
-    return {**asked, **dict(map(_option, given or ()))}
+    options = {} if synthetic_questions is None else {"synthetic_questions": synthetic_questions}
+    return {**options, **dict(map(_parse_option, texts or ()))}
 
 
 def register(app: typer.Typer) -> None:
@@ -190,14 +190,7 @@ async def search(
     }
     if explain is not None:
         explained = await session.client.post("/search/explain", {**body, "document_id": explain})
-        if session.output.as_json:
-            session.output.result(explained)
-        else:
-            show_explanation(session.output, explained)
+        session.output.present(explained, show_explanation)
         return
     names = None if fields is None else [name.strip() for name in fields.split(",")]
-    found = await session.client.post("/search", {**body, "fields": names})
-    if session.output.as_json:
-        session.output.result(found)
-    else:
-        show_search(session.output, found)
+    session.output.present(await session.client.post("/search", {**body, "fields": names}), show_search)

@@ -18,32 +18,38 @@ def register(app: typer.Typer) -> None:
 
 async def status(session: Session) -> None:
     """Show the status of the server and of the tenant."""
-    found = await session.client.get("/status")
+    report = await session.client.get("/status")
     strategies = await session.client.get("/strategies")
     if session.output.as_json:
-        session.output.result(found)
+        session.output.result(report)
         return
     apart = ("strategies", "vector_indexes", "extraction_methods")
-    whole = {"served by": session.client.where, **{name: value for name, value in found.items() if name not in apart}}
+    whole = {"served by": session.client.where, **{name: value for name, value in report.items() if name not in apart}}
     session.output.show(fields(whole))
-    if found["vector_indexes"] is not None:
+    if report["vector_indexes"] is not None:
         columns = ["collection", "vectors", "in the index", "state", "last built"]
-        session.output.show("", table(columns, [_index(each) for each in found["vector_indexes"]]))
+        session.output.show("", table(columns, [_index(vector_index) for vector_index in report["vector_indexes"]]))
     methods = [
-        [each["name"], "available" if each["available"] else f"it {each['why_not']}"] for each in found["extraction_methods"]
+        [extraction_method["name"], "available" if extraction_method["available"] else f"it {extraction_method['why_not']}"]
+        for extraction_method in report["extraction_methods"]
     ]
     session.output.show("", table(["extraction", "state"], methods))
     rows = [
-        [each["name"], each["why_not"] or "available", ", ".join(each["languages"] or ["any"]), each["description"]]
-        for each in strategies
+        [
+            strategy["name"],
+            strategy["why_not"] or "available",
+            ", ".join(strategy["languages"] or ["any"]),
+            strategy["description"],
+        ]
+        for strategy in strategies
     ]
     session.output.show("", table(["strategy", "state", "languages", "description"], rows))
 
 
 def _index(index: Mapping[str, Any]) -> list[str]:
     last = index["last"]
-    shown = "not since the start"
+    build = "not since the start"
     if last is not None:
         what = f"{last['reason']}: {last['seconds']:.1f} s, requests blocked for {last['gap_s']:.2f} s"
-        shown = f"{last['finished_at']} {'failed: ' + last['failure'] if last['failure'] else what}"
-    return [index["collection"], f"{index['points']:,}", f"{index['indexed_share']:.0%}", index["state"], shown]
+        build = f"{last['finished_at']} {'failed: ' + last['failure'] if last['failure'] else what}"
+    return [index["collection"], f"{index['points']:,}", f"{index['indexed_share']:.0%}", index["state"], build]

@@ -7,17 +7,34 @@ from typing import Annotated
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.commands.documents import Most
-from agentic_rag_backend.cli.output import fields, table, when
+from agentic_rag_backend.cli.output import fields, when
+from agentic_rag_backend.cli.resources import Resource, list_command
 
 TenantName = Annotated[str, typer.Argument(metavar="TENANT", help="Name or id of the tenant.")]
+
+TENANTS = Resource(
+    path="/tenants",
+    columns={"id": "id", "name": "name", "state": "state", "created": lambda tenant: when(tenant["created_at"])},
+    droppable=("created",),
+)
+KEYS = Resource(
+    path="/tenants/{tenant_id}/keys",
+    columns={
+        "id": "id",
+        "name": "name",
+        "scopes": "scopes",
+        "created": lambda key: when(key["created_at"]),
+        "revoked": lambda key: when(key["revoked_at"]),
+    },
+    droppable=("created", "scopes"),
+)
 
 
 def register(app: typer.Typer) -> None:
     """Add the group and, in it, the group of keys."""
     group = typer.Typer(name="tenants", help="Tenants and their keys; requires the operator's key.", no_args_is_help=True)
     command(group, "create", operator=True)(create)
-    command(group, "list", operator=True)(list_tenants)
+    command(group, "list", operator=True)(list_command(TENANTS, "List tenants, newest first."))
     command(group, "delete", operator=True)(delete)
     keys = typer.Typer(name="keys", help="Keys of a tenant.", no_args_is_help=True)
     command(keys, "list", operator=True)(list_keys)
@@ -29,17 +46,7 @@ def register(app: typer.Typer) -> None:
 
 async def create(session: Session, name: Annotated[str, typer.Argument(metavar="NAME", help="1 to 128 characters.")]) -> None:
     """Create a tenant without keys."""
-    _show(session, await session.client.post("/tenants", {"name": name}))
-
-
-async def list_tenants(session: Session, limit: Most = 50) -> None:
-    """List tenants, newest first."""
-    found = await session.client.every("/tenants", limit=limit)
-    if session.output.as_json:
-        session.output.result(found)
-        return
-    rows = [[each["id"], each["name"], each["state"], when(each["created_at"])] for each in found]
-    session.output.show(table(["id", "name", "state", "created"], rows, droppable=("created",)))
+    session.output.present(await session.client.post("/tenants", {"name": name}))
 
 
 async def delete(
@@ -52,21 +59,14 @@ async def delete(
     if not yes:
         typer.confirm(f"Delete tenant {tenant_id} and all its data?", abort=True, err=True)
     receipt = await session.client.delete(f"/tenants/{tenant_id}")
-    if session.output.as_json:
-        session.output.result(receipt)
-    else:
-        session.output.show(fields(receipt["removed"], title=f"{receipt['state']} {tenant_id}"))
+    title = f"{receipt['state']} {tenant_id}"
+    session.output.present(receipt, lambda output, deleted: output.show(fields(deleted["removed"], title=title)))
 
 
 async def list_keys(session: Session, tenant_name: TenantName) -> None:
     """List a tenant's keys, newest first, including revoked keys."""
     tenant_id = await session.client.tenant_id(tenant_name)
-    found = await session.client.get(f"/tenants/{tenant_id}/keys")
-    if session.output.as_json:
-        session.output.result(found)
-        return
-    rows = [[each["id"], each["name"], each["scopes"], when(each["created_at"]), when(each["revoked_at"])] for each in found]
-    session.output.show(table(["id", "name", "scopes", "created", "revoked"], rows, droppable=("created", "scopes")))
+    session.output.present(await session.client.get(f"/tenants/{tenant_id}/keys"), KEYS.show_items)
 
 
 async def create_key(
@@ -77,18 +77,11 @@ async def create_key(
 ) -> None:
     """Issue a key. Its secret is shown only now."""
     tenant_id = await session.client.tenant_id(tenant_name)
-    _show(session, await session.client.post(f"/tenants/{tenant_id}/keys", {"name": name, "scopes": scope or None}))
+    session.output.present(await session.client.post(f"/tenants/{tenant_id}/keys", {"name": name, "scopes": scope or None}))
 
 
 async def revoke_key(session: Session, tenant_name: TenantName, key_id: Annotated[str, typer.Argument(metavar="KEY_ID")]) -> None:
     """Revoke a key. The next request with it is refused."""
     tenant_id = await session.client.tenant_id(tenant_name)
     await session.client.delete(f"/tenants/{tenant_id}/keys/{key_id}")
-    _show(session, {"id": key_id, "revoked": True})
-
-
-def _show(session: Session, value: dict[str, object]) -> None:
-    if session.output.as_json:
-        session.output.result(value)
-    else:
-        session.output.show(fields(value))
+    session.output.present({"id": key_id, "revoked": True})

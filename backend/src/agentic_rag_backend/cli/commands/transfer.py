@@ -11,7 +11,7 @@ import typer
 
 from agentic_rag_backend.cli.command import DEFAULT_TENANT, Session, command
 from agentic_rag_backend.cli.following import failure_reason, follow, succeeded
-from agentic_rag_backend.cli.output import console, fields
+from agentic_rag_backend.cli.output import console
 from agentic_rag_backend.errors import Conflict, InvalidRequest
 
 _BLOCK_BYTES = 1024 * 1024
@@ -45,7 +45,7 @@ async def export(
         raise InvalidRequest(f"{file} cannot be written: {error.strerror or error}") from error
     finally:
         unfinished.unlink(missing_ok=True)
-    _show(session, {"tenant_id": tenant_id, "file": str(file), "size_bytes": size})
+    session.output.present({"tenant_id": tenant_id, "file": str(file), "size_bytes": size})
 
 
 async def import_archive(
@@ -67,10 +67,10 @@ async def import_archive(
         raise InvalidRequest(f"{file} cannot be read: {error.strerror or error}") from error
     session.client.acting_for(accepted["tenant_id"])
     if not watch_job:
-        _show(session, accepted)
+        session.output.present(accepted)
         return
     job = await follow(session.client, accepted["job_id"], title="import")
-    _show(session, {"tenant_id": accepted["tenant_id"], **job})
+    session.output.present({"tenant_id": accepted["tenant_id"], **job})
     if not succeeded(job):
         if not session.output.as_json:
             session.output.note(f"error: {failure_reason(job)}")
@@ -78,11 +78,11 @@ async def import_archive(
 
 
 async def _blocks(content: IO[bytes], file: Path) -> AsyncIterator[bytes]:
-    for block in _shown(iter(lambda: content.read(_BLOCK_BYTES), b""), file):
+    for block in _show_blocks(iter(lambda: content.read(_BLOCK_BYTES), b""), file):
         yield block
 
 
-def _shown(blocks: Iterable[bytes], file: Path) -> Iterator[bytes]:
+def _show_blocks(blocks: Iterable[bytes], file: Path) -> Iterator[bytes]:
     """Yield blocks, and show the transferred bytes on a terminal."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
@@ -92,10 +92,3 @@ def _shown(blocks: Iterable[bytes], file: Path) -> Iterator[bytes]:
         for block in blocks:
             yield block
             progress.advance(task, len(block))
-
-
-def _show(session: Session, value: dict[str, object]) -> None:
-    if session.output.as_json:
-        session.output.result(value)
-    else:
-        session.output.show(fields(value))

@@ -35,16 +35,16 @@ class TenantComparison:
 
 async def compare_here(container: Container, *, repair: bool, confirmed: bool = False) -> list[TenantComparison]:
     """Compare every tenant's stores, and wait for the jobs of a repair."""
-    found: list[TenantComparison] = []
+    comparisons: list[TenantComparison] = []
     nobodys = await container.reconciler.run_tenants(repair=repair, confirmed=confirmed)
     if nobodys.differences:
-        found.append(TenantComparison(NO_TENANT, nobodys.as_result()))
+        comparisons.append(TenantComparison(NO_TENANT, nobodys.as_result()))
     async for tenant in _tenants(container):
         report = await container.reconciler.run(tenant.id, repair=repair, confirmed=confirmed)
         for job_id in report.jobs:
-            await _ended(container, tenant.id, job_id)
-        found.append(TenantComparison(tenant.name, report.as_result()))
-    return found
+            await _await_end(container, tenant.id, job_id)
+        comparisons.append(TenantComparison(tenant.name, report.as_result()))
+    return comparisons
 
 
 async def _tenants(container: Container) -> AsyncIterator[Tenant]:
@@ -58,7 +58,7 @@ async def _tenants(container: Container) -> AsyncIterator[Tenant]:
             return
 
 
-async def _ended(container: Container, tenant: TenantId, job_id: str) -> None:
+async def _await_end(container: Container, tenant: TenantId, job_id: str) -> None:
     while True:
         if (await container.catalogue.jobs.job(tenant, job_id)).state.ended:
             return
@@ -69,22 +69,22 @@ async def compare_on_server(url: str, key: str | None, *, repair: bool, confirme
     """Let the server compare the stores: of every tenant if ``key`` is the operator's, otherwise of the key's tenant."""
     from agentic_rag_backend.cli.session.remote import open_remote
 
-    asked = {"repair": repair, "confirm": confirmed}
+    body = {"repair": repair, "confirm": confirmed}
     async with open_remote(url, key, None) as client:
         try:
             tenants = await client.every("/tenants", limit=EVERYTHING)
         except Forbidden:
             tenant = await client.get("/tenants/me")
-            return [TenantComparison(tenant["name"], await _report(client, asked))]
-    found = []
+            return [TenantComparison(tenant["name"], await _report(client, body))]
+    comparisons = []
     for tenant in tenants:
         async with open_remote(url, key, tenant["id"]) as client:
-            found.append(TenantComparison(tenant["name"], await _report(client, asked)))
-    return found
+            comparisons.append(TenantComparison(tenant["name"], await _report(client, body)))
+    return comparisons
 
 
-async def _report(client: Any, asked: Mapping[str, bool]) -> Mapping[str, Any]:
-    accepted = await client.post("/admin/reconcile", asked)
+async def _report(client: Any, body: Mapping[str, bool]) -> Mapping[str, Any]:
+    accepted = await client.post("/admin/reconcile", body)
     job = await follow(client, accepted["job_id"], title="comparing the stores")
     if not succeeded(job):
         raise AgenticRagError(f"the comparison did not finish: {failure_reason(job)}")
@@ -92,11 +92,11 @@ async def _report(client: Any, asked: Mapping[str, bool]) -> Mapping[str, Any]:
     return report
 
 
-def show_comparisons(output: Output, found: Sequence[TenantComparison], *, repair: bool) -> None:
+def show_comparisons(output: Output, comparisons: Sequence[TenantComparison], *, repair: bool) -> None:
     """Print the differences, one line per tenant and kind, or that there are none."""
     rows = [
         [
-            each.tenant,
+            comparison.tenant,
             kind,
             tally["found"],
             tally["mended"],
@@ -105,19 +105,21 @@ def show_comparisons(output: Output, found: Sequence[TenantComparison], *, repai
             tally["withheld"],
             tally["examples"],
         ]
-        for each in found
-        for kind, tally in each.report["kinds"].items()
+        for comparison in comparisons
+        for kind, tally in comparison.report["kinds"].items()
     ]
     if rows:
         columns = ["tenant", "difference", "#found", "#repaired", "#in flight", "#not repairable", "#withheld", "examples"]
         output.show("", table(columns, rows))
-    if not found:
+    if not comparisons:
         return
-    documents, in_flight = (sum(int(each.report[name]) for each in found) for name in ("documents", "in_flight"))
-    left = sum(each.left for each in found)
+    documents, in_flight = (
+        sum(int(comparison.report[name]) for comparison in comparisons) for name in ("documents", "in_flight")
+    )
+    unmended = sum(comparison.left for comparison in comparisons)
     advice = "" if repair else "; 'agentic-rag doctor --repair' repairs them"
-    verdict = f"{left} differences{advice}" if left else "the stores agree"
-    if withheld := sum(int(each.report["withheld"]) for each in found):
+    verdict = f"{unmended} differences{advice}" if unmended else "the stores agree"
+    if withheld := sum(int(comparison.report["withheld"]) for comparison in comparisons):
         output.show(
             f"\n{withheld} differences were not repaired: they are unusually many, or belong to tenants that the catalogue does "
             "not know. If this is the right catalogue for these stores, 'agentic-rag doctor --repair --confirm' removes this data"

@@ -84,15 +84,17 @@ def doctor(
             raise typer.BadParameter("--model and --embedder measure the models of this machine's settings, without --url")
         _show_measurements(run_async(_measure(data_dir, model=model, embedder=embedder)), as_json=json)
         return
-    asked = RepairMode(repair=repair, confirm=repair and confirm)
-    health = run_async(_examine(data_dir, asked) if url is None else _examine_server(url, api_key, asked))
+    repair_mode = RepairMode(repair=repair, confirm=repair and confirm)
+    health = run_async(_examine(data_dir, repair_mode) if url is None else _examine_server(url, api_key, repair_mode))
     output = Output(as_json=json)
     if json:
-        output.result({"checks": [asdict(check) for check in health.checks], "stores": [asdict(each) for each in health.stores]})
+        output.result(
+            {"checks": [asdict(check) for check in health.checks], "stores": [asdict(store) for store in health.stores]}
+        )
     else:
         output.show(_checks_table(health.checks))
         show_comparisons(output, health.stores, repair=repair)
-    if not all(check.ok for check in health.checks) or any(each.left for each in health.stores):
+    if not all(check.ok for check in health.checks) or any(store.left for store in health.stores):
         raise typer.Exit(1)
 
 
@@ -119,7 +121,7 @@ async def _measure(data_dir: Path | None, *, model: bool, embedder: bool) -> Mea
     return await measure_models(settings, model=model, embedder=embedder)
 
 
-async def _examine(data_dir: Path | None, asked: RepairMode) -> HealthReport:
+async def _examine(data_dir: Path | None, mode: RepairMode) -> HealthReport:
     try:
         settings = load_settings(data_dir=data_dir)
     except ConfigurationError as error:
@@ -134,25 +136,25 @@ async def _examine(data_dir: Path | None, asked: RepairMode) -> HealthReport:
     url = await running_server(settings)
     health = HealthReport(checks)
     if url is not None:
-        await _look_at_server(health, url, operators_key(settings) or tenants_key(settings), asked)
+        await _look_at_server(health, url, operators_key(settings) or tenants_key(settings), mode)
     else:
-        await _look_at_stores(health, settings, asked)
+        await _look_at_stores(health, settings, mode)
     return health
 
 
-async def _examine_server(url: str, key: str | None, asked: RepairMode) -> HealthReport:
+async def _examine_server(url: str, key: str | None, mode: RepairMode) -> HealthReport:
     """Check a server over HTTP. Settings, folder and disk of this machine are not the server's."""
     try:
         quiet_logging(load_settings())
     except ConfigurationError as error:
         return HealthReport([Check("settings", False, error.message)])
     health = HealthReport([])
-    await _look_at_server(health, url, key, asked)
+    await _look_at_server(health, url, key, mode)
     return health
 
 
 def _folder(path: Path) -> Check:
-    existing = next(each for each in (path, *path.absolute().parents) if each.exists())
+    existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if not existing.is_dir():
         return Check("folder", False, f"{existing} is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):
@@ -164,7 +166,7 @@ def _folder(path: Path) -> Check:
 
 
 def _disk(path: Path) -> Check:
-    existing = next(each for each in (path, *path.absolute().parents) if each.exists())
+    existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     free_mb = shutil.disk_usage(existing).free // 1024 // 1024
     return Check("disk", free_mb >= LEAST_FREE_MB, f"{free_mb:,} MiB free; at least {LEAST_FREE_MB} are required")
 
@@ -173,35 +175,38 @@ async def _ocr(settings: Settings) -> Check:
     """Check the recognition of text in pictures on this machine. It is optional, unless the setting requires it."""
     from agentic_rag_backend.container.adapters import open_ocr
 
-    found = await open_ocr(settings).status()
-    if found.available:
-        return Check("ocr", True, f"Tesseract {found.version}; {', '.join(found.languages)}")
-    return Check("ocr", settings.ocr != "tesseract", f"text in pictures is not recognised: {found.reason}")
+    status = await open_ocr(settings).status()
+    if status.available:
+        return Check("ocr", True, f"Tesseract {status.version}; {', '.join(status.languages)}")
+    return Check("ocr", settings.ocr != "tesseract", f"text in pictures is not recognised: {status.reason}")
 
 
-async def _look_at_server(health: HealthReport, url: str, key: str | None, asked: RepairMode) -> None:
+async def _look_at_server(health: HealthReport, url: str, key: str | None, mode: RepairMode) -> None:
     from agentic_rag_backend.cli.session.remote import open_remote
 
     async with open_remote(url, None, None) as client:
         try:
-            found = await client.health()
+            states = await client.health()
         except AgenticRagError as error:
             health.checks.append(Check("server", False, error.message))
             return
-    health.checks += [Check("server", True, url), *(Check(name, state == "ok", state) for name, state in found["stores"].items())]
-    if found.get("workers") is not None:
-        health.checks.append(_workers(found["workers"]))
+    health.checks += [
+        Check("server", True, url),
+        *(Check(name, state == "ok", state) for name, state in states["stores"].items()),
+    ]
+    if states.get("workers") is not None:
+        health.checks.append(_workers(states["workers"]))
     if all(check.ok for check in health.checks):
-        await _compare(health, lambda: compare_on_server(url, key, repair=asked.repair, confirmed=asked.confirm))
+        await _compare(health, lambda: compare_on_server(url, key, repair=mode.repair, confirmed=mode.confirm))
 
 
-async def _look_at_stores(health: HealthReport, settings: Settings, asked: RepairMode) -> None:
+async def _look_at_stores(health: HealthReport, settings: Settings, mode: RepairMode) -> None:
     from agentic_rag_backend.cli.session.local import open_stores
     from agentic_rag_backend.container.shared_stores import of_one_process
 
     try:
         # Only a repair needs workers: its jobs finish before the command ends.
-        async with open_stores(settings, work=asked.repair) as container:
+        async with open_stores(settings, work=mode.repair) as container:
             for name, look in _looks(container, settings).items():
                 check = await _look(name, look)
                 health.checks.append(check)
@@ -209,7 +214,7 @@ async def _look_at_stores(health: HealthReport, settings: Settings, asked: Repai
                 workers = await container.worker_status.workers()
                 health.checks.append(_workers(len(workers)))
             if all(check.ok for check in health.checks if check.name in COMPARED):
-                await _compare(health, lambda: compare_here(container, repair=asked.repair, confirmed=asked.confirm))
+                await _compare(health, lambda: compare_here(container, repair=mode.repair, confirmed=mode.confirm))
     except AgenticRagError as error:
         health.checks.append(Check("stores", False, error.message))
 

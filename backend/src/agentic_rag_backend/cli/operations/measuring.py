@@ -96,12 +96,14 @@ async def _measure_language_model(measurements: Measurements, settings: Settings
 
 
 def _window(name: str, prompt: LongPrompt) -> Check:
-    sent = f"about {prompt.sent_tokens:,} tokens; the server counted {prompt.read_tokens:,}"
+    sent_text = f"about {prompt.sent_tokens:,} tokens; the server counted {prompt.read_tokens:,}"
     if prompt.repeated:
-        return Check(f"{name}: window", True, f"the start of a long prompt was read ({sent})")
+        return Check(f"{name}: window", True, f"the start of a long prompt was read ({sent_text})")
     remedy = "enlarge the server's window (Ollama: OLLAMA_CONTEXT_LENGTH), or set LLM_CONTEXT_TOKENS to the tokens that it reads"
     return Check(
-        f"{name}: window", False, f"the start of a long prompt was not repeated: it was cut off or ignored ({sent}); {remedy}"
+        f"{name}: window",
+        False,
+        f"the start of a long prompt was not repeated: it was cut off or ignored ({sent_text}); {remedy}",
     )
 
 
@@ -118,14 +120,17 @@ def _work(name: str, settings: Settings, speed: Speed) -> list[Check]:
     checks = []
     for work, tokens in (("extraction from a chunk", _EXTRACTION), ("summary of a community", _SUMMARY)):
         needed_s = speed.seconds(*tokens)
-        checks.append(_compared(f"{name}: {work}", needed_s, longest_s, _timeout_for(needed_s, MOST)))
+        checks.append(_compare_speeds(f"{name}: {work}", needed_s, longest_s, _timeout_for(needed_s, MOST)))
     read, written = _ANSWER
     needed_s = speed.seconds(read + settings.answer_context_tokens, written)
     advice = (
         f"{_timeout_for(needed_s, FALLBACK_SHARE)} (it raises REQUEST_TIMEOUT_S unless that is set), or lower "
         f"ANSWER_CONTEXT_TOKENS ({settings.answer_context_tokens:,}); LLM_PROFILE=local does both"
     )
-    return [*checks, _compared(f"{name}: answer", needed_s, min(longest_s, FALLBACK_SHARE * settings.request_timeout_s), advice)]
+    return [
+        *checks,
+        _compare_speeds(f"{name}: answer", needed_s, min(longest_s, FALLBACK_SHARE * settings.request_timeout_s), advice),
+    ]
 
 
 def _timeout_for(needed_s: float, share: float) -> str:
@@ -133,7 +138,7 @@ def _timeout_for(needed_s: float, share: float) -> str:
     return f"set LLM_TIMEOUT_S={advised_s}" if advised_s <= 600 else "use a faster model: no LLM_TIMEOUT_S is long enough"
 
 
-def _compared(work: str, needed_s: float, limit_s: float, advice: str) -> Check:
+def _compare_speeds(work: str, needed_s: float, limit_s: float, advice: str) -> Check:
     text = f"about {needed_s:,.1f} s of {limit_s:,.0f} s"
     return Check(work, needed_s <= limit_s, text if needed_s <= limit_s else f"{text}; {advice}")
 

@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
 def list_models(json: AsJson = False, data_dir: DataDir = None) -> None:
     """List the known models with their size, languages and licence."""
     settings = load_settings(data_dir=data_dir)
-    rows = [_described(model, settings) for model in _models(settings)]
+    rows = [_describe_model(model, settings) for model in _models(settings)]
     output = Output(as_json=json)
     if json:
         output.result(rows)
@@ -117,20 +117,20 @@ def _model(settings: Settings, name: str) -> KnownModel:
     return next((model for model in _models(settings) if name in (model.name, model.repository)), None) or known_model(name)
 
 
-def _described(model: KnownModel, settings: Settings) -> dict[str, Any]:
+def _describe_model(model: KnownModel, settings: Settings) -> dict[str, Any]:
     from agentic_rag_backend.container.embedders import models_folder
     from agentic_rag_backend.models.installation import is_installed
 
     size = model.size_bytes
     installed = "installed" if is_installed(model, models_folder(settings)) else "not installed"
-    known = all(file.sha256 for file in model.files)
+    verified = all(file.sha256 for file in model.files)
     return {
         "name": model.name,
         "kind": model.kind,
         "state": installed if model.files else "bundled",
         "MB": "" if not size else round(size / 1e6, 1),
         "licence": model.licence or "unknown",
-        "checksums": "known" if known else "recorded at the first download",
+        "checksums": "known" if verified else "recorded at the first download",
         **asdict(model.facts),
         **({"labels": list(model.labels)} if model.labels else {}),
         "dimensions": model.facts.dimensions or "",
@@ -148,13 +148,13 @@ async def _checked(settings: Settings, name: str | None) -> list[dict[str, Any]]
     from agentic_rag_backend.models.installation import is_installed
 
     if name is not None:
-        return [await _tried(settings, _model(settings, name))]
+        return [await _try_model(settings, _model(settings, name))]
     models = [model for model in _models(settings) if is_installed(model, models_folder(settings))]
-    rows = [await _tried(settings, model) for model in models]
-    return rows if settings.embedding_model_path is None else [*rows, await _tried(settings, None)]
+    rows = [await _try_model(settings, model) for model in models]
+    return rows if settings.embedding_model_path is None else [*rows, await _try_model(settings, None)]
 
 
-async def _tried(settings: Settings, model: KnownModel | None) -> dict[str, Any]:
+async def _try_model(settings: Settings, model: KnownModel | None) -> dict[str, Any]:
     """Return the results of a model; None: the encoder of EMBEDDING_MODEL_PATH."""
     try:
         result = await _try_out(settings, model)

@@ -149,12 +149,12 @@ async def _run(settings: Settings, options: _Options, output: Output) -> dict[st
             for question in await resolve(examples, _callers(container, options.tenant), container.catalogue.documents)
         }
         instructions = _instructions(container, questions.values())
-        training, validation = ([each.question for each in part] for part in (parts.training, parts.validation))
+        training, validation = ([part_question.question for part_question in part] for part in (parts.training, parts.validation))
         budget = plan_budget(instructions.present, training, validation, options.max_calls)
         _announce(output, settings, budget, options)
         if options.dry_run:
             return {"planned": asdict(budget)}
-        used = _Parts(*([questions[each.row] for each in part] for part in (parts.training, parts.validation)))
+        used = _Parts(*([questions[part_question.row] for part_question in part] for part in (parts.training, parts.validation)))
         model, outcome = await _optimize(container, options, instructions, used, budget)
         return _report(options, instructions, model, outcome)
 
@@ -163,14 +163,14 @@ def _callers(container: Container, tenant: str | None) -> Callable[[str | None],
     """Return the function that returns the caller for a row's tenant. Each tenant is read once."""
     from agentic_rag_backend.library import choose_tenant
 
-    known: dict[str | None, Principal] = {}
+    principals: dict[str | None, Principal] = {}
 
-    async def caller(named: str | None) -> Principal:
-        wanted = named or tenant
-        if wanted not in known:
-            chosen = await choose_tenant(container, wanted)
-            known[wanted] = await container.authenticator.local(chosen.id)
-        return known[wanted]
+    async def caller(name: str | None) -> Principal:
+        tenant_name = name or tenant
+        if tenant_name not in principals:
+            chosen = await choose_tenant(container, tenant_name)
+            principals[tenant_name] = await container.authenticator.local(chosen.id)
+        return principals[tenant_name]
 
     return caller
 
@@ -179,7 +179,11 @@ def _instructions(container: Container, questions: Iterable[Question]) -> Instru
     from agentic_rag_backend.optimization.instructions import NAME, Instructions, TrainingWords
     from agentic_rag_backend.prompts import built_in
 
-    texts = [text for each in questions for text in (each.example.question, *each.example.documents, *each.example.passages)]
+    texts = [
+        text
+        for question in questions
+        for text in (question.example.question, *question.example.documents, *question.example.passages)
+    ]
     present = container.retrieval_parts.agentic_options.planner_prompt or built_in(NAME)
     return Instructions(present, TrainingWords.of(texts))
 
@@ -255,11 +259,11 @@ async def _progress(model: BudgetedModel, max_calls: int) -> AsyncIterator[None]
 def _report(options: _Options, instructions: Instructions, model: BudgetedModel, outcome: Outcome) -> dict[str, Any]:
     """Write the prompt if it is to be written, and return what happened."""
     better, worse = outcome.changed
-    written = _write(options, instructions, model, outcome) if outcome.improved or options.force else None
+    path = _write(options, instructions, model, outcome) if outcome.improved or options.force else None
     after = outcome.after
     return {
-        "written": None if written is None else str(written),
-        "reason": _reason(outcome, written),
+        "written": None if path is None else str(path),
+        "reason": _reason(outcome, path),
         "optimizer": options.optimizer.value,
         "recall_before": round(outcome.before.recall, 4),
         "recall_after": None if after is None else round(after.recall, 4),
@@ -272,16 +276,16 @@ def _report(options: _Options, instructions: Instructions, model: BudgetedModel,
     }
 
 
-def _reason(outcome: Outcome, written: Path | None) -> str:
+def _reason(outcome: Outcome, path: Path | None) -> str:
     if outcome.before.recall >= 1:
         return "nothing was written: the present prompt finds everything"
     if outcome.best is None:
         return "nothing was written: no other prompt was tried with all questions for validation"
-    if written is None:
+    if path is None:
         return "nothing was written: no other prompt finds more than the present one"
     if not outcome.improved:
         return "written by --force, although it does not find more than the present one"
-    return f"AGENTIC_PLANNER_PROMPT_FILE={written} loads it"
+    return f"AGENTIC_PLANNER_PROMPT_FILE={path} loads it"
 
 
 def _write(options: _Options, instructions: Instructions, model: BudgetedModel, outcome: Outcome) -> Path | None:

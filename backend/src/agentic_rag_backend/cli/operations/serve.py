@@ -76,16 +76,16 @@ async def _serve(settings: Settings, output: Output) -> None:
     share_threads()
     listening = listen(settings.host, settings.port)
     try:
-        kept = read_credentials(settings.data_dir)
-        settings, operator_key = _with_operator_key(settings, kept)
+        credentials = read_credentials(settings.data_dir)
+        settings, operator_key = _with_operator_key(settings, credentials)
         async with open_stores(settings, work=settings.worker_inline) as container:
-            made = await _ensure_credentials(container, kept, operator_key) if local else None
-            await _answer(container, listening, made, output)
+            new_credentials = await _ensure_credentials(container, credentials, operator_key) if local else None
+            await _answer(container, listening, new_credentials, output)
     finally:
         listening.close()
 
 
-async def _answer(container: Container, listening: socket.socket, made: Credentials | None, output: Output) -> None:
+async def _answer(container: Container, listening: socket.socket, credentials: Credentials | None, output: Output) -> None:
     """Serve requests until a signal. Print the address, and the file with the keys. Output and logs never have a key."""
     from agentic_rag_backend.api.app import create_app
     from agentic_rag_backend.api.methods import build_routes
@@ -104,7 +104,7 @@ async def _answer(container: Container, listening: socket.socket, made: Credenti
             output.show(f"serving {data_dir} on {url} · API docs at {url}/api/v1/docs")
             output.show(models_line(container.settings))
             # Not through the console, which would wrap the path of the keys.
-            for line in (encoder_hint(container.settings), _keys_line(made, credentials_file(data_dir))):
+            for line in (encoder_hint(container.settings), _keys_line(credentials, credentials_file(data_dir))):
                 if line is not None:
                     typer.echo(line)
         try:
@@ -113,12 +113,12 @@ async def _answer(container: Container, listening: socket.socket, made: Credenti
             await app.state.answer_streams.close()
 
 
-def _keys_line(made: Credentials | None, keys: Path) -> str | None:
+def _keys_line(credentials: Credentials | None, keys: Path) -> str | None:
     """Return the line that says where the keys are. None if this process has no keys of its own."""
-    if made is not None and made.key is None:
+    if credentials is not None and credentials.key is None:
         return (
-            f"another server issued the first key of tenant '{made.tenant}' and stored it in its DATA_DIR; "
-            f"'agentic-rag tenants keys create {made.tenant}' issues another"
+            f"another server issued the first key of tenant '{credentials.tenant}' and stored it in its DATA_DIR; "
+            f"'agentic-rag tenants keys create {credentials.tenant}' issues another"
         )
     if not keys.exists():
         return None
@@ -135,13 +135,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _with_operator_key(settings: Settings, kept: Credentials | None) -> tuple[Settings, str | None]:
+def _with_operator_key(settings: Settings, credentials: Credentials | None) -> tuple[Settings, str | None]:
     """Return settings with an operator's key, and that key if this program created it."""
     from pydantic import SecretStr
 
     if settings.operator_key is not None:
         return settings, None
-    key = kept.operator_key if kept is not None and kept.operator_key else secrets.token_urlsafe(48)
+    key = credentials.operator_key if credentials is not None and credentials.operator_key else secrets.token_urlsafe(48)
     return settings.model_copy(update={"operator_key": SecretStr(key)}), key
 
 
@@ -163,11 +163,11 @@ async def _ensure_credentials(container: Container, kept: Credentials | None, op
     if issued is None and not shares_catalogue(container.settings):
         issued = await container.tenants.issue_key(tenant.id, name=_FIRST_START)  # the previous key was lost or revoked
     key = issued.secret if issued is not None else None
-    made = Credentials(tenant=tenant.name, tenant_id=tenant.id.value, key=key, operator_key=operator_key)
+    credentials = Credentials(tenant=tenant.name, tenant_id=tenant.id.value, key=key, operator_key=operator_key)
     # Without a key to store, do not write: another process may be writing the file.
     if key is not None or (operator_key is not None and (kept is None or kept.operator_key != operator_key)):
-        write_credentials(data_dir, made)
-    return made
+        write_credentials(data_dir, credentials)
+    return credentials
 
 
 async def _works(container: Container, key: str) -> bool:

@@ -64,10 +64,10 @@ def read_address(data_dir: Path) -> Address | None:
     path = data_dir / _ADDRESS
     if not _held(path):
         return None
-    found = _read(path)
-    if found is None or not isinstance(found.get("url"), str) or not isinstance(found.get("pid"), int):
+    data = _read(path)
+    if data is None or not isinstance(data.get("url"), str) or not isinstance(data.get("pid"), int):
         return None
-    return Address(url=found["url"], pid=found["pid"])
+    return Address(url=data["url"], pid=data["pid"])
 
 
 def credentials_file(data_dir: Path) -> Path:
@@ -89,17 +89,17 @@ def read_credentials(data_dir: Path) -> Credentials | None:
     path = credentials_file(data_dir)
     if not path.exists():
         return None
-    found = _read(path)
+    data = _read(path)
     names = ("tenant", "tenant_id")
     keys = ("key", "operator_key")
     if (
-        found is None
-        or not all(isinstance(found.get(name), str) for name in names)
-        or not all(isinstance(found.get(name), str | None) for name in keys)
-        or not any(found.get(name) for name in keys)
+        data is None
+        or not all(isinstance(data.get(name), str) for name in names)
+        or not all(isinstance(data.get(name), str | None) for name in keys)
+        or not any(data.get(name) for name in keys)
     ):
         raise ConfigurationError(f"{path} is damaged; remove it, and the next 'agentic-rag serve' creates new keys")
-    return Credentials(**{name: found.get(name) for name in (*names, *keys)})  # type: ignore[arg-type]
+    return Credentials(**{name: data.get(name) for name in (*names, *keys)})  # type: ignore[arg-type]
 
 
 def _write(path: Path, value: dict[str, Any]) -> int:
@@ -119,10 +119,10 @@ def _write(path: Path, value: dict[str, Any]) -> int:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return data if isinstance(data, dict) else None
 
 
 def _held(path: Path) -> bool:

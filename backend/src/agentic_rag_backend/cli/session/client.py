@@ -59,11 +59,11 @@ class Client:
 
     async def get(self, path: str, **parameters: Any) -> Any:
         """Return the ``data`` of a GET. Parameters that are None are left out."""
-        return (await self.request("GET", path, params=_given(parameters)))["data"]
+        return (await self.request("GET", path, params=_without_nulls(parameters)))["data"]
 
     async def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the ``data`` of a POST. Members of the body that are None are left out."""
-        return (await self.request("POST", path, json=_finite(_given(body or {}))))["data"]
+        return (await self.request("POST", path, json=_finite(_without_nulls(body or {}))))["data"]
 
     async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
         """Return the ``data`` of a PATCH."""
@@ -71,7 +71,7 @@ class Client:
 
     async def delete(self, path: str, **parameters: Any) -> Any:
         """Return the ``data`` of a DELETE, or None. Parameters that are None are left out."""
-        return (await self.request("DELETE", path, params=_given(parameters)))["data"]
+        return (await self.request("DELETE", path, params=_without_nulls(parameters)))["data"]
 
     async def every(self, path: str, *, limit: int, **parameters: Any) -> list[dict[str, Any]]:
         """Return up to ``limit`` items of a list, from as many pages as necessary.
@@ -84,8 +84,8 @@ class Client:
         items: list[dict[str, Any]] = []
         cursor: str | None = None
         while len(items) < limit:
-            wanted = _given({**parameters, "limit": min(PAGE, limit - len(items)), "cursor": cursor})
-            page = await self.request("GET", path, params=wanted)
+            query = _without_nulls({**parameters, "limit": min(PAGE, limit - len(items)), "cursor": cursor})
+            page = await self.request("GET", path, params=query)
             items += page["data"]
             cursor = page["meta"].get("nextCursor")
             if cursor is None:
@@ -146,10 +146,10 @@ class Client:
         If the connection breaks after the first event, the rest is read from the stream's own address, without repetition.
         If the reader stops early, the server is asked to stop, too.
         """
-        request = self._http.build_request("POST", BASE_PATH + path, json=_finite(_given(body)))
-        place, ended = _Place(), False
+        request = self._http.build_request("POST", BASE_PATH + path, json=_finite(_without_nulls(body)))
+        position, ended = _Place(), False
         try:
-            async with aclosing(self._resumed(request, place)) as events:
+            async with aclosing(self._resume_events(request, position)) as events:
                 async for name, data in events:
                     ended = ended or name in {"done", "error"}
                     if name == "error":
@@ -158,36 +158,36 @@ class Client:
         except httpx.HTTPError as error:
             raise _unreachable(self.where, error) from error
         finally:
-            if not ended and place.address and not self.in_process:
+            if not ended and position.address and not self.in_process:
                 with suppress(httpx.HTTPError):
-                    await self._http.delete(place.address)
+                    await self._http.delete(position.address)
 
-    async def _resumed(self, request: httpx.Request, place: _Place) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
+    async def _resume_events(self, request: httpx.Request, position: _Place) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
         """Yield the events of a response, and of the responses that continue it after a broken connection."""
         broken = 0
         while True:
             try:
-                async with aclosing(self._stream(request, place)) as events:
+                async with aclosing(self._stream(request, position)) as events:
                     async for event in events:
                         broken = 0
                         yield event
                 return
             except (httpx.NetworkError, httpx.RemoteProtocolError):
-                if not place.address or broken >= len(_RESUMED_AFTER_S):
+                if not position.address or broken >= len(_RESUMED_AFTER_S):
                     raise
                 await asyncio.sleep(_RESUMED_AFTER_S[broken])
                 broken += 1
-                headers = {"Last-Event-ID": place.last} if place.last else None
-                request = self._http.build_request("GET", place.address, headers=headers)
+                headers = {"Last-Event-ID": position.last} if position.last else None
+                request = self._http.build_request("GET", position.address, headers=headers)
 
-    async def _stream(self, request: httpx.Request, place: _Place) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
+    async def _stream(self, request: httpx.Request, position: _Place) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
         response = await self._http.send(request, stream=True)
         try:
             if not response.is_success:
                 raise _problem(response.status_code, await response.aread(), self.where)
-            place.address = response.headers.get("content-location") or place.address
+            position.address = response.headers.get("content-location") or position.address
             async for number, name, data in _events(response):
-                place.last = number or place.last
+                position.last = number or position.last
                 yield name, data
         finally:
             await response.aclose()
@@ -195,7 +195,9 @@ class Client:
     async def download(self, path: str, *, method: str = "POST", **parameters: Any) -> AsyncIterator[bytes]:
         """Yield the body of a response that is a file, in blocks. The response may begin late."""
         try:
-            async with self._http.stream(method, BASE_PATH + path, params=_given(parameters), timeout=_UNHURRIED) as response:
+            async with self._http.stream(
+                method, BASE_PATH + path, params=_without_nulls(parameters), timeout=_UNHURRIED
+            ) as response:
                 if not response.is_success:
                     raise _problem(response.status_code, await response.aread(), self.where)
                 async for block in response.aiter_raw():
@@ -208,7 +210,7 @@ class Client:
         headers = {"Content-Type": media_type}
         try:
             response = await self._http.post(
-                BASE_PATH + path, content=content, headers=headers, params=_given(parameters), timeout=_UNHURRIED
+                BASE_PATH + path, content=content, headers=headers, params=_without_nulls(parameters), timeout=_UNHURRIED
             )
         except httpx.HTTPError as error:
             raise _unreachable(self.where, error) from error
@@ -231,14 +233,14 @@ class Client:
         except httpx.HTTPError as error:
             raise _unreachable(self.where, error) from error
         try:
-            found = response.json()
+            states = response.json()
         except ValueError:
-            found = None
-        if not isinstance(found, dict) or not isinstance(found.get("stores"), dict):
+            states = None
+        if not isinstance(states, dict) or not isinstance(states.get("stores"), dict):
             raise UnexpectedReply(
                 f"{self.where} returned {response.status_code} without 'stores'; is this the address of agentic-rag?"
             )
-        return found
+        return states
 
     async def tenant_id(self, name_or_id: str) -> str:
         """Return the id of the tenant with that name or id. It requires the operator's credentials.
@@ -255,8 +257,8 @@ class Client:
 def error_of(problem: Mapping[str, Any]) -> AgenticRagError:
     """Return the error of a problem's members. Its class belongs to the problem's code."""
     message = str(problem.get("detail") or problem.get("title") or "the request failed")
-    found = error_class(str(problem.get("code")))
-    return found(message) if found is not None else UnexpectedReply(message)
+    error_type = error_class(str(problem.get("code")))
+    return error_type(message) if error_type is not None else UnexpectedReply(message)
 
 
 def _problem(status: int, content: bytes, where: str) -> AgenticRagError:
@@ -319,5 +321,5 @@ def _finite(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_nulls(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}

@@ -66,9 +66,9 @@ async def open_application(
             transport = InProcessTransport(app)
         headers = {"X-API-Key": key}
         if temporary:
-            made = await container.tenants.create(f"{tenant or 'temporary'}-{secrets.token_hex(4)}")
-            stack.push_async_callback(container.tenants.delete, made.id)
-            headers["X-Tenant-Id"] = made.id.value
+            tenant_created = await container.tenants.create(f"{tenant or 'temporary'}-{secrets.token_hex(4)}")
+            stack.push_async_callback(container.tenants.delete, tenant_created.id)
+            headers["X-Tenant-Id"] = tenant_created.id.value
         elif not operator:
             headers["X-Tenant-Id"] = (await choose_tenant(container, tenant)).id.value
         # Without a timeout: the application limits its requests.

@@ -73,14 +73,14 @@ def operators_key(settings: Settings) -> str | None:
     """Return OPERATOR_KEY, else the operator's key stored in DATA_DIR."""
     if settings.operator_key is not None:
         return settings.operator_key.get_secret_value()
-    kept = read_credentials(settings.data_dir)
-    return kept.operator_key if kept is not None else None
+    credentials = read_credentials(settings.data_dir)
+    return credentials.operator_key if credentials is not None else None
 
 
 def tenants_key(settings: Settings) -> str | None:
     """Return the default tenant's key stored in DATA_DIR."""
-    kept = read_credentials(settings.data_dir)
-    return kept.key if kept is not None else None
+    credentials = read_credentials(settings.data_dir)
+    return credentials.key if credentials is not None else None
 
 
 def _verifying(url: str) -> ssl.SSLContext:

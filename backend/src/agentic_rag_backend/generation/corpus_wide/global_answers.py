@@ -39,8 +39,8 @@ from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelRequest
 from agentic_rag_backend.models.llm.windows import window_of
 from agentic_rag_backend.prompts import built_in, fence
-from agentic_rag_backend.retrieval.strategies.global_search import about_everything
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
+from agentic_rag_backend.retrieval.themes.global_search import about_everything
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
 STAND_IN_POINTS = 8

@@ -13,7 +13,7 @@ from agentic_rag_backend.knowledge.visible.bearers import BearerReader, namesake
 from agentic_rag_backend.retrieval.agentic.constraints import Avoided, NegativeConstraint
 from agentic_rag_backend.retrieval.agentic.plan import narrowed
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
-from agentic_rag_backend.retrieval.linked_chunks import LinkedChunks
+from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
 
 
 class ConstraintResolver:
@@ -36,11 +36,11 @@ class ConstraintResolver:
         Raises:
             StoreUnavailable: the graph, which a constraint of the request needs, cannot be read.
         """
-        found: list[Avoided] = []
+        exclusions: list[Avoided] = []
         notes: list[str] = []
         for constraint in constraints:
             if constraint.kind != "entity":
-                found.append(Avoided(constraint))
+                exclusions.append(Avoided(constraint))
                 continue
             try:
                 chunks = await self._links.resolve(query.tenant, Link("entity", "in", (constraint.value,)))
@@ -52,10 +52,10 @@ class ConstraintResolver:
                 notes.append(f"a negative constraint was dropped: {error.code}")
                 continue
             if isinstance(chunks, ChunkSet) and chunks.ids:
-                found.append(Avoided(constraint, chunks.ids, documents))
+                exclusions.append(Avoided(constraint, chunks.ids, documents))
             else:
                 notes.append(f"negative_constraints: no visible passage mentions the entity {constraint.value[:60]!r}")
-        return found, notes
+        return exclusions, notes
 
     async def _documents(self, query: Query, value: str) -> frozenset[str]:
         """Return the documents about the entity of an id, and about no other entity of its name."""
@@ -68,8 +68,8 @@ class ConstraintResolver:
         if len(numbers) < 2:
             return frozenset()
         bearers = (await self._bearers.read(query.tenant_id, graph, {name: numbers})).get(name, ())
-        others = frozenset[str]().union(*(each.documents for each in bearers if each.number != number))
-        return frozenset[str]().union(*(each.documents for each in bearers if each.number == number)) - others
+        others = frozenset[str]().union(*(bearer.documents for bearer in bearers if bearer.number != number))
+        return frozenset[str]().union(*(bearer.documents for bearer in bearers if bearer.number == number)) - others
 
     async def filter(self, query: Query, plan: Filter | None) -> Filter | None:
         """Return the filter of a plan without links, in addition to the query's own filter.
@@ -82,8 +82,8 @@ class ConstraintResolver:
 
 def without(own: Filter | None, avoided: Sequence[Avoided]) -> Filter | None:
     """Return the filter without what avoided entities have, so that searches find other passages in their place."""
-    chunks = frozenset[str]().union(*(each.chunks for each in avoided))
-    documents = frozenset[str]().union(*(each.documents for each in avoided))
+    chunks = frozenset[str]().union(*(constraint.chunks for constraint in avoided))
+    documents = frozenset[str]().union(*(constraint.documents for constraint in avoided))
     if chunks:
         own = narrowed(own, Not(ChunkSet(chunks, Link("entity", "in"))))
     return narrowed(own, Comparison("document_id", "nin", tuple(sorted(documents)))) if documents else own

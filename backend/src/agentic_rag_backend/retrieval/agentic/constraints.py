@@ -73,9 +73,9 @@ class Avoided:
         if constraint.kind == "entity":
             return hit.id in self.chunks or hit.visible.chunk.document_id in self.documents
         if constraint.kind == "attribute":
-            held = hit.visible.fields.get(constraint.name)
-            if held is not None:
-                return _holds(held, constraint.value)
+            value = hit.visible.fields.get(constraint.name)
+            if value is not None:
+                return _holds(value, constraint.value)
         return contains_phrase(f"{hit.visible.document_title}\n{hit.visible.chunk.text}", constraint.value)
 
     def removes_fact(self, fact: FactHit, removed: Set[str]) -> bool:
@@ -86,17 +86,17 @@ class Avoided:
         return constraint.kind != "entity" and contains_phrase(fact.fact, constraint.value)
 
 
-def _holds(held: Any, value: str) -> bool:
-    items = held if isinstance(held, list | tuple) else [held]
+def _holds(field_value: Any, value: str) -> bool:
+    items = field_value if isinstance(field_value, list | tuple) else [field_value]
     return any(str(item).casefold() == value.casefold() for item in items)
 
 
 def contains_phrase(text: str, phrase: str) -> bool:
     """Return whether a text has the words of a phrase in this order, in any case and with any regular English ending."""
-    wanted = [word.form for word in words(phrase)]
-    if not wanted:
+    forms = [word.form for word in words(phrase)]
+    if not forms:
         return False
-    return f" {' '.join(wanted)} " in _forms(text)
+    return f" {' '.join(forms)} " in _forms(text)
 
 
 @lru_cache(maxsize=1024)
@@ -107,15 +107,15 @@ def _forms(text: str) -> str:
 
 def kept(hits: Iterable[Hit], avoided: Sequence[Avoided]) -> tuple[list[Hit], dict[str, int]]:
     """Return the hits that no constraint removes, and the number of hits that each value removed."""
-    left: list[Hit] = []
+    remaining: list[Hit] = []
     counts: dict[str, int] = {}
     for hit in hits:
-        cause = next((each for each in avoided if each.removes(hit)), None)
+        cause = next((constraint for constraint in avoided if constraint.removes(hit)), None)
         if cause is None:
-            left.append(hit)
+            remaining.append(hit)
         else:
             counts[cause.constraint.value] = counts.get(cause.constraint.value, 0) + 1
-    return left, counts
+    return remaining, counts
 
 
 def requested(texts: Sequence[str]) -> list[NegativeConstraint]:
@@ -124,10 +124,10 @@ def requested(texts: Sequence[str]) -> list[NegativeConstraint]:
     Raises:
         InvalidRequest: a constraint names nothing, so it would remove nothing.
     """
-    return [_requested(f"options.negative_constraints[{number}]", text) for number, text in enumerate(texts)]
+    return [_parse_constraint(f"options.negative_constraints[{number}]", text) for number, text in enumerate(texts)]
 
 
-def _requested(place: str, text: str) -> NegativeConstraint:
+def _parse_constraint(path: str, text: str) -> NegativeConstraint:
     text = " ".join(text.split())
     name, equals, value = text.partition("=")
     if text.startswith(ENTITY_PREFIX):
@@ -139,7 +139,7 @@ def _requested(place: str, text: str) -> NegativeConstraint:
     nameless = constraint.kind == "attribute" and not constraint.name
     if nameless or "\0" in text or not any(character.isalnum() for character in constraint.value):
         raise InvalidRequest(
-            f"{place} must be entity:ID, NAME=VALUE or a phrase with a word; got {reprlib.repr(text)}", field=place
+            f"{path} must be entity:ID, NAME=VALUE or a phrase with a word; got {reprlib.repr(text)}", field=path
         )
     return constraint
 
@@ -161,9 +161,11 @@ def written_by_model(items: Sequence[Mapping[str, Any]], source: Source) -> tupl
     return valid, notes
 
 
-def united(known: Sequence[NegativeConstraint], more: Sequence[NegativeConstraint]) -> tuple[list[NegativeConstraint], list[str]]:
-    """Return ``known`` with the new ones of ``more``, at most `MAX_CONSTRAINTS`, and a note if some were dropped."""
-    merged = list(dict.fromkeys((*known, *more)))
+def united(
+    constraints: Sequence[NegativeConstraint], more: Sequence[NegativeConstraint]
+) -> tuple[list[NegativeConstraint], list[str]]:
+    """Return ``constraints`` with the new ones of ``more``, at most `MAX_CONSTRAINTS`, and a note if some were dropped."""
+    merged = list(dict.fromkeys((*constraints, *more)))
     lost = len(merged) - MAX_CONSTRAINTS
     notes = [f"negative constraints above the limit of {MAX_CONSTRAINTS} were dropped: {lost}"] if lost > 0 else []
     return merged[:MAX_CONSTRAINTS], notes

@@ -55,16 +55,16 @@ def verified(parsed: Mapping[str, Any], hits: Sequence[Hit], round: int) -> tupl
     facts: dict[str, VerifiedFact] = {}
     wrong = 0
     for item in objects_in(parsed, "verified_facts")[:MAX_FACTS]:
-        place, quote = item.get("passage"), line_in(item, "quote", most=MAX_QUOTE)
-        known = isinstance(place, int) and not isinstance(place, bool) and 1 <= place <= len(hits)
-        hit = hits[int(str(place)) - 1] if known else None
+        number, quote = item.get("passage"), line_in(item, "quote", most=MAX_QUOTE)
+        valid = isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= len(hits)
+        hit = hits[int(str(number)) - 1] if valid else None
         text = " ".join(read_text(hit).split()) if hit is not None else ""
         start = without_markers(text).find(without_markers(quote))  # the model has read "(3)" for "[3]"
         if hit is None or not quote or start < 0:
             wrong += 1
             continue
-        stated = text[start : start + len(quote)]
-        facts.setdefault(stated, VerifiedFact(stated, hit.id, round))
+        statement = text[start : start + len(quote)]
+        facts.setdefault(statement, VerifiedFact(statement, hit.id, round))
     return list(facts.values()), wrong
 
 
@@ -80,19 +80,19 @@ def suggested(
         bearers: the ids of the entities of each name of the question.
         avoided: the ids of entities that are avoided already.
     """
-    written, notes = written_by_model(objects_in(parsed, "negative_constraints"), "reflection")
-    shown = {entity.id: entity.id for hit in hits for entity in hit.entities}
+    constraints, notes = written_by_model(objects_in(parsed, "negative_constraints"), "reflection")
+    entity_ids = {entity.id: entity.id for hit in hits for entity in hit.entities}
     valid: list[NegativeConstraint] = []
-    gone = set(avoided)
-    for constraint in written:
+    removed_ids = set(avoided)
+    for constraint in constraints:
         if constraint.kind == "entity":
-            if constraint.value not in shown:
+            if constraint.value not in entity_ids:
                 notes.append(f"a negative constraint was dropped: no passage that was read mentions {constraint.value[:60]!r}")
                 continue
-            if any(ids <= {*gone, constraint.value} for ids in bearers if ids):
+            if any(ids <= {*removed_ids, constraint.value} for ids in bearers if ids):
                 notes.append(f"a negative constraint was dropped: the question asks about {constraint.value[:60]!r}")
                 continue
-            gone.add(constraint.value)
+            removed_ids.add(constraint.value)
         elif against_question(constraint, question):
             notes.append(f"a negative constraint was dropped: the question asks about {constraint.value[:60]!r}")
             continue
@@ -125,16 +125,16 @@ def by_rules(
         known: facts of earlier rounds. The passages of earlier requests of the session count as read.
     """
     read = {hit.id for hit in hits} | {fact.chunk_id for fact in known if fact.round == BEFORE}
-    stated = sorted((fact for fact in facts if fact.chunk_id in read), key=_by_text)[:MAX_FACTS]
+    statements = sorted((fact for fact in facts if fact.chunk_id in read), key=_by_text)[:MAX_FACTS]
     queries: dict[str, str] = {}
-    for fact in stated:
-        for named, other in ((fact.source, fact.target), (fact.target, fact.source)):
-            text = with_name(question, named.name, other.name)
+    for fact in statements:
+        for entity, counterpart in ((fact.source, fact.target), (fact.target, fact.source)):
+            text = with_name(question, entity.name, counterpart.name)
             if text is not None and text.casefold() not in searched:
-                queries.setdefault(text, other.id)
+                queries.setdefault(text, counterpart.id)
     chosen = distinct(list(queries))[: MAX_QUERIES - 1]
     return Reflection(
-        facts=tuple(VerifiedFact(fact.fact, fact.chunk_id, round) for fact in stated if fact.fact),
+        facts=tuple(VerifiedFact(fact.fact, fact.chunk_id, round) for fact in statements if fact.fact),
         plan=Plan(search_queries=chosen) if chosen else None,
         entities=tuple(dict.fromkeys(queries[text] for text in chosen)),
     )
@@ -145,14 +145,14 @@ def _by_text(fact: FactHit) -> tuple[float, str, str, str]:
     return -round(fact.score, 6), fact.fact, fact.source.name, fact.target.name
 
 
-def with_name(question: str, known: str, other: str) -> str | None:
-    """Return the question with ``other`` instead of ``known``. None if it does not name the one or names the other already."""
+def with_name(question: str, known: str, replacement: str) -> str | None:
+    """Return the question with one name replaced. None if it lacks ``known``, or has ``replacement`` already."""
     lowered, name = question.lower(), known.lower()
     # Lower case may have another length in some languages, and offsets would be wrong.
-    if len(lowered) != len(question) or not name or other.lower() in lowered:
+    if len(lowered) != len(question) or not name or replacement.lower() in lowered:
         return None
     start = lowered.find(name)
     end = start + len(name)
     if start < 0 or question[start - 1 : start].isalnum() or question[end : end + 1].isalnum():
         return None
-    return question[:start] + other + question[end:]
+    return question[:start] + replacement + question[end:]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from agentic_rag_backend.prompts import Prompt
-from agentic_rag_backend.retrieval.agentic.stopping import EPSILON, FIXED_ROUNDS, LEAST_ROUNDS, POLICIES, Budget, Limits
-from agentic_rag_backend.retrieval.queries.options import SESSION_ID, Schema, choice
+from agentic_rag_backend.retrieval.agentic.stopping import EPSILON, FIXED_ROUNDS, LEAST_ROUNDS, Budget, Limits
+from agentic_rag_backend.retrieval.options.model import Name, RequestOptions, optional_field
 
 MAX_ROUNDS = 4
 ROUNDS_BY_RULES = 2
@@ -77,9 +77,9 @@ class AgenticOptions:
             "policy",
             "epsilon",
         )
-        given = {name: options[name] for name in plain if name in options}
+        values = {name: options[name] for name in plain if name in options}
         by_rules = not model or budget.calls == 0
-        return replace(self, budget=budget, asked_rounds=options.get("max_rounds"), by_rules=by_rules, **given)
+        return replace(self, budget=budget, asked_rounds=options.get("max_rounds"), by_rules=by_rules, **values)
 
     @property
     def stop_policy(self) -> str:
@@ -102,31 +102,28 @@ def circuit_without_effect(options: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"options.novelty_circuit has no effect: options.policy is {policy!r}",)
 
 
-def _flag(description: str) -> Schema:
-    return {"type": "boolean", "description": description}
-
-
-def _number(kind: str, low: float, high: float, description: str) -> Schema:
-    return {"type": kind, "minimum": low, "maximum": high, "description": description}
-
-
-AGENTIC_OPTIONS: Mapping[str, Schema] = {
-    "query_planning": _flag("plan the searches; false: each round searches the question as it is"),
-    "novelty_circuit": _flag(f"stop after a round with little news; false: {FIXED_ROUNDS} rounds"),
-    "negative_memory": _flag("keep the negative constraints of plan and reflection"),
-    "cascade_recall": _flag("search by vector, BM25 and graph; false: by vector alone"),
-    "policy": choice(list(POLICIES), None, "when the rounds end; default: novelty, or fixed_rounds without novelty_circuit"),
-    "max_rounds": _number("integer", LEAST_ROUNDS, FIXED_ROUNDS, "maximum number of rounds"),
-    "epsilon": _number("number", 0, 1, "least novelty of a round that another one follows"),
-    "max_calls": _number("integer", 1, 32, "maximum number of requests to the language model"),
-    "max_tokens": _number("integer", 100, 1_000_000, "tokens after which no further request to the model is made"),
-    "max_seconds": _number("number", 0.1, 600, "seconds after which no further round begins"),
-    "negative_constraints": {
-        "type": "array",
-        "items": {"type": "string", "maxLength": 512},
-        "maxItems": 10,
-        "description": "what results must not be about: `entity:ID`, `NAME=VALUE` of an attribute, or a phrase",
-    },
-    "session_id": SESSION_ID,
-}
-"""JSON Schemas of a request's options by name."""
+class AgenticRequestOptions(RequestOptions):
+    query_planning: bool = optional_field(description="plan the searches; false: each round searches the question as it is")
+    novelty_circuit: bool = optional_field(description=f"stop after a round with little news; false: {FIXED_ROUNDS} rounds")
+    negative_memory: bool = optional_field(description="keep the negative constraints of plan and reflection")
+    cascade_recall: bool = optional_field(description="search by vector, BM25 and graph; false: by vector alone")
+    policy: Literal["novelty", "fixed_rounds", "budget"] = optional_field(
+        description="when the rounds end; default: novelty, or fixed_rounds without novelty_circuit"
+    )
+    max_rounds: int = optional_field(ge=LEAST_ROUNDS, le=FIXED_ROUNDS, description="maximum number of rounds")
+    epsilon: float = optional_field(ge=0, le=1, description="least novelty of a round that another one follows")
+    max_calls: int = optional_field(ge=1, le=32, description="maximum number of requests to the language model")
+    max_tokens: int = optional_field(
+        ge=100, le=1_000_000, description="tokens after which no further request to the model is made"
+    )
+    max_seconds: float = optional_field(ge=0.1, le=600, description="seconds after which no further round begins")
+    negative_constraints: list[Name] = optional_field(
+        max_length=10,
+        description="what results must not be about: `entity:ID`, `NAME=VALUE` of an attribute, or a phrase",
+    )
+    session_id: str = optional_field(
+        min_length=1,
+        max_length=64,
+        pattern=r"^[A-Za-z0-9._:-]+$",
+        description="session of the caller's API key, which keeps verified facts and negative constraints between requests",
+    )

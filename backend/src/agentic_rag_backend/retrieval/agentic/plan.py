@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.filters import LINK_FIELDS, And, Filter
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.models.llm.schemas import TEXT, list_of, object_of, text_of
 from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint, written_by_model
-from agentic_rag_backend.retrieval.queries.filters import parse_filter
+from agentic_rag_backend.retrieval.options.filters import parse_filter
 from agentic_rag_backend.retrieval.structured_calls import line_in, objects_in
 
 MAX_QUERIES = 4
@@ -112,8 +112,8 @@ def _grammar(field: str, operator: str, values: Any) -> dict[str, Any]:
         raise InvalidRequest(f"the operator {operator[:40]!r} takes one value; got {len(texts)}")
     if not _NUMBER.match(texts[0]) or operator in ("contains", "prefix") or field in LINK_FIELDS:
         return {field: {operator: texts[0]}}
-    both = [{field: {operator: texts[0]}}, {field: {operator: _number(texts[0])}}]
-    return {"and": both} if operator == "ne" else {"or": both}
+    candidates = [{field: {operator: texts[0]}}, {field: {operator: _number(texts[0])}}]
+    return {"and": candidates} if operator == "ne" else {"or": candidates}
 
 
 def _number(text: str) -> int | float:

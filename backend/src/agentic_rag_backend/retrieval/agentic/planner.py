@@ -7,8 +7,8 @@ from typing import Protocol
 
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.prompts import Prompt, built_in, fence
-from agentic_rag_backend.retrieval.agentic.meter import Meter
 from agentic_rag_backend.retrieval.agentic.plan import MAX_QUERIES, PLAN_SCHEMA, Plan, plan_by_rules, plan_of
+from agentic_rag_backend.retrieval.agentic.stopping import Meter
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, StructuredReply
 
@@ -75,8 +75,8 @@ class Planner:
     async def by_rules(self, query: Query) -> tuple[Plan, tuple[str, ...]]:
         """Return the plan by rules, and what failed."""
         # No call is left for it, so that the rewriter uses names.
-        named = await self._rewriter.rewrite(query, MAX_QUERIES - 1, Spending(0))
-        return plan_by_rules(query.text, named.texts), tuple(named.failures)
+        rewrites = await self._rewriter.rewrite(query, MAX_QUERIES - 1, Spending(0))
+        return plan_by_rules(query.text, rewrites.texts), tuple(rewrites.failures)
 
 
 def prompt_values(question: str) -> dict[str, str]:

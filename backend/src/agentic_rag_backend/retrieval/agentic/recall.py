@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval
 from agentic_rag_backend.retrieval.agentic.plan import Plan
 from agentic_rag_backend.retrieval.base import Stores, Strategies
-from agentic_rag_backend.retrieval.hypothetical_vectors import mean_vector
-from agentic_rag_backend.retrieval.parallel import search_all
+from agentic_rag_backend.retrieval.legs.parallel import search_all
 
 DEPTH = 100
 """Candidates of each search: as many as the largest limit of a request, so that no score depends on the limit."""
@@ -33,7 +32,7 @@ class Recalled:
     @property
     def hits(self) -> list[Hit]:
         """All hits, each once."""
-        return list({hit.id: hit for each in self.found.values() for hit in each.hits}.values())
+        return list({hit.id: hit for retrieval in self.found.values() for hit in retrieval.hits}.values())
 
 
 class Recall:
@@ -55,8 +54,8 @@ class Recall:
         Raises:
             AgenticRagError: all searches failed.
         """
-        asked = replace(query.with_candidates(DEPTH), text=plan.search_queries[0])
-        vector, failure = await mean_vector(self._stores, asked, [plan.hyde_passage] if plan.hyde_passage else [])
+        searched = replace(query.with_candidates(DEPTH), text=plan.search_queries[0])
+        vector, failure = await self._stores.encoder.mean_of(searched, [plan.hyde_passage] if plan.hyde_passage else [])
         round_weight = 1.0 if number == 1 else LATER_WEIGHT
         searches: dict[str, Awaitable[Retrieval]] = {}
         weights: dict[str, float] = {}
@@ -66,21 +65,25 @@ class Recall:
             weights[name] = LEG_WEIGHTS[leg] * round_weight * share
 
         if vector is not None or not cascade:
-            add(f"round_{number}_dense", "dense", asked if vector is None else replace(asked, embedding=vector), 1.0)
+            add(f"round_{number}_dense", "dense", searched if vector is None else replace(searched, embedding=vector), 1.0)
         if cascade:
-            add(f"round_{number}_graph", "graph", with_entities(asked, entities), 1.0)
-            others = plan.search_queries[1:]
-            for place, text in enumerate(others, start=2):
-                add(f"round_{number}_sparse_{place}", "sparse", replace(asked, text=text), 1.0 / len(others))
+            add(f"round_{number}_graph", "graph", with_entities(searched, entities), 1.0)
+            further_queries = plan.search_queries[1:]
+            for place, text in enumerate(further_queries, start=2):
+                add(f"round_{number}_sparse_{place}", "sparse", replace(searched, text=text), 1.0 / len(further_queries))
         outcome = await search_all(query, searches)
         lost = tuple(f"{name} failed: {code}" for name, code in outcome.failed.items())
-        found = {name: replace(each, hits=each.hits[:DEPTH]) for name, each in outcome.found.items()}
-        failures = [*([failure] if failure else []), *(each for one in found.values() for each in one.trace.failures), *lost]
-        hidden = [*(each for one in found.values() for each in one.trace.hidden), *lost]
-        return Recalled(found, weights, tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(hidden)))
+        retrievals = {name: replace(retrieval, hits=retrieval.hits[:DEPTH]) for name, retrieval in outcome.found.items()}
+        failures = [
+            *([failure] if failure else []),
+            *(failure for retrieval in retrievals.values() for failure in retrieval.trace.failures),
+            *lost,
+        ]
+        hidden = [*(retrieval for one in retrievals.values() for retrieval in one.trace.hidden), *lost]
+        return Recalled(retrievals, weights, tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(hidden)))
 
 
 def with_entities(query: Query, entities: Sequence[str]) -> Query:
     """Return the query with further entities to start from, except those that the question does not mean."""
-    named = [*query.options.get("entities", ()), *(each for each in entities if each not in query.not_meant)]
-    return replace(query, options={**query.options, "entities": list(dict.fromkeys(named))[:MAX_ENTITIES]})
+    names = [*query.options.get("entities", ()), *(entity for entity in entities if entity not in query.not_meant)]
+    return replace(query, options={**query.options, "entities": list(dict.fromkeys(names))[:MAX_ENTITIES]})

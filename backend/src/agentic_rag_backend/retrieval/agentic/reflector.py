@@ -9,8 +9,8 @@ from agentic_rag_backend.domain.query import FactHit, Hit
 from agentic_rag_backend.models.llm.schemas import INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.agentic.findings import Reflection, VerifiedFact, by_rules, next_plan, suggested, verified
-from agentic_rag_backend.retrieval.agentic.meter import Meter
 from agentic_rag_backend.retrieval.agentic.plan import MAX_QUERIES, NEGATIVE_CONSTRAINTS, SEARCH_QUERIES
+from agentic_rag_backend.retrieval.agentic.stopping import Meter
 from agentic_rag_backend.retrieval.grading.base import read_text
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
@@ -77,7 +77,7 @@ class Reflector:
 
 
 def _values(reading: Reading) -> dict[str, str]:
-    shown = "\n".join(
+    passages_text = "\n".join(
         fence(
             "passage",
             f"{read_text(hit)[:MAX_CHARACTERS]}\n\nentities: {_entities(hit)}",
@@ -88,7 +88,7 @@ def _values(reading: Reading) -> dict[str, str]:
     return {
         "question": fence("question", reading.question),
         "facts": fence("facts", "\n".join(f"- {fact.text}" for fact in reading.known) or "none"),
-        "passages": shown,
+        "passages": passages_text,
         "most": str(MAX_QUERIES - 1),
     }
 

@@ -9,13 +9,12 @@ from typing import Any
 from agentic_rag_backend.domain.query import FactHit, Hit, Retrieval
 from agentic_rag_backend.retrieval.agentic.constraints import Avoided, NegativeConstraint, kept
 from agentic_rag_backend.retrieval.agentic.findings import VerifiedFact
-from agentic_rag_backend.retrieval.agentic.meter import Meter
 from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.plan import Plan
 from agentic_rag_backend.retrieval.agentic.recall import Recalled
 from agentic_rag_backend.retrieval.agentic.sessions import Carried
-from agentic_rag_backend.retrieval.agentic.stopping import Progress
-from agentic_rag_backend.retrieval.fused_hits import fused_hits, united_facts
+from agentic_rag_backend.retrieval.agentic.stopping import Meter, Progress
+from agentic_rag_backend.retrieval.legs.fused_hits import fused_hits, united_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +65,12 @@ class Loop:
     @property
     def progress(self) -> Progress:
         """What stop policies read."""
-        return Progress([each.novelty for each in self.rounds], self.meter.spent)
+        return Progress([loop_round.novelty for loop_round in self.rounds], self.meter.spent)
 
     @property
     def searched(self) -> set[str]:
         """The queries of all rounds, case-folded."""
-        return {text.casefold() for each in self.rounds for text in each.plan.search_queries}
+        return {text.casefold() for loop_round in self.rounds for text in loop_round.plan.search_queries}
 
     @property
     def removed(self) -> bool:
@@ -80,7 +79,7 @@ class Loop:
 
     def known_ids(self) -> set[str]:
         """Return the ids of the passages of all rounds, after the hard filter as it is now."""
-        unique = {hit.id: hit for each in self.found.values() for hit in each.hits}
+        unique = {hit.id: hit for retrieval in self.found.values() for hit in retrieval.hits}
         return {hit.id for hit in kept(unique.values(), self.avoided)[0]}
 
     def fact_ids(self) -> set[str]:
@@ -89,19 +88,19 @@ class Loop:
 
     def of_session(self) -> list[NegativeConstraint]:
         """Return the negative constraints of the session that apply."""
-        applied = [each.constraint for each in self.avoided]
-        return [each for each in self.carried.constraints if each in applied]
+        applied = [exclusion.constraint for exclusion in self.avoided]
+        return [constraint for constraint in self.carried.constraints if constraint in applied]
 
     def drop_session_constraints(self) -> bool:
         """Drop the negative constraints of the session. Return whether there were any."""
         before = len(self.constraints)
-        self.constraints = [each for each in self.constraints if each.source != "session"]
-        self.avoided = [each for each in self.avoided if each.constraint.source != "session"]
+        self.constraints = [constraint for constraint in self.constraints if constraint.source != "session"]
+        self.avoided = [exclusion for exclusion in self.avoided if exclusion.constraint.source != "session"]
         return len(self.constraints) < before
 
     def texts(self) -> dict[str, str]:
         """Return the texts of the chunks of all rounds by id."""
-        return {hit.id: hit.visible.chunk.text for each in self.found.values() for hit in each.hits}
+        return {hit.id: hit.visible.chunk.text for retrieval in self.found.values() for hit in retrieval.hits}
 
     def add(self, recalled: Recalled) -> None:
         """Add what a round found."""
@@ -124,17 +123,17 @@ class Loop:
 
     def graph_facts(self) -> list[FactHit]:
         """Return the facts of all graph searches that no constraint removes, best first."""
-        unique = {hit.id: hit for each in self.found.values() for hit in each.hits}
+        unique = {hit.id: hit for retrieval in self.found.values() for hit in retrieval.hits}
         removed = unique.keys() - {hit.id for hit in kept(unique.values(), self.avoided)[0]}
         facts = united_facts(list(self.found.values()))
-        return [fact for fact in facts if not any(each.removes_fact(fact, removed) for each in self.avoided)]
+        return [fact for fact in facts if not any(retrieval.removes_fact(fact, removed) for retrieval in self.avoided)]
 
 
 def loop_details(loop: Loop, stopped: str) -> dict[str, Any]:
     """Return the trace of a loop as JSON values."""
     options, limits, spent = loop.options, loop.options.limits, loop.meter.spent
     return {
-        "rounds": [{"round": number, **each.details} for number, each in enumerate(loop.rounds, 1)],
+        "rounds": [{"round": number, **loop_round.details} for number, loop_round in enumerate(loop.rounds, 1)],
         "stop_reason": stopped,
         "policy": options.stop_policy,
         "epsilon": limits.epsilon,
@@ -143,7 +142,7 @@ def loop_details(loop: Loop, stopped: str) -> dict[str, Any]:
         "planner_prompt": loop.planner_prompt,
         "reflected_by": list(loop.reflected_by),
         "verified_facts": [{"fact": fact.text, "chunk_id": fact.chunk_id, "round": fact.round} for fact in loop.facts],
-        "negative_constraints": [each.details for each in loop.avoided],
+        "negative_constraints": [loop_round.details for loop_round in loop.avoided],
         "calls": spent.calls,
         "tokens": spent.tokens,
         "flags": flags(options),
@@ -158,6 +157,6 @@ def flags(options: AgenticOptions) -> dict[str, bool]:
     }
 
 
-def methods(found: Sequence[Retrieval]) -> tuple[str, ...]:
+def methods(retrievals: Sequence[Retrieval]) -> tuple[str, ...]:
     """Return the methods of searches, each once."""
-    return tuple(dict.fromkeys(method for each in found for method in each.trace.methods_used))
+    return tuple(dict.fromkeys(method for retrieval in retrievals for method in retrieval.trace.methods_used))

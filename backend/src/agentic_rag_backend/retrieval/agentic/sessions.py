@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.search_session import FactPlace, RememberedConstraint, SessionMemory
 from agentic_rag_backend.retrieval.agentic.constraints import KINDS, NegativeConstraint, against_question
 from agentic_rag_backend.retrieval.agentic.findings import BEFORE, VerifiedFact
-from agentic_rag_backend.retrieval.hydration import visible_chunks
+from agentic_rag_backend.retrieval.passages.hydration import visible_chunks
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, SearchSessions
 
 _WORD = re.compile(r"\S+")
@@ -66,13 +66,14 @@ class SessionReader:
             return Carried()
         ids = list(dict.fromkeys(fact.chunk_id for fact in memory.facts))
         visible = await visible_chunks(self._documents, query, ids) if ids else {}
-        facts = [fact for place in memory.facts if (fact := _fact(place, visible)) is not None]
+        facts = [fact for fact_place in memory.facts if (fact := _fact(fact_place, visible)) is not None]
         return Carried(
             continued=True,
             facts=tuple({fact.text: fact for fact in facts}.values()),
-            hits=tuple(Hit(visible=each, score=0.0) for each in visible.values()),
+            hits=tuple(Hit(visible=chunk, score=0.0) for chunk in visible.values()),
             constraints=tuple(
-                NegativeConstraint(KINDS[each.kind], each.value, each.name, "session") for each in memory.constraints
+                NegativeConstraint(KINDS[constraint.kind], constraint.value, constraint.name, "session")
+                for constraint in memory.constraints
             ),
             left_out=len(memory.facts) - len(facts),
         )
@@ -87,11 +88,11 @@ class SessionReader:
         await self._sessions.remember(query.tenant_id, session, memory, kept_s=self._kept_s)
 
 
-def _fact(place: FactPlace, visible: Mapping[str, VisibleChunk]) -> VerifiedFact | None:
-    if place.chunk_id not in visible:
+def _fact(fact_place: FactPlace, visible: Mapping[str, VisibleChunk]) -> VerifiedFact | None:
+    if fact_place.chunk_id not in visible:
         return None
-    text = " ".join(visible[place.chunk_id].chunk.text[place.start : place.end].split())
-    return VerifiedFact(text, place.chunk_id, BEFORE) if text else None
+    text = " ".join(visible[fact_place.chunk_id].chunk.text[fact_place.start : fact_place.end].split())
+    return VerifiedFact(text, fact_place.chunk_id, BEFORE) if text else None
 
 
 def applicable(
@@ -106,11 +107,13 @@ def applicable(
         bearers: the ids of the entities of each name of the question.
         not_meant: ids of entities that the question does not mean, although they have a name of it.
     """
-    ids = {each.value for each in constraints if each.kind == "entity"}
-    meant = [each - not_meant or each for each in bearers]
-    asked = set[str]().union(*(each for each in meant if each <= ids))
+    ids = {constraint.value for constraint in constraints if constraint.kind == "entity"}
+    intended = [bearer - not_meant or bearer for bearer in bearers]
+    requested_ids = set[str]().union(*(bearer_ids for bearer_ids in intended if bearer_ids <= ids))
     return [
-        each for each in constraints if not (each.value in asked if each.kind == "entity" else against_question(each, question))
+        constraint
+        for constraint in constraints
+        if not (constraint.value in requested_ids if constraint.kind == "entity" else against_question(constraint, question))
     ]
 
 
@@ -127,16 +130,24 @@ def memory_of(
         negative: whether negative constraints are kept.
     """
     places = [_place(fact, texts.get(fact.chunk_id, "")) for fact in facts if fact.round != BEFORE]
-    kept = [each for each in constraints if negative and (each.kind == "entity" or each.source in ("request", "plan"))]
+    remembered = [
+        constraint
+        for constraint in constraints
+        if negative and (constraint.kind == "entity" or constraint.source in ("request", "plan"))
+    ]
     return SessionMemory(
-        tuple(place for place in places if place is not None),
-        tuple(RememberedConstraint(each.kind, each.value, each.name) for each in kept if each.source != "session"),
+        tuple(fact_place for fact_place in places if fact_place is not None),
+        tuple(
+            RememberedConstraint(constraint.kind, constraint.value, constraint.name)
+            for constraint in remembered
+            if constraint.source != "session"
+        ),
     )
 
 
 def _place(fact: VerifiedFact, text: str) -> FactPlace | None:
     quote = " ".join(fact.text.split())
-    words = [found.span() for found in _WORD.finditer(text)]
+    words = [word.span() for word in _WORD.finditer(text)]
     at = " ".join(text[start:end] for start, end in words).find(quote) if quote else -1
     if at < 0:
         return None
@@ -153,20 +164,20 @@ def _offset(words: Sequence[tuple[int, int]], at: int) -> int:
 
 
 def session_details(
-    carried: Carried, facts: Sequence[VerifiedFact], constraints: Sequence[NegativeConstraint], kept: SessionMemory
+    carried: Carried, facts: Sequence[VerifiedFact], constraints: Sequence[NegativeConstraint], memory: SessionMemory
 ) -> dict[str, Any]:
     """Return the trace of a session as JSON values.
 
     Args:
         facts: the facts of the session that the request used.
         constraints: the negative constraints of the session that the request used.
-        kept: what the request leaves to its session.
+        memory: what the request leaves to its session.
     """
     return {
         "continued": carried.continued,
         "facts": [{"fact": fact.text, "chunk_id": fact.chunk_id} for fact in facts],
         "facts_left_out": carried.left_out + len(carried.facts) - len(facts),
-        "negative_constraints": [each.details for each in constraints],
+        "negative_constraints": [constraint.details for constraint in constraints],
         "constraints_left_out": len(carried.constraints) - len(constraints),
-        "kept": {"facts": len(kept.facts), "negative_constraints": len(kept.constraints)},
+        "kept": {"facts": len(memory.facts), "negative_constraints": len(memory.constraints)},
     }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+
+from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
 
 EPSILON = 0.2
 LEAST_ROUNDS = 2
@@ -59,21 +62,21 @@ class Limits:
     budget: Budget
 
 
-def novelty(found: Set[str], known: Set[str], *, first: bool) -> float:
+def novelty(new_ids: Set[str], earlier_ids: Set[str], *, first: bool) -> float:
     """Return |found \\ known| ÷ |known|: how much a round adds to the passages of the rounds before.
 
     The first round counts as 1, whether or not it found something. If nothing was known, a later round has 1 if it found
     something and 0 otherwise.
 
     Args:
-        found: ids of the round, after the hard filter.
-        known: ids of the rounds before, after the hard filter.
+        new_ids: ids of the round, after the hard filter.
+        earlier_ids: ids of the rounds before, after the hard filter.
     """
     if first:
         return 1.0
-    if not known:
-        return 1.0 if found else 0.0
-    return len(found - known) / len(known)
+    if not earlier_ids:
+        return 1.0 if new_ids else 0.0
+    return len(new_ids - earlier_ids) / len(earlier_ids)
 
 
 def by_novelty(progress: Progress, limits: Limits) -> str | None:
@@ -111,3 +114,31 @@ def stop_reason(policy: str, progress: Progress, limits: Limits) -> str | None:
         return "rounds"
     limit = limits.budget.exhausted(progress.spent)
     return f"budget_{limit}" if limit else None
+
+
+@dataclass(slots=True)
+class Meter:
+    """Measures one request against its budget."""
+
+    budget: Budget
+    spending: Spending = field(init=False)
+    _started: float = field(default_factory=time.monotonic, init=False)
+
+    def __post_init__(self) -> None:
+        self.spending = Spending(self.budget.calls)
+
+    @property
+    def spent(self) -> Spent:
+        """The consumption so far. A started request counts, whether or not it succeeded."""
+        usage = self.spending.usage
+        tokens = usage.prompt_tokens + usage.completion_tokens
+        return Spent(self.spending.begun, tokens, time.monotonic() - self._started)
+
+    def may_call(self, calls: StructuredCalls) -> bool:
+        """Return whether there is a model, and budget for one of its requests."""
+        return calls.possible and self.spending.left > 0 and self.budget.exhausted(self.spent) is None
+
+    def within_time(self, calls: StructuredCalls) -> StructuredCalls:
+        """Return the calls with a time limit that ends with the budget."""
+        remaining_s = max(0.001, self.budget.seconds - self.spent.seconds)
+        return replace(calls, timeout_s=min(calls.timeout_s, remaining_s))

@@ -72,14 +72,14 @@ class TenantCache(Generic[V]):
     def put_all(self, tenant: TenantId, values: Mapping[bytes, tuple[V, int]], *, state: State = ()) -> None:
         """Keep several values with their sizes in bytes, as `put` does. Room is made once."""
         largest = self._max_bytes * LARGEST_SHARE
-        kept = {key: (value, size + ENTRY_BYTES) for key, (value, size) in values.items() if size + ENTRY_BYTES <= largest}
+        entries = {key: (value, size + ENTRY_BYTES) for key, (value, size) in values.items() if size + ENTRY_BYTES <= largest}
         share = self._shares.get(tenant)
-        if not kept or (share is not None and share.state > state):
+        if not entries or (share is not None and share.state > state):
             return
         if share is None or share.state < state:
             self.forget(tenant)
             share = self._shares[tenant] = _Share(state)
-        for key, entry in kept.items():
+        for key, entry in entries.items():
             if key in share.entries:
                 self._resize(share, -share.entries.pop(key)[1])
             share.entries[key] = entry

@@ -34,33 +34,33 @@ class ReadThrough(Generic[V]):
         self, query: Query, state: State, ids: Sequence[str], load: Callable[[list[str]], Awaitable[Mapping[str, V]]]
     ) -> dict[str, V]:
         """Return the values of ``ids``. ``load`` reads the missing ones, and may leave some out."""
-        found = self._kept(query, state, ids)
-        if missing := [id for id in ids if id not in found]:
+        values = self._read_entries(query, state, ids)
+        if missing := [id for id in ids if id not in values]:
             loaded = await load(missing)
-            found |= loaded
-            self._keep(query, state, loaded)
-        return found
+            values |= loaded
+            self._write_entries(query, state, loaded)
+        return values
 
     def compute(self, query: Query, state: State, ids: Sequence[str], make: Callable[[str], V]) -> dict[str, V]:
         """Return the values of ``ids``. ``make`` computes the missing ones."""
-        found = self._kept(query, state, ids)
-        made = {id: make(id) for id in ids if id not in found}
-        self._keep(query, state, made)
-        return found | made
+        values = self._read_entries(query, state, ids)
+        computed = {id: make(id) for id in ids if id not in values}
+        self._write_entries(query, state, computed)
+        return values | computed
 
-    def _kept(self, query: Query, state: State, ids: Sequence[str]) -> dict[str, V]:
+    def _read_entries(self, query: Query, state: State, ids: Sequence[str]) -> dict[str, V]:
         if not (self._cache.enabled and query.cache):
             return {}
-        values = ((id, self._cache.get(query.tenant_id, self._key(id), state=state)) for id in ids)
-        found = {id: value for id, value in values if value is not None}
+        values = ((id, self._cache.get(query.tenant_id, self._key_of(id), state=state)) for id in ids)
+        entries = {id: value for id, value in values if value is not None}
         if self._counted and ids:
-            count_cache_use(self._cache.name, "hit" if len(found) == len(ids) else "miss")
-        return found
+            count_cache_use(self._cache.name, "hit" if len(entries) == len(ids) else "miss")
+        return entries
 
-    def _keep(self, query: Query, state: State, values: Mapping[str, V]) -> None:
+    def _write_entries(self, query: Query, state: State, values: Mapping[str, V]) -> None:
         if self._cache.enabled and query.cache:
-            entries = {self._key(id): (value, self._size_of(value)) for id, value in values.items()}
+            entries = {self._key_of(id): (value, self._size_of(value)) for id, value in values.items()}
             self._cache.put_all(query.tenant_id, entries, state=state)
 
-    def _key(self, id: str) -> bytes:
+    def _key_of(self, id: str) -> bytes:
         return (self._kind + id).encode()

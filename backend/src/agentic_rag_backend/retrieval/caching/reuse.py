@@ -17,9 +17,9 @@ class Reuse:
     def __init__(self) -> None:
         self.forbidden = False
 
-    def allows(self, found: Retrieval) -> bool:
+    def allows(self, retrieval: Retrieval) -> bool:
         """Return whether the search was complete: nothing failed, and nothing was left out."""
-        return not (self.forbidden or found.trace.failures or found.trace.hidden)
+        return not (self.forbidden or retrieval.trace.failures or retrieval.trace.hidden)
 
 
 _CURRENT: ContextVar[Reuse | None] = ContextVar("reuse", default=None)

@@ -48,11 +48,11 @@ class ModelGrader:
         if not self._calls.possible or not spending.left:
             return Graded(await self._otherwise.grade(question, hits), self._otherwise.name)
         spending.begin()
-        shown = "\n".join(
+        passages_text = "\n".join(
             fence("passage", read_text(hit)[:MAX_CHARACTERS], attributes={"number": number, "title": hit.visible.document_title})
             for number, hit in enumerate(hits, 1)
         )
-        values = {"passages": shown, "question": fence("question", question)}
+        values = {"passages": passages_text, "question": fence("question", question)}
         reply = await self._calls.ask(built_in("passage_grades"), values, _SCHEMA, max_tokens=TOKENS_PER_PASSAGE * len(hits) + 50)
         spending.ended(reply)
         if reply.parsed is None:

@@ -11,9 +11,11 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.usage import UsageAccount
@@ -21,6 +23,7 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.pagerank import personalised_pagerank
+from agentic_rag_backend.retrieval.options.model import MAX_NAMES, Name, RequestOptions, optional_field
 from agentic_rag_backend.retrieval.rerank.base import Reranking
 
 CANDIDATE_SHARE = 0.35
@@ -54,6 +57,13 @@ class Pool:
     centre: Mapping[int, float]
 
 
+class GraphRerankRequestOptions(RequestOptions):
+    by: Literal["mass", "distance", "mentions"] = Field("mass", description="signal of the graph")
+    center: list[Name] = optional_field(
+        max_length=MAX_NAMES, description="names or ids of the centre entities; default: those that the question names"
+    )
+
+
 class GraphReranker:
     """Reranks by ``options.by``: ``mass`` (default), ``distance`` or ``mentions``.
 
@@ -79,7 +89,7 @@ class GraphReranker:
         by = str(options.get("by", "mass"))
         values = await asyncio.to_thread(SIGNALS[by], pool)
         blend = refined if by == "mass" else decided
-        scores = {hit.id: blend(own, value) for hit, own, value in zip(candidates, pool.scores, values, strict=True)}
+        scores = {hit.id: blend(score, value) for hit, score, value in zip(candidates, pool.scores, values, strict=True)}
         return Reranking(
             scores=scores,
             warnings=tuple(f"rerank.center: the graph knows no {name!r}" for name in unknown),
@@ -94,11 +104,11 @@ def centre_of(graph: TenantGraph, question: str, names: Sequence[str]) -> tuple[
     centre: dict[int, float] = {}
     unknown: list[str] = []
     for name in names:
-        known = graph.mentioned(name)
-        named = {known: 1.0} if known is not None else link_question(graph, name)
-        for entity, weight in named.items():
+        number = graph.mentioned(name)
+        weights = {number: 1.0} if number is not None else link_question(graph, name)
+        for entity, weight in weights.items():
             centre[entity] = max(weight, centre.get(entity, 0.0))
-        if not named:
+        if not weights:
             unknown.append(name)
     return centre, tuple(unknown)
 
@@ -133,15 +143,15 @@ def mass(pool: Pool) -> list[float]:
 def walk(pool: Pool) -> list[float]:
     """Return the mass that a walk from the centre entities and the candidates leaves on each candidate."""
     graph = pool.graph
-    named = sum(graph.idf[entity] * weight for entity, weight in pool.centre.items())
-    share = CANDIDATE_SHARE if named > 0 else 1.0
-    placed = [(number, score**2) for number, score in zip(pool.numbers, pool.scores, strict=True) if number is not None]
-    total = sum(square for _, square in placed)
+    entity_mass = sum(graph.idf[entity] * weight for entity, weight in pool.centre.items())
+    share = CANDIDATE_SHARE if entity_mass > 0 else 1.0
+    start = [(number, score**2) for number, score in zip(pool.numbers, pool.scores, strict=True) if number is not None]
+    total = sum(square for _, square in start)
     chunk_seeds, entity_seeds = np.zeros(graph.chunk_places), np.zeros(graph.entity_places)
-    for number, square in placed:
+    for number, square in start:
         chunk_seeds[number] = share * square / total if total > 0 else 0.0
     for entity, weight in pool.centre.items():
-        entity_seeds[entity] = (1 - share) * graph.idf[entity] * weight / named if named > 0 else 0.0
+        entity_seeds[entity] = (1 - share) * graph.idf[entity] * weight / entity_mass if entity_mass > 0 else 0.0
     walked = personalised_pagerank(graph, chunk_seeds, entity_seeds)
     return [0.0 if number is None else float(walked[number]) for number in pool.numbers]
 
@@ -154,9 +164,9 @@ def mentions(pool: Pool) -> list[float]:
     def of(number: int | None) -> float:
         return 0.0 if number is None else float(sum(weighed.get(entity, 0.0) for entity in graph.entities_of(number).tolist()))
 
-    found = [of(number) for number in pool.numbers]
-    best = max(found, default=0.0) or 1.0
-    return [each / best for each in found]
+    counts = [of(number) for number in pool.numbers]
+    best = max(counts, default=0.0) or 1.0
+    return [count / best for count in counts]
 
 
 def distance(pool: Pool) -> list[float]:
@@ -175,18 +185,18 @@ def hops_from(graph: TenantGraph, centre: Sequence[int]) -> Mapping[int, int]:
     entities: set[int] = set(centre)
     frontier = np.array(sorted(entities), dtype=np.int64)
     for step in range(MAX_HOPS + 1):
-        chunks = _reached(graph.links.gather(frontier)[1], hops.keys())
+        chunks = _find_reached(graph.links.gather(frontier)[1], hops.keys())
         hops |= dict.fromkeys(chunks.tolist(), step)
-        frontier = _reached(graph.mentions.gather(chunks)[1], entities)
+        frontier = _find_reached(graph.mentions.gather(chunks)[1], entities)
         entities.update(frontier.tolist())
         if not len(frontier) or len(hops) + len(entities) > MAX_VISITED:
             break
     return hops
 
 
-def _reached(numbers: NDArray[np.integer], known: Container[int]) -> NDArray[np.int64]:
+def _find_reached(numbers: NDArray[np.integer], visited: Container[int]) -> NDArray[np.int64]:
     """Return the distinct numbers that are not known yet."""
-    return np.array([each for each in np.unique(numbers).tolist() if each not in known], dtype=np.int64)
+    return np.array([number for number in np.unique(numbers).tolist() if number not in visited], dtype=np.int64)
 
 
 SIGNALS: Mapping[str, Callable[[Pool], list[float]]] = {"mass": mass, "distance": distance, "mentions": mentions}

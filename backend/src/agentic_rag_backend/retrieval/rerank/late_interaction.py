@@ -41,12 +41,12 @@ class TokenVectorCache:
 
     def get(self, key: tuple[str, str]) -> TokenVectors | None:
         """Return the vectors of a chunk's id and text."""
-        found = self._held.get(key)
-        self.hits += found is not None
-        self.misses += found is None
-        if found is not None:
+        vectors = self._held.get(key)
+        self.hits += vectors is not None
+        self.misses += vectors is None
+        if vectors is not None:
             self._held.move_to_end(key)
-        return found
+        return vectors
 
     def put(self, key: tuple[str, str], vectors: TokenVectors) -> None:
         """Keep vectors. Vectors that are larger than the whole cache are not kept."""
@@ -77,14 +77,16 @@ class LateInteraction:
         """Return the score of each candidate."""
         texts = [passage_of(hit) for hit in candidates]
         keys = [(hit.id, text) for hit, text in zip(candidates, texts, strict=True)]
-        held = [self.cache.get(key) for key in keys]
-        missing = [number for number, vectors in enumerate(held) if vectors is None]
-        asked, *made = await self._encoder.encode_tokens([query.text, *(texts[number] for number in missing)])
-        for number, vectors in zip(missing, made, strict=True):
-            held[number] = small = vectors.astype(np.float16)
+        cached = [self.cache.get(key) for key in keys]
+        missing = [number for number, vectors in enumerate(cached) if vectors is None]
+        question_vectors, *passage_vectors = await self._encoder.encode_tokens(
+            [query.text, *(texts[number] for number in missing)]
+        )
+        for number, vectors in zip(missing, passage_vectors, strict=True):
+            cached[number] = small = vectors.astype(np.float16)
             self.cache.put(keys[number], small)
         best = max((hit.score for hit in candidates), default=0.0) or 1.0
-        similar = [max_sim(asked, vectors) if vectors is not None else 0.0 for vectors in held]
+        similar = [max_sim(question_vectors, vectors) if vectors is not None else 0.0 for vectors in cached]
         scores = {
             hit.id: OWN_SHARE * hit.score / best + (1 - OWN_SHARE) * value for hit, value in zip(candidates, similar, strict=True)
         }

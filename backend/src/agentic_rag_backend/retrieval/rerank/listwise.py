@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import ModelUnavailable, RerankerUnavailable
 from agentic_rag_backend.models.llm.schemas import INTEGER, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
+from agentic_rag_backend.retrieval.options.model import RequestOptions
 from agentic_rag_backend.retrieval.rerank.base import Reranking
 from agentic_rag_backend.retrieval.rerank.passages import passage_of
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, number_in, objects_in
@@ -75,6 +78,15 @@ def falling(order: Sequence[int], relevance: Mapping[int, float]) -> dict[int, f
     return scores
 
 
+class ListwiseRequestOptions(RequestOptions):
+    max_calls: int = Field(
+        MAX_CALLS,
+        ge=1,
+        le=10,
+        description="maximum number of requests to the language model; each orders 20 passages",
+    )
+
+
 class Listwise:
     """Asks the fast model. ``options.max_calls`` bounds the calls."""
 
@@ -94,9 +106,9 @@ class Listwise:
         relevance: dict[int, float] = {}
         for places in windows:
             window = order[places.start : places.stop]
-            found = await self._judge(query.text, [candidates[number] for number in window], window, account)
-            order[places.start : places.stop] = found.order
-            relevance |= found.relevance
+            judgement = await self._judge(query.text, [candidates[number] for number in window], window, account)
+            order[places.start : places.stop] = judgement.order
+            relevance |= judgement.relevance
         scores = {candidates[number].id: score for number, score in falling(order, relevance).items()}
         return Reranking(scores=scores, details={"calls": len(windows), "read": len(order)})
 

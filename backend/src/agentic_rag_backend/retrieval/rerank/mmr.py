@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pydantic import Field
+
 from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
-from agentic_rag_backend.retrieval.marginal_relevance import marginal_relevances, similarities
+from agentic_rag_backend.retrieval.options.model import RequestOptions
+from agentic_rag_backend.retrieval.passages.marginal_relevance import marginal_relevances, similarities
 from agentic_rag_backend.retrieval.rerank.base import Reranking
 from agentic_rag_backend.stores.vector.base import Collection, VectorStore
 
 DEFAULT_LAMBDA = 0.7
 """Share of relevance; the rest is the share of novelty."""
+
+
+class MmrRequestOptions(RequestOptions):
+    share: float = Field(
+        DEFAULT_LAMBDA, ge=0, le=1, alias="lambda", description="share of relevance; the rest is the share of novelty"
+    )
 
 
 class Mmr:

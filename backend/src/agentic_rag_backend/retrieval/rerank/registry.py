@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
@@ -11,12 +11,12 @@ from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.models.embedding.base import TokenEncoder
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.reranking.base import PassageScorer
-from agentic_rag_backend.retrieval.queries.options import ENTITIES, Schema, check_option
+from agentic_rag_backend.retrieval.options.model import RequestOptions
 from agentic_rag_backend.retrieval.rerank.base import Reranker
-from agentic_rag_backend.retrieval.rerank.graph import SIGNALS, GraphReranker
+from agentic_rag_backend.retrieval.rerank.graph import GraphReranker, GraphRerankRequestOptions
 from agentic_rag_backend.retrieval.rerank.late_interaction import LateInteraction, TokenVectorCache
-from agentic_rag_backend.retrieval.rerank.listwise import MAX_CALLS, Listwise
-from agentic_rag_backend.retrieval.rerank.mmr import DEFAULT_LAMBDA, Mmr
+from agentic_rag_backend.retrieval.rerank.listwise import Listwise, ListwiseRequestOptions
+from agentic_rag_backend.retrieval.rerank.mmr import Mmr, MmrRequestOptions
 from agentic_rag_backend.retrieval.rerank.scored import ScoredByModel
 from agentic_rag_backend.retrieval.rerank.unchanged import Unchanged
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
@@ -53,14 +53,14 @@ class RerankerParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankerEntry:
-    """One entry of ``GET /rerankers``. ``options`` are JSON Schemas by name.
+    """One entry of ``GET /rerankers``. ``options`` is the model of its options.
 
     A request has at least ``least`` and at most ``most`` candidates, unless it names their number.
     """
 
     description: str
     build: Callable[[RerankerParts], Reranker]
-    options: Mapping[str, Schema] = field(default_factory=dict)
+    options: type[RequestOptions] = RequestOptions
     least: int = LEAST_CANDIDATES
     most: int = MAX_CANDIDATES
 
@@ -70,24 +70,13 @@ RERANKERS: Mapping[str, RerankerEntry] = {
     "mmr": RerankerEntry(
         description="maximal marginal relevance: prefers passages that differ from those before them",
         build=lambda p: Mmr(p.vectors, p.calibrator),
-        options={
-            "lambda": {
-                "type": "number",
-                "minimum": 0,
-                "maximum": 1,
-                "default": DEFAULT_LAMBDA,
-                "description": "share of relevance; the rest is the share of novelty",
-            }
-        },
+        options=MmrRequestOptions,
     ),
     "graph": RerankerEntry(
         description="the graph around the entities of the question: PageRank mass, distance or mentions",
         build=lambda p: GraphReranker(p.graphs),
         least=60,  # the walk costs the same for any number: R@5 of MuSiQue .701 with 60, .691 with 30
-        options={
-            "by": {"type": "string", "enum": list(SIGNALS), "default": "mass", "description": "signal of the graph"},
-            "center": {**ENTITIES, "description": "names or ids of the centre entities; default: those that the question names"},
-        },
+        options=GraphRerankRequestOptions,
     ),
     "late_interaction": RerankerEntry(
         description="MaxSim: the bundled encoder compares word pieces of question and passage",
@@ -102,15 +91,7 @@ RERANKERS: Mapping[str, RerankerEntry] = {
     "llm": RerankerEntry(
         description="the fast language model orders lists of passages",
         build=lambda p: Listwise(p.calls),
-        options={
-            "max_calls": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": 10,
-                "default": MAX_CALLS,
-                "description": "maximum number of requests to the language model; each orders 20 passages",
-            }
-        },
+        options=ListwiseRequestOptions,
         most=110,
     ),
     "http": RerankerEntry(
@@ -166,7 +147,7 @@ class RerankerRegistry:
                 {
                     "name": name,
                     "description": entry.description,
-                    "options": {"type": "object", "properties": dict(entry.options), "additionalProperties": False},
+                    "options": {"type": "object", "properties": dict(entry.options.schemas()), "additionalProperties": False},
                     "max_candidates": entry.most,
                     "available": why_not is None,
                     "why_not": why_not,
@@ -181,11 +162,11 @@ def check_reranker_options(name: str, options: Mapping[str, Any]) -> None:
     Raises:
         InvalidRequest: an option is unknown or invalid.
     """
-    known = RERANKERS[name].options
+    model = RERANKERS[name].options
+    schemas = model.schemas()
     for option, value in options.items():
-        schema = known.get(option)
-        if schema is None:
+        if option not in schemas:
             raise InvalidRequest(
-                f"reranker {name!r} has no option {option[:80]!r}; it has {', '.join(known) or 'none'}", field=option
+                f"reranker {name!r} has no option {option[:80]!r}; it has {', '.join(schemas) or 'none'}", field=option
             )
-        check_option(option, value, schema, of="rerank")
+        model.check_option(option, value, of="rerank")

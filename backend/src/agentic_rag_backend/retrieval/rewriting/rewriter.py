@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 
+from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.query import Query
+from agentic_rag_backend.knowledge.extraction.aliases import is_acronym_of
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.linking import NamedSpan, named_spans
 from agentic_rag_backend.models.llm.schemas import list_of, object_of, text_of
 from agentic_rag_backend.prompts import built_in, fence
-from agentic_rag_backend.retrieval.hydration import shown_graph
-from agentic_rag_backend.retrieval.rewriting.names import rewrites_by_names
+from agentic_rag_backend.retrieval.passages.hydration import shown_graph
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, line_in, objects_in
 
 MAX_CHARACTERS = 500
@@ -53,8 +60,8 @@ class QueryRewriter:
             written = await self._by_model(query.text, most, spending)
             if not written.failures:
                 return written
-            named = await self._by_names(query, most)
-            return Rewrites(named.texts, named.by, named.missing, (*written.failures, *named.failures))
+            rewrites = await self._by_names(query, most)
+            return Rewrites(rewrites.texts, rewrites.by, rewrites.missing, (*written.failures, *rewrites.failures))
         return await self._by_names(query, most)
 
     async def _by_model(self, question: str, most: int, spending: Spending) -> Rewrites:
@@ -64,9 +71,9 @@ class QueryRewriter:
         spending.ended(reply)
         if reply.parsed is None:
             return Rewrites(by="model", failures=(f"rewriting failed: {reply.failure}",))
-        written = (line_in(item, "query", most=MAX_CHARACTERS) for item in objects_in(reply.parsed, "queries"))
-        same = question.casefold()
-        texts = tuple(dict.fromkeys(text for text in written if text and text.casefold() != same))[:most]
+        wordings = (line_in(item, "query", most=MAX_CHARACTERS) for item in objects_in(reply.parsed, "queries"))
+        folded = question.casefold()
+        texts = tuple(dict.fromkeys(text for text in wordings if text and text.casefold() != folded))[:most]
         return Rewrites(texts, "model", None if texts else NO_OTHER_WORDING)
 
     async def _by_names(self, query: Query, most: int) -> Rewrites:
@@ -74,3 +81,80 @@ class QueryRewriter:
         # In a thread: its cost depends on the names of the tenant.
         texts = tuple(await asyncio.to_thread(rewrites_by_names, graph, query.text, most)) if graph is not None else ()
         return Rewrites(texts, "names", None if texts or failures else NO_NAMES, failures)
+
+
+MAX_NAMES = 20
+"""Names of a question, and acronyms, that are considered: the longest names and the first acronyms."""
+MAX_EXPANSIONS = 2
+"""Full names of one acronym that are used, those of the most documents first."""
+MAX_READ = 10_000
+"""Names of one acronym that are compared by their documents, in alphabetical order."""
+_ACRONYM = re.compile(r"(?<![\w-])[A-Z][A-Z0-9]{1,7}(?![\w-])")
+
+
+def rewrites_by_names(graph: TenantGraph, question: str, most: int) -> list[str]:
+    """Return at most ``most`` wordings of a question, each with the next other name of every entity that has one.
+
+    A name that several entities share is not replaced. The same graph gives the same wordings, whatever its numbering.
+    """
+    spans = [span for span in named_spans(graph, question)[:MAX_NAMES] if _exact(question, span)]
+    replaced = [(span.start, span.end, _others(graph, span)) for span in spans]
+    taken = [(start, end) for start, end, names in replaced if names]
+    acronyms = [
+        match
+        for match in islice(_ACRONYM.finditer(question), MAX_NAMES)
+        if not any(start < match.end() and match.start() < end for start, end in taken)
+    ]
+    full_names = {short: _full_names(graph, short) for short in dict.fromkeys(match[0] for match in acronyms)}
+    replaced += [(match.start(), match.end(), full_names[match[0]]) for match in acronyms]
+    wordings = (_with_names(question, replaced, turn) for turn in range(max((len(names) for *_, names in replaced), default=0)))
+    return list(dict.fromkeys(wording for wording in islice(wordings, most) if wording != question))
+
+
+def _exact(question: str, span: NamedSpan) -> bool:
+    """Return whether the characters of a span are the name and no part of a longer word, and the name is of one entity."""
+    return len(span.entities) == 1 and normalise_name(question[span.start : span.end]) == normalise_name(span.name)
+
+
+def _others(graph: TenantGraph, span: NamedSpan) -> list[str]:
+    """Return the other names of a span's entity, then its acronym if documents use it."""
+    names = [*graph.names_of(span.entities[0]), *_acronyms(graph, span)]
+    by_form = {normalise_name(name): name for name in reversed(names)}
+    return [by_form[form] for form in dict.fromkeys(map(normalise_name, names)) if form and form != normalise_name(span.name)]
+
+
+def _acronyms(graph: TenantGraph, span: NamedSpan) -> Iterator[str]:
+    words = span.name.split()
+    for chosen in (words, [word for word in words if len(word) > 3]):
+        short = "".join(word[0] for word in chosen).upper()
+        if len(chosen) > 1 and is_acronym_of(short, words) and _is_known(graph, short):
+            yield short
+
+
+def _full_names(graph: TenantGraph, short: str) -> list[str]:
+    """Return the names that an acronym may stand for, those of the most documents first."""
+    used: list[tuple[int, str, tuple[int, ...]]] = []
+    for name, entities in islice(graph.names.abbreviated(short), MAX_READ):
+        documents = max((int(graph.document_frequency[number]) for number in entities), default=0)
+        if documents:
+            used.append((-documents, name, entities))
+    return [_display_names(graph, name, entities) for _, name, entities in heapq.nsmallest(MAX_EXPANSIONS, used)]
+
+
+def _display_names(graph: TenantGraph, form: str, entities: Sequence[int]) -> str:
+    """Return a name as documents write it."""
+    names = (name for number in entities for name in graph.names_of(number) if normalise_name(name) == form)
+    return min(names, default=form)
+
+
+def _is_known(graph: TenantGraph, name: str) -> bool:
+    numbers = graph.names.get(normalise_name(name), ())
+    return any(graph.document_frequency[number] > 0 for number in numbers)
+
+
+def _with_names(question: str, replaced: Sequence[tuple[int, int, Sequence[str]]], turn: int) -> str:
+    """Return the question with the ``turn``-th other name of each span that has so many."""
+    for start, end, names in sorted(replaced, reverse=True):
+        if turn < len(names):
+            question = question[:start] + names[turn] + question[end:]
+    return question

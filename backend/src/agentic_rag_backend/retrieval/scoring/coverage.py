@@ -39,11 +39,11 @@ def terms_held(question: Set[int], passages: Mapping[K, NDArray[np.int64]]) -> d
     if not passages:
         return {}
     lengths = np.array([len(terms) for terms in passages.values()])
-    every = np.concatenate(list(passages.values()))
-    found = np.flatnonzero(np.isin(every, np.array(list(question), dtype=np.int64)))
-    owners = np.searchsorted(np.cumsum(lengths), found, side="right")
+    all_terms = np.concatenate(list(passages.values()))
+    positions = np.flatnonzero(np.isin(all_terms, np.array(list(question), dtype=np.int64)))
+    owners = np.searchsorted(np.cumsum(lengths), positions, side="right")
     held: list[list[int]] = [[] for _ in passages]
-    for owner, term in zip(owners.tolist(), every[found].tolist(), strict=True):
+    for owner, term in zip(owners.tolist(), all_terms[positions].tolist(), strict=True):
         held[owner].append(term)
     return {key: frozenset(terms) for key, terms in zip(passages, held, strict=True)}
 
@@ -54,13 +54,13 @@ def cover(question: frozenset[int], passages: Mapping[K, frozenset[int]]) -> Cov
     The passages serve as a sample of the corpus, so no vocabulary is stored. A term that all passages contain weighs little, a
     term that no passage contains weighs most.
     """
-    held = {passage: question & terms for passage, terms in passages.items()}
+    shared = {passage: question & terms for passage, terms in passages.items()}
     count = len(passages)
-    frequency = Counter(chain.from_iterable(held.values()))
+    frequency = Counter(chain.from_iterable(shared.values()))
     weight_of = {df: float(np.log1p((count - df + 0.5) / (df + 0.5))) for df in {0, *frequency.values()}}
     raw = {term: weight_of[frequency[term]] for term in question}
     total = sum(raw.values())
-    return Coverage(held, {term: weight / total for term, weight in raw.items()} if total > 0 else dict.fromkeys(raw, 0.0))
+    return Coverage(shared, {term: weight / total for term, weight in raw.items()} if total > 0 else dict.fromkeys(raw, 0.0))
 
 
 def best_coverage(terms: Callable[[str], frozenset[int]], question: str, texts: Iterable[str]) -> float:
@@ -71,4 +71,4 @@ def best_coverage(terms: Callable[[str], frozenset[int]], question: str, texts: 
     """
     passages = {number: terms(text) for number, text in enumerate(texts)}
     coverage = cover(terms(question), passages)
-    return max((coverage.of(held) for held in coverage.held.values()), default=0.0)
+    return max((coverage.of(terms) for terms in coverage.held.values()), default=0.0)

@@ -65,7 +65,7 @@ def weighted_dbsf(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, 
 
 def weighted_rrf(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, float], *, k: int = RRF_K) -> dict[str, float]:
     """Return the weighted reciprocal rank fusion of the legs, divided by its maximum, so in (0, 1]."""
-    filled = _counting(legs, weights)
+    filled = _count_positive(legs, weights)
     best = sum(weights[name] for name in filled) / (k + 1)
     if best <= 0:
         return {}
@@ -85,7 +85,7 @@ def _weighted_sum(
     weights: Mapping[str, float],
     scaled: Callable[[Sequence[ScoredId]], Mapping[str, float]],
 ) -> dict[str, float]:
-    filled = _counting(legs, weights)
+    filled = _count_positive(legs, weights)
     total = sum(weights[name] for name in filled)
     if total <= 0:
         return {}
@@ -97,7 +97,7 @@ def _weighted_sum(
     return fused
 
 
-def _counting(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, float]) -> dict[str, Sequence[ScoredId]]:
+def _count_positive(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, float]) -> dict[str, Sequence[ScoredId]]:
     """Return the legs that are not empty and have a weight above 0."""
     return {name: leg for name, leg in legs.items() if leg and weights[name] > 0}
 

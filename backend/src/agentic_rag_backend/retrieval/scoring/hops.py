@@ -99,15 +99,15 @@ def expand(graph: TenantGraph, beam: Sequence[int], *, without: Set[int]) -> Lin
     """
     rows = np.array(beam, dtype=np.int64)
     position, entities, _ = graph.mentions.gather(rows)
-    followed = _followed(graph, entities) & ~np.isin(entities, list(without))
+    followed = _follow_links(graph, entities) & ~np.isin(entities, list(without))
     sources, entities = rows[position[followed]], entities[followed]
     position, targets, weights = graph.links.gather(entities)
-    others = np.maximum(graph.document_frequency[entities] - 1, 1).astype(np.float64)
-    weights = weights / (others**SHARING)[position]
+    divisors = np.maximum(graph.document_frequency[entities] - 1, 1).astype(np.float64)
+    weights = weights / (divisors**SHARING)[position]
     return _strongest(graph, Links(sources[position], targets.astype(np.int64), weights, entities[position].astype(np.int64)))
 
 
-def _followed(graph: TenantGraph, entities: Ints) -> NDArray[np.bool_]:
+def _follow_links(graph: TenantGraph, entities: Ints) -> NDArray[np.bool_]:
     """Return which entities lead to other passages."""
     texts = graph.entity_texts
     unrelated = [number for number, name in enumerate(texts.types) if name in UNRELATED]
@@ -152,17 +152,17 @@ def prune(links: Links, direct: Mapping[int, float], similarity: Mapping[int, fl
         direct: scores of the beam's passages, at most 1.0.
         similarity: calibrated cosine with the question for chunks that a leg found. For other chunks it is at most ``floor``.
     """
-    targets, first, place = np.unique(links.target, return_index=True, return_inverse=True)
+    targets, first, group = np.unique(links.target, return_index=True, return_inverse=True)
     if len(targets) > CANDIDATES:
-        near = np.array([similarity.get(number, floor) for number in targets.tolist()])
+        closeness = np.array([similarity.get(number, floor) for number in targets.tolist()])
         sources, source_place = np.unique(links.source, return_inverse=True)
         start = np.array([direct[number] for number in sources.tolist()])
-        promise = start[source_place] * strength_of(links.weight) * (near[place] + COVERAGE_WEIGHT / 2)
+        promise = start[source_place] * strength_of(links.weight) * (closeness[group] + COVERAGE_WEIGHT / 2)
         best = np.full(len(targets), 0.0)
-        np.maximum.at(best, place, promise)
-        kept = np.zeros(len(targets), dtype=np.bool_)
-        kept[np.lexsort((first, -best))[:CANDIDATES]] = True
-        links = links.where(kept[place])
+        np.maximum.at(best, group, promise)
+        mask = np.zeros(len(targets), dtype=np.bool_)
+        mask[np.lexsort((first, -best))[:CANDIDATES]] = True
+        links = links.where(mask[group])
     return list(links)
 
 

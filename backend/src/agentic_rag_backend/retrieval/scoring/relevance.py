@@ -22,5 +22,5 @@ def relevance(cosine: float, coverage: float, calibration: Calibration) -> float
         coverage: largest share of the question's term weight that one passage contains, in [0, 1].
         calibration: of the encoder of question and passage.
     """
-    near = calibration.questions.converted(cosine)
-    return max(0.0, min(1.0, (max(near, 0.0) + COVERAGE_SHARE * coverage) / (1.0 + COVERAGE_SHARE)))
+    closeness = calibration.questions.converted(cosine)
+    return max(0.0, min(1.0, (max(closeness, 0.0) + COVERAGE_SHARE * coverage) / (1.0 + COVERAGE_SHARE)))

@@ -23,12 +23,12 @@ def subject_keys(graph: TenantGraph, chunks: NDArray[np.integer]) -> NDArray[np.
 
     It is the sum of the keys of the entities, which are hashes. Two of a million subjects share one with probability 3e-8.
     """
-    numbers, place = np.unique(chunks, return_inverse=True)
+    numbers, group = np.unique(chunks, return_inverse=True)
     position, entities, weights = graph.mentions.gather(numbers)
     about = weights == ABOUT_WEIGHT
     sums = np.zeros(len(numbers), dtype=np.uint64)
     np.add.at(sums, position[about], graph.entity_keys[entities[about]])
-    return sums[place]
+    return sums[group]
 
 
 def share(values: Floats, subjects: NDArray[np.uint64]) -> Floats:
@@ -38,8 +38,8 @@ def share(values: Floats, subjects: NDArray[np.uint64]) -> Floats:
         values: shape (n,), ≥ 0.
         subjects: the `subject_keys` of the same chunks. Chunks without a subject keep their value.
     """
-    _, place = np.unique(subjects, return_inverse=True)
+    _, group = np.unique(subjects, return_inverse=True)
     greatest = np.zeros(len(values))
-    np.maximum.at(greatest, place, values)
-    shared: Floats = np.where(subjects == 0, values, values + SUBJECT_SHARE * (greatest[place] - values))
+    np.maximum.at(greatest, group, values)
+    shared: Floats = np.where(subjects == 0, values, values + SUBJECT_SHARE * (greatest[group] - values))
     return shared

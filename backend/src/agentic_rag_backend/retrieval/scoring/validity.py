@@ -56,7 +56,7 @@ def fit(passage: VisibleChunk, window: Window) -> float:
 
     A document from after the time counts half: it may describe a newer state.
     """
-    dates = (period for each in moments(passage.chunk.text) if (period := period_of_moment(each)) is not None)
+    dates = (period for moment in moments(passage.chunk.text) if (period := period_of_moment(moment)) is not None)
     document = document_period(passage)
     by_document = UNDATED
     if document is not None:

@@ -5,21 +5,24 @@ No choice calls a language model. The measurement of the choices is in docs/refe
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
-from agentic_rag_backend.retrieval.encoder import QueryEncoder
-from agentic_rag_backend.retrieval.hydration import shown_graph
-from agentic_rag_backend.retrieval.latencies import Latencies
-from agentic_rag_backend.retrieval.parallel import search_all
+from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.legs.parallel import search_all
+from agentic_rag_backend.retrieval.options.model import LowStrategyOption, SyntheticQuestionsOption, optional_field
+from agentic_rag_backend.retrieval.passages.hydration import shown_graph
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 
 DUAL, LOW, WITH_TREE = "dual_level", "low_level", "low_level_with_raptor"
@@ -28,6 +31,19 @@ FREE = "sparse"
 IN_ROUNDS = "agentic"
 CHEAPER = (DUAL, LOW, "hybrid", "dense", FREE)
 """Strategies by falling duration."""
+
+
+class AutoRequestOptions(LowStrategyOption, SyntheticQuestionsOption):
+    max_latency_ms: int = optional_field(
+        ge=1,
+        le=600_000,
+        description="milliseconds that retrieval should take: a cheaper strategy is chosen if recent searches took longer",
+    )
+    max_cost: int = optional_field(
+        ge=0,
+        le=1_000_000,
+        description="tokens of remote models that retrieval should take: if an embedding is expected to take more, none is made",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +76,7 @@ class WithSummaries:
         Raises:
             AgenticRagError: both searches failed.
         """
-        outcome = await search_all(query, {name: each.retrieve(query) for name, each in self._retrievers.items()})
+        outcome = await search_all(query, {name: retriever.retrieve(query) for name, retriever in self._retrievers.items()})
         low, high = outcome.found.get("passages"), outcome.found.get("themes")
         found = low or replace(outcome.found["themes"], hits=())
         trace = found.trace
@@ -107,29 +123,29 @@ class Auto:
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Retrieve with the chosen strategy. ``trace.details.auto`` has the choice; the methods begin with the strategy."""
-        choice = self._affordable(query) or self._within(query, await self._suited(query))
+        choice = self._choose_affordable(query) or self._choose_within(query, await self._choose_suited(query))
         asked = replace(query, options={**query.options, "low_strategy": IN_ROUNDS}) if choice.rounds else query
         started = time.perf_counter()
-        found = await self._strategies[choice.strategy].retrieve(asked)
+        retrieval = await self._strategies[choice.strategy].retrieve(asked)
         self._latencies.record(query.tenant_id, choice.timed, (time.perf_counter() - started) * 1000)
-        name = found.trace.strategy
+        name = retrieval.trace.strategy
         about: dict[str, Any] = {"strategy": name, "because": choice.because}
         if choice.expected_ms is not None:
             about["expected_ms"] = round(choice.expected_ms, 1)
-        methods = tuple(dict.fromkeys((name, *found.trace.methods_used)))
-        details = {**found.trace.details, "auto": about}
+        methods = tuple(dict.fromkeys((name, *retrieval.trace.methods_used)))
+        details = {**retrieval.trace.details, "auto": about}
         if choice.rounds and "low_level" in details:
             details["low_level"] = {**details["low_level"], "chosen_by": "auto"}
-        return replace(found, trace=replace(found.trace, strategy="auto", methods_used=methods, details=details))
+        return replace(retrieval, trace=replace(retrieval.trace, strategy="auto", methods_used=methods, details=details))
 
-    def _affordable(self, query: Query) -> Choice | None:
+    def _choose_affordable(self, query: Query) -> Choice | None:
         """Return the strategy without cost if the others cost more than ``options.max_cost``."""
         allowed, cost = query.options.get("max_cost"), self._encoder.tokens(query)
         if allowed is None or cost <= allowed:
             return None
         return Choice(FREE, f"an embedding of the question is expected to cost {cost} tokens, more than max_cost ({allowed})")
 
-    async def _suited(self, query: Query) -> Choice:
+    async def _choose_suited(self, query: Query) -> Choice:
         """Return the choice without regard to time.
 
         A question for a fact may have several hops. `agentic` searches a second round only if no passage covers the question.
@@ -149,14 +165,14 @@ class Auto:
             return Choice(WITH_TREE, "the question asks for an account, names no entity, and the tenant has a tree of summaries")
         return Choice(LOW, "the question asks for an account and names no entity")
 
-    def _within(self, query: Query, suited: Choice) -> Choice:
+    def _choose_within(self, query: Query, suited: Choice) -> Choice:
         """Return the best choice within ``options.max_latency_ms``; without one, the cheapest strategy."""
         allowed = query.options.get("max_latency_ms")
         if allowed is None:
             return suited
-        expected = self._expected(query, suited.strategy)
+        expected = self._expect_duration(query, suited.strategy)
         if expected is None or expected <= allowed:
-            in_rounds = self._expected(query, suited.timed)
+            in_rounds = self._expect_duration(query, suited.timed)
             if in_rounds is None or in_rounds <= allowed:
                 return replace(suited, expected_ms=in_rounds if suited.rounds else expected)
             forbid_reuse()
@@ -165,10 +181,47 @@ class Auto:
         slow = f"{suited.strategy} is expected to take {expected:.0f} ms, longer than max_latency_ms"
         cheaper = [name for name in CHEAPER if name not in (DUAL, suited.strategy)]
         for name in cheaper:
-            expected = self._expected(query, name)
+            expected = self._expect_duration(query, name)
             if expected is None or expected <= allowed:
                 return Choice(name, slow, expected)
         return Choice(cheaper[-1], f"every strategy is expected to take longer than max_latency_ms ({allowed})", expected)
 
-    def _expected(self, query: Query, strategy: str) -> float | None:
+    def _expect_duration(self, query: Query, strategy: str) -> float | None:
         return self._latencies.expected(query.tenant_id, strategy)
+
+
+KEPT = 32
+"""Durations of a strategy that count, at most."""
+LEAST = 3
+"""Durations without which nothing is expected."""
+RECENT_S = 600.0
+"""Seconds for which a duration counts: a machine that was busy is tried again."""
+_SHARE = 0.9
+_MAX_PAIRS = 4096
+"""Pairs of tenant and strategy that are kept, the last used ones: a few megabytes."""
+
+
+class Latencies:
+    """Expects the next duration of a strategy from its last ones. Corpora differ in size, so tenants are kept apart.
+
+    Args:
+        clock: seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._recent: OrderedDict[tuple[TenantId, str], deque[tuple[float, float]]] = OrderedDict()
+
+    def record(self, tenant: TenantId, strategy: str, milliseconds: float) -> None:
+        """Add a duration."""
+        recent = self._recent.setdefault((tenant, strategy), deque(maxlen=KEPT))
+        recent.append((self._clock(), milliseconds))
+        self._recent.move_to_end((tenant, strategy))
+        if len(self._recent) > _MAX_PAIRS:
+            self._recent.popitem(last=False)
+
+    def expected(self, tenant: TenantId, strategy: str) -> float | None:
+        """Return the milliseconds within which nine of ten recent searches ended; None: too few are known."""
+        since = self._clock() - RECENT_S
+        recent = sorted(milliseconds for at, milliseconds in self._recent.get((tenant, strategy), ()) if at >= since)
+        return recent[math.ceil(_SHARE * len(recent)) - 1] if len(recent) >= LEAST else None

@@ -7,8 +7,8 @@ from functools import partial
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.retrieval.base import Strategies
-from agentic_rag_backend.retrieval.correction import Corrector
-from agentic_rag_backend.retrieval.queries.correction import correction_of
+from agentic_rag_backend.retrieval.options.correction import correction_of
+from agentic_rag_backend.retrieval.stages.correction import Corrector
 
 
 class Corrective:
@@ -25,5 +25,5 @@ class Corrective:
             AgenticRagError: the search of the question itself failed.
         """
         search = partial(self._strategies.retrieve, str(query.options.get("base", "hybrid")))
-        found = await self._corrector.correct(query, correction_of(query.options), search)
-        return replace(found, trace=replace(found.trace, strategy="corrective"))
+        retrieval = await self._corrector.correct(query, correction_of(query.options), search)
+        return replace(retrieval, trace=replace(retrieval.trace, strategy="corrective"))

@@ -12,6 +12,7 @@ from agentic_rag_backend.domain.query import Backing, LevelWeights, Query, Retri
 from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, StoreUnavailable
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
+from agentic_rag_backend.retrieval.options.model import EntitiesOption, LowStrategyOption, SyntheticQuestionsOption, ThemesOptions
 from agentic_rag_backend.retrieval.strategies.low_level import BY_FORM, LowStrategy
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -32,6 +33,10 @@ class DualLevelOptions:
     low_min_score: float = 0.0
     high_min_score: float = 0.0
     low_strategy: LowStrategy = BY_FORM
+
+
+class DualLevelRequestOptions(EntitiesOption, LowStrategyOption, SyntheticQuestionsOption, ThemesOptions):
+    pass
 
 
 class DualLevel:

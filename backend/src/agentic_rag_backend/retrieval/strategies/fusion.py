@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Collection, Mapping
+from types import GenericAlias, MappingProxyType
+from typing import Any, Literal
+
+from pydantic import Field, create_model
 
 from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.base import Strategies
-from agentic_rag_backend.retrieval.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits, united_facts, united_themes
-from agentic_rag_backend.retrieval.parallel import Outcome, search_all
+from agentic_rag_backend.retrieval.legs.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits, united_facts, united_themes
+from agentic_rag_backend.retrieval.legs.parallel import Outcome, search_all
+from agentic_rag_backend.retrieval.options.model import RequestOptions, one_of, optional_field, shares_of
 
 MIN_METHODS, MAX_METHODS = 2, 5
 PRESETS: Mapping[str, Mapping[str, float]] = MappingProxyType(
@@ -70,6 +73,28 @@ def preset_without_effect(options: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"options.preset has no effect: options.{overriding} names the strategies",)
 
 
+class FusionRequestOptions(RequestOptions):
+    """Options of `fusion`; `fusion_options` adds those that name strategies."""
+
+    preset: Literal["balanced", "factual", "exploratory", "question"] = Field(
+        "balanced", description="methods and weights by name, if the request names neither"
+    )
+    fusion: Literal["min_max", "rrf", "dbsf"] = Field("min_max", description="fusion of the strategies' results")
+
+
+def fusion_options(names: Collection[str]) -> type[RequestOptions]:
+    """Return the options of a fusion of some of the strategies ``names``."""
+    methods = optional_field(
+        description="strategies that are fused",
+        min_length=MIN_METHODS,
+        max_length=MAX_METHODS,
+        json_schema_extra={"uniqueItems": True},
+    )
+    weights = optional_field(description="weights of the strategies; default: equal weights")
+    fields: dict[str, Any] = {"methods": (GenericAlias(list, (one_of(names),)), methods), "weights": (shares_of(names), weights)}
+    return create_model("FusionOptions", __base__=FusionRequestOptions, **fields)
+
+
 class Fusion:
     """Fuses the strategies of ``options.methods`` and ``options.weights``, or those of ``options.preset``."""
 
@@ -111,9 +136,9 @@ def _trace(outcome: Outcome, weights: Mapping[str, float], fusion: str) -> Trace
         methods_used=tuple(dict.fromkeys(m for name, trace in traces.items() for m in (name, *trace.methods_used))),
         fusion=fusion,
         fallbacks=tuple(f"{name}: {reason}" for name, trace in traces.items() for reason in trace.fallbacks),
-        failures=tuple(dict.fromkeys((*(each for trace in traces.values() for each in trace.failures), *lost))),
+        failures=tuple(dict.fromkeys((*(failure for trace in traces.values() for failure in trace.failures), *lost))),
         hidden=tuple(dict.fromkeys((*(each for trace in traces.values() for each in trace.hidden), *lost))),
-        warnings=tuple(dict.fromkeys(each for trace in traces.values() for each in trace.warnings)),
+        warnings=tuple(dict.fromkeys(warning for trace in traces.values() for warning in trace.warnings)),
         details={
             **{key: value for key, value in first.details.items() if key == "as_of"},
             "weights": {name: round(weight, 4) for name, weight in weights.items()},

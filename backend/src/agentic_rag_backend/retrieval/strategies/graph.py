@@ -23,14 +23,21 @@ from agentic_rag_backend.knowledge.tenant_graph.numbering import Keys
 from agentic_rag_backend.knowledge.tenant_graph.pagerank import DAMPING, personalised_pagerank
 from agentic_rag_backend.models.embedding.calibration import CosineScale
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.candidates import Candidates, chunk_candidates
-from agentic_rag_backend.retrieval.facts import NEAR, Facts
-from agentic_rag_backend.retrieval.graph_leg import LegAnswer
-from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, time_detail, visible_chunks, visible_in_order
-from agentic_rag_backend.retrieval.marginal_relevance import marginal_relevances, similarities
-from agentic_rag_backend.retrieval.passage_features import PassageFeatures, Terms
-from agentic_rag_backend.retrieval.passage_paths import Found, PassagePaths
-from agentic_rag_backend.retrieval.question_leg import QUESTION, QuestionLeg, methods_with_questions
+from agentic_rag_backend.retrieval.legs.candidates import Candidates, chunk_candidates
+from agentic_rag_backend.retrieval.legs.facts import NEAR, Facts
+from agentic_rag_backend.retrieval.legs.graph_leg import LegAnswer
+from agentic_rag_backend.retrieval.legs.question_leg import QUESTION, QuestionLeg, methods_with_questions
+from agentic_rag_backend.retrieval.options.model import EntitiesOption, SyntheticQuestionsOption
+from agentic_rag_backend.retrieval.passages.hydration import (
+    entities_of,
+    shown_graph,
+    time_detail,
+    visible_chunks,
+    visible_in_order,
+)
+from agentic_rag_backend.retrieval.passages.marginal_relevance import marginal_relevances, similarities
+from agentic_rag_backend.retrieval.passages.passage_features import PassageFeatures, Terms
+from agentic_rag_backend.retrieval.passages.passage_paths import Found, PassagePaths
 from agentic_rag_backend.retrieval.scoring.coverage import cover, terms_held
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.hops import (
@@ -197,6 +204,10 @@ def first_stage(graph: TenantGraph, query: Query, candidates: Candidates, scale:
     return FirstStage(evidence, direct, prune(reached, by_number, cosines, scale.converted(evidence.floor)), scale)
 
 
+class GraphRequestOptions(EntitiesOption, SyntheticQuestionsOption):
+    pass
+
+
 class GraphRetriever:
     """Runs graph retrieval (see the module). ``options.entities`` names additional entities to start from."""
 
@@ -218,8 +229,8 @@ class GraphRetriever:
         )
         answer = stated.answer
         if graph is None:
-            found = await self._hybrid.without_graph(query, (*missing, *([answer.failure] if answer.failure else [])))
-            return replace(found, trace=replace(found.trace, strategy="graph"))
+            retrieval = await self._hybrid.without_graph(query, (*missing, *([answer.failure] if answer.failure else [])))
+            return replace(retrieval, trace=replace(retrieval.trace, strategy="graph"))
         # In threads: the costs of names, walks and hops depend on the tenant's graph, and the first walk loads SciPy.
         calibration = await self._stores.calibration()
         first = await asyncio.to_thread(first_stage, graph, query, candidates, calibration.questions)
@@ -344,7 +355,7 @@ def _trace(
     )
 
 
-def gather_evidence(graph: TenantGraph, query: Query, found: Candidates) -> GraphEvidence:
+def gather_evidence(graph: TenantGraph, query: Query, candidates: Candidates) -> GraphEvidence:
     """Link the entities that the question names, and combine them with the results of both legs."""
     named_in = link_question(graph, query.text)
     linked = {number: weight for number, weight in named_in.items() if graph.entity_texts.ids[number] not in query.not_meant}
@@ -355,8 +366,9 @@ def gather_evidence(graph: TenantGraph, query: Query, found: Candidates) -> Grap
         linked.update((entity, max(weight, linked.get(entity, 0.0))) for entity, weight in named.items())
         if not named:
             unknown.append(str(name))
-    cosine = {item.id: item.score for item in found.legs.dense}
-    return GraphEvidence(found.question, found.scores, cosine, linked, tuple(unknown), found.visible, found.questions)
+    cosine = {item.id: item.score for item in candidates.legs.dense}
+    visible, questions = candidates.visible, candidates.questions
+    return GraphEvidence(candidates.question, candidates.scores, cosine, linked, tuple(unknown), visible, questions)
 
 
 def _hit(

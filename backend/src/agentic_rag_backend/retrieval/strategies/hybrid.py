@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from agentic_rag_backend.domain.query import Hit, LegWeights, Query, Retrieval, Trace
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.candidates import chunk_candidates
-from agentic_rag_backend.retrieval.hydration import FIRST_READ, entities_of, shown_graph, time_detail, visible_in_order
-from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS, ChosenLegWeights, leg_weights_of
-from agentic_rag_backend.retrieval.question_leg import QUESTION, methods_with_questions
+from agentic_rag_backend.retrieval.legs.candidates import chunk_candidates
+from agentic_rag_backend.retrieval.legs.question_leg import QUESTION, methods_with_questions
+from agentic_rag_backend.retrieval.options.model import SyntheticQuestionsOption
+from agentic_rag_backend.retrieval.options.weights import LEG_WEIGHTS, ChosenLegWeights, leg_weights_of
+from agentic_rag_backend.retrieval.passages.hydration import FIRST_READ, entities_of, shown_graph, time_detail, visible_in_order
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
 from agentic_rag_backend.retrieval.scoring.fusion import FUSIONS
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.stores.vector.base import ScoredId
+
+
+class HybridRequestOptions(SyntheticQuestionsOption):
+    fusion: Literal["min_max", "rrf", "dbsf"] = "min_max"
 
 
 class Hybrid:
@@ -57,24 +63,28 @@ class Hybrid:
         if fusion not in FUSIONS:
             raise InvalidRequest(f"options.fusion must be one of {', '.join(FUSIONS)}; got {fusion!r}")
         weights = self.weights_of(query)
-        found = await chunk_candidates(self._stores, query, FUSIONS[fusion], weights.weights.by_leg())
-        order = [item.id for item in found.order]
-        visible = await visible_in_order(self._stores.documents, query, order, found.visible, FIRST_READ)
-        shown = [item for item in found.order if item.id in visible][: query.candidates]
+        candidates = await chunk_candidates(self._stores, query, FUSIONS[fusion], weights.weights.by_leg())
+        order = [item.id for item in candidates.order]
+        visible = await visible_in_order(self._stores.documents, query, order, candidates.visible, FIRST_READ)
+        items = [item for item in candidates.order if item.id in visible][: query.candidates]
         graph, failures = await shown_with()
-        parts = _scores_by_id({"dense": found.legs.dense, "sparse": found.legs.sparse, QUESTION: found.questions.chunks})
+        parts = _scores_by_id(
+            {"dense": candidates.legs.dense, "sparse": candidates.legs.sparse, QUESTION: candidates.questions.chunks}
+        )
         hits = tuple(
             Hit(
                 visible=visible[item.id],
                 score=item.score,
                 scores={**parts.get(item.id, {}), "combined": item.score},
                 entities=entities_of(graph, item.id),
-                matched_question=found.questions.matched.get(item.id),
+                matched_question=candidates.questions.matched.get(item.id),
             )
-            for item in shown
+            for item in items
         )
-        cosine = next((item.score for item in found.legs.dense if item.id in found.visible), 0.0)
-        coverage = best_coverage(self._stores.vectors.terms, query.text, [each.chunk.text for each in found.visible.values()])
+        cosine = next((item.score for item in candidates.legs.dense if item.id in candidates.visible), 0.0)
+        coverage = best_coverage(
+            self._stores.vectors.terms, query.text, [visible_chunk.chunk.text for visible_chunk in candidates.visible.values()]
+        )
         return Retrieval(
             hits=hits,
             relevance=relevance(cosine, coverage, await self._stores.calibration()) if hits else 0.0,

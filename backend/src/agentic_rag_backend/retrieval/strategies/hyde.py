@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pydantic import Field
+
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.models.llm.schemas import TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.base import Stores, Strategies
-from agentic_rag_backend.retrieval.hypothetical_vectors import mean_vector
-from agentic_rag_backend.retrieval.measuring import measured_relevance
+from agentic_rag_backend.retrieval.options.model import RequestOptions
+from agentic_rag_backend.retrieval.passages.measuring import measured_relevance
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, StructuredReply, line_in, objects_in
 
@@ -26,6 +28,10 @@ MAX_CHARACTERS = 1200
 TOKENS_PER_PASSAGE = 300
 NO_MODEL = "no language model writes hypothetical passages: the question's own vector is searched"
 _SCHEMA = object_of({"passages": list_of(object_of({"text": TEXT}))})
+
+
+class HydeRequestOptions(RequestOptions):
+    passages: int = Field(1, ge=1, le=5, description="hypothetical passages that a language model writes")
 
 
 class Hyde:
@@ -43,41 +49,41 @@ class Hyde:
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the results of the base strategy. Without passages, search the question's own vector and say so."""
         base = str(query.options.get("base", "hybrid"))
-        wanted = int(query.options.get("passages", PASSAGES))
+        count = int(query.options.get("passages", PASSAGES))
         if not self._calls.possible:
             return _plain(await self._strategies.retrieve(base, query), base, fallback=NO_MODEL)
-        reply = await self._write(query.text, wanted)
-        passages = _passages(reply, wanted)
-        vector, failure = await mean_vector(self._stores, query, passages)
+        reply = await self._write(query.text, count)
+        passages = _passages(reply, count)
+        vector, failure = await self._stores.encoder.mean_of(query, passages)
         if vector is None:
             failure = failure or f"hypothetical passages failed: {reply.failure or 'the reply has none'}"
             return _plain(await self._strategies.retrieve(base, query), base, failure=failure, usage=reply.usage)
-        found = await self._strategies.retrieve(base, replace(query.with_candidates(MEASURED), embedding=vector))
-        measured = await measured_relevance(self._stores, query, found.hits) if found.hits else found.relevance
-        methods = tuple(dict.fromkeys(("hyde", *found.trace.methods_used)))
-        details = {**found.trace.details, "hyde": {"base": base, "passages": len(passages)}}
-        trace = replace(found.trace, strategy="hyde", methods_used=methods, details=details)
-        return replace(found, relevance=measured, usage=found.usage + reply.usage, trace=trace)
+        retrieval = await self._strategies.retrieve(base, replace(query.with_candidates(MEASURED), embedding=vector))
+        measured = await measured_relevance(self._stores, query, retrieval.hits) if retrieval.hits else retrieval.relevance
+        methods = tuple(dict.fromkeys(("hyde", *retrieval.trace.methods_used)))
+        details = {**retrieval.trace.details, "hyde": {"base": base, "passages": len(passages)}}
+        trace = replace(retrieval.trace, strategy="hyde", methods_used=methods, details=details)
+        return replace(retrieval, relevance=measured, usage=retrieval.usage + reply.usage, trace=trace)
 
-    async def _write(self, question: str, wanted: int) -> StructuredReply:
-        values = {"question": fence("question", question), "most": str(wanted)}
-        return await self._calls.ask(built_in("hypothetical_passages"), values, _SCHEMA, max_tokens=TOKENS_PER_PASSAGE * wanted)
+    async def _write(self, question: str, count: int) -> StructuredReply:
+        values = {"question": fence("question", question), "most": str(count)}
+        return await self._calls.ask(built_in("hypothetical_passages"), values, _SCHEMA, max_tokens=TOKENS_PER_PASSAGE * count)
 
 
-def _passages(reply: StructuredReply, wanted: int) -> list[str]:
+def _passages(reply: StructuredReply, count: int) -> list[str]:
     texts = (line_in(item, "text", most=MAX_CHARACTERS) for item in objects_in(reply.parsed or {}, "passages"))
-    return list(dict.fromkeys(text for text in texts if text))[:wanted]
+    return list(dict.fromkeys(text for text in texts if text))[:count]
 
 
 def _plain(
-    found: Retrieval, base: str, *, fallback: str | None = None, failure: str | None = None, usage: Usage | None = None
+    retrieval: Retrieval, base: str, *, fallback: str | None = None, failure: str | None = None, usage: Usage | None = None
 ) -> Retrieval:
     """Return the results of the question's own vector, with the reason."""
     trace = replace(
-        found.trace,
+        retrieval.trace,
         strategy="hyde",
-        fallbacks=(*found.trace.fallbacks, *([fallback] if fallback else [])),
-        failures=(*found.trace.failures, *([failure] if failure else [])),
-        details={**found.trace.details, "hyde": {"base": base, "passages": 0}},
+        fallbacks=(*retrieval.trace.fallbacks, *([fallback] if fallback else [])),
+        failures=(*retrieval.trace.failures, *([failure] if failure else [])),
+        details={**retrieval.trace.details, "hyde": {"base": base, "passages": 0}},
     )
-    return replace(found, usage=found.usage + (usage or Usage()), trace=trace)
+    return replace(retrieval, usage=retrieval.usage + (usage or Usage()), trace=trace)

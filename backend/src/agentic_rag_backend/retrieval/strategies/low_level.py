@@ -16,8 +16,8 @@ from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.base import Retriever, Stores
-from agentic_rag_backend.retrieval.facts import NEAR, Facts
-from agentic_rag_backend.retrieval.hydration import shown_graph
+from agentic_rag_backend.retrieval.legs.facts import NEAR, Facts
+from agentic_rag_backend.retrieval.passages.hydration import shown_graph
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 
 LowStrategy = Literal["auto", "graph", "hybrid", "agentic"]
@@ -49,17 +49,17 @@ class LowLevel:
 
         A question without an entity is no fallback here: the strategy was not asked for by name.
         """
-        name, chosen_by = self._chosen(query)
-        asked = replace(query, options={**query.options, **_OPTIONS_OF.get(name, {})})
-        found = await self._retrievers[name].retrieve(asked)
-        details = {**found.trace.details, "low_level": {"strategy": name, "chosen_by": chosen_by}}
-        return replace(found, trace=replace(found.trace, fallbacks=(), details=details))
+        name, chosen_by = self._choose_strategy(query)
+        inner_query = replace(query, options={**query.options, **_OPTIONS_OF.get(name, {})})
+        retrieval = await self._retrievers[name].retrieve(inner_query)
+        details = {**retrieval.trace.details, "low_level": {"strategy": name, "chosen_by": chosen_by}}
+        return replace(retrieval, trace=replace(retrieval.trace, fallbacks=(), details=details))
 
-    def _chosen(self, query: Query) -> tuple[str, str]:
-        asked = query.options.get("low_strategy")
-        if asked is not None and asked != BY_FORM:
-            return str(asked), "request"
-        if asked is None and self._default != BY_FORM:
+    def _choose_strategy(self, query: Query) -> tuple[str, str]:
+        requested = query.options.get("low_strategy")
+        if requested is not None and requested != BY_FORM:
+            return str(requested), "request"
+        if requested is None and self._default != BY_FORM:
             return self._default, "setting"
         if query.options.get("entities"):
             return "graph", "entities"
@@ -77,23 +77,23 @@ class HybridWithFacts:
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of both legs, and facts. Without a graph, facts are left out and the trace has the reason."""
         wider = query.with_candidates(NEAR)
-        found, (graph, missing), stated = await asyncio.gather(
+        retrieval, (graph, missing), statements = await asyncio.gather(
             self._hybrid.retrieve(wider), shown_graph(self._graphs, query), self._facts.candidates(query)
         )
-        answer = stated.answer
-        failures = [*found.trace.failures, *([answer.failure] if answer.failure else [])]
-        facts, hidden = found.facts, missing
+        answer = statements.answer
+        failures = [*retrieval.trace.failures, *([answer.failure] if answer.failure else [])]
+        facts, hidden = retrieval.facts, missing
         if graph is not None:
-            known = {hit.id: hit.visible for hit in found.hits}
-            near = {hit.id for hit in found.hits[:NEAR]}
-            facts, left_out = await self._facts.choose(query, graph, near, known, stated)
+            visible = {hit.id: hit.visible for hit in retrieval.hits}
+            nearby = {hit.id for hit in retrieval.hits[:NEAR]}
+            facts, left_out = await self._facts.choose(query, graph, nearby, visible, statements)
             failures += [left_out] if left_out else []
             hidden = (left_out,) if left_out else ()
         reasons = tuple(dict.fromkeys(failures))
         trace = replace(
-            found.trace,
+            retrieval.trace,
             failures=reasons,
             hidden=hidden,
-            details={**found.trace.details, "graph_leg": answer.leg},
+            details={**retrieval.trace.details, "graph_leg": answer.leg},
         )
-        return replace(found, facts=facts, trace=trace)
+        return replace(retrieval, facts=facts, trace=trace)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.retrieval.base import Strategies
-from agentic_rag_backend.retrieval.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits
-from agentic_rag_backend.retrieval.parallel import Outcome, search_all
+from agentic_rag_backend.retrieval.legs.fused_hits import DEFAULT_FUSION, DEPTH, fused_hits
+from agentic_rag_backend.retrieval.legs.parallel import Outcome, search_all
+from agentic_rag_backend.retrieval.options.model import RequestOptions
 from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter, Rewrites
 from agentic_rag_backend.retrieval.structured_calls import Spending
 
@@ -21,6 +24,11 @@ REWRITES = 3
 OWN = "question"
 REWRITE_WEIGHT = 0.3
 """Weight of all other wordings together, relative to 1.0 for the question."""
+
+
+class MultiQueryRequestOptions(RequestOptions):
+    rewrites: int = Field(3, ge=1, le=5, description="maximum number of other wordings that are searched")
+    fusion: Literal["min_max", "rrf", "dbsf"] = Field("min_max", description="fusion of the wordings' results")
 
 
 class MultiQuery:
@@ -49,17 +57,17 @@ class MultiQuery:
         shares = {name: 1.0 if name == OWN else REWRITE_WEIGHT / max(1, len(rewrites.texts)) for name in texts}
         hits = fused_hits(outcome.found, shares, fusion, named=False) if len(outcome.found) > 1 else first.hits
         usage = spending.usage
-        for each in outcome.found.values():
-            usage += each.usage
+        for retrieval in outcome.found.values():
+            usage += retrieval.usage
         about = {"base": base, "queries": list(texts.values()), "rewritten_by": rewrites.by}
         return replace(
-            _traced(first, outcome, rewrites, fusion if len(outcome.found) > 1 else first.trace.fusion, about),
+            _add_trace(first, outcome, rewrites, fusion if len(outcome.found) > 1 else first.trace.fusion, about),
             hits=hits,
             usage=usage,
         )
 
 
-def _traced(first: Retrieval, outcome: Outcome, rewrites: Rewrites, fusion: str | None, about: Mapping[str, Any]) -> Retrieval:
+def _add_trace(first: Retrieval, outcome: Outcome, rewrites: Rewrites, fusion: str | None, about: Mapping[str, Any]) -> Retrieval:
     own = first.trace
     lost = tuple(f"the search of {name} failed: {code}" for name, code in outcome.failed.items())
     trace = replace(

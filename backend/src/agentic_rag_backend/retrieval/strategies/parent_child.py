@@ -9,15 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pydantic import Field
+
 from agentic_rag_backend.domain.document import Chunk, ChunkSpan, ParentPassage
 from agentic_rag_backend.domain.query import Hit, MatchedChunk, Query, Retrieval
 from agentic_rag_backend.retrieval.base import Stores, Strategies
-from agentic_rag_backend.retrieval.excerpts import Excerpt, Match, excerpts
+from agentic_rag_backend.retrieval.options.model import RequestOptions, optional_field
+from agentic_rag_backend.retrieval.passages.excerpts import Excerpt, Match, excerpts
 
 DEPTH = 200
 """Matched chunks that are divided into excerpts. It does not depend on the request's limit, so that no excerpt moves with it."""
 MAX_CHUNKS = 10
 """Chunks of an excerpt, if the request does not set their number."""
+
+
+class ParentChildRequestOptions(RequestOptions):
+    context_window: int = optional_field(
+        ge=0,
+        le=10,
+        description="chunks that are read on each side of a match; default: the whole parent, or 1 without a parent",
+    )
+    max_chunks: int = Field(10, ge=1, le=50, description="maximum number of chunks that are read together")
 
 
 class ParentChild:
@@ -35,33 +47,39 @@ class ParentChild:
         """Return one hit for each excerpt: its best match, with the excerpt as ``parent`` and its matches in ``matched``."""
         base = str(query.options.get("base", "hybrid"))
         reach, most = query.options.get("context_window"), int(query.options.get("max_chunks", MAX_CHUNKS))
-        found = await self._strategies.retrieve(base, query.with_candidates(DEPTH))
-        by_id = {hit.id: hit for hit in found.hits[:DEPTH]}
-        made = excerpts([_match(hit) for hit in by_id.values()], reach=reach, most=most)[: query.candidates]
-        read = await self._read(query, made, whole=reach is None, most=most)
-        hits = _hits([(by_id[excerpt.best.id], excerpt) for excerpt in made], read)
+        retrieval = await self._strategies.retrieve(base, query.with_candidates(DEPTH))
+        by_id = {hit.id: hit for hit in retrieval.hits[:DEPTH]}
+        found_excerpts = excerpts([_match(hit) for hit in by_id.values()], reach=reach, most=most)[: query.candidates]
+        read = await self._read(query, found_excerpts, whole=reach is None, most=most)
+        hits = _hits([(by_id[excerpt.best.id], excerpt) for excerpt in found_excerpts], read)
         about = {"base": base, "context_window": reach, "max_chunks": most}
         trace = replace(
-            found.trace,
+            retrieval.trace,
             strategy="parent_child",
-            methods_used=tuple(dict.fromkeys(("parent_child", *found.trace.methods_used))),
-            details={**found.trace.details, "parent_child": about},
+            methods_used=tuple(dict.fromkeys(("parent_child", *retrieval.trace.methods_used))),
+            details={**retrieval.trace.details, "parent_child": about},
         )
-        return replace(found, hits=hits, trace=trace)
+        return replace(retrieval, hits=hits, trace=trace)
 
-    async def _read(self, query: Query, made: Sequence[Excerpt], *, whole: bool, most: int) -> Mapping[str, ParentPassage]:
+    async def _read(
+        self, query: Query, found_excerpts: Sequence[Excerpt], *, whole: bool, most: int
+    ) -> Mapping[str, ParentPassage]:
         """Return the passage of each excerpt by the id of its best match."""
-        parents = {each.best.id: each.best.parent_id for each in made if whole and each.best.parent_id is not None}
-        spans = {
-            each.best.id: ChunkSpan(each.best.document_id, each.first, each.last) for each in made if each.best.id not in parents
+        parents = {
+            excerpt.best.id: excerpt.best.parent_id for excerpt in found_excerpts if whole and excerpt.best.parent_id is not None
         }
-        held = await self._stores.documents.parents(query.tenant_id, list(parents)) if parents else {}
+        spans = {
+            excerpt.best.id: ChunkSpan(excerpt.best.document_id, excerpt.first, excerpt.last)
+            for excerpt in found_excerpts
+            if excerpt.best.id not in parents
+        }
+        passages = await self._stores.documents.parents(query.tenant_id, list(parents)) if parents else {}
         spread = await self._stores.documents.passages(query.tenant_id, list(spans.values())) if spans else {}
         read: dict[str, ParentPassage] = {}
-        for excerpt in made:
+        for excerpt in found_excerpts:
             best = excerpt.best
-            passage = held.get(parents[best.id]) if best.id in parents else spread.get(spans[best.id])
-            if passage is not None and (chunks := _around(passage.chunks, best, most)):
+            passage = passages.get(parents[best.id]) if best.id in parents else spread.get(spans[best.id])
+            if passage is not None and (chunks := _select_around(passage.chunks, best, most)):
                 read[best.id] = passage.part(chunks)
         return read
 
@@ -71,30 +89,32 @@ def _match(hit: Hit) -> Match:
     return Match(chunk.id, chunk.document_id, chunk.ordinal, chunk.parent_id, hit.score)
 
 
-def _around(chunks: Sequence[Chunk], best: Match, most: int) -> Sequence[Chunk]:
+def _select_around(chunks: Sequence[Chunk], best: Match, most: int) -> Sequence[Chunk]:
     """Return the chunks of the match's parent, at most ``most`` around the match; none if the match is not among them.
 
     It is not if another version became visible since the search.
     """
-    own = [chunk for chunk in chunks if chunk.parent_id == best.parent_id]
-    at = next((place for place, chunk in enumerate(own) if chunk.id == best.id and chunk.ordinal == best.ordinal), None)
+    siblings = [chunk for chunk in chunks if chunk.parent_id == best.parent_id]
+    at = next(
+        (position for position, chunk in enumerate(siblings) if chunk.id == best.id and chunk.ordinal == best.ordinal), None
+    )
     if at is None:
         return ()
-    start = max(0, min(at - (most - 1) // 2, len(own) - most))
-    return own[start : start + most]
+    start = max(0, min(at - (most - 1) // 2, len(siblings) - most))
+    return siblings[start : start + most]
 
 
-def _hits(found: Sequence[tuple[Hit, Excerpt]], read: Mapping[str, ParentPassage]) -> tuple[Hit, ...]:
+def _hits(pairs: Sequence[tuple[Hit, Excerpt]], read: Mapping[str, ParentPassage]) -> tuple[Hit, ...]:
     """Return the hits with their passages. Text that a better passage has is left out, and hits without any other text."""
     hits: list[Hit] = []
-    kept: dict[str, list[ParentPassage]] = {}
-    for hit, excerpt in found:
+    passages: dict[str, list[ParentPassage]] = {}
+    for hit, excerpt in pairs:
         passage, chunk = read.get(hit.id), hit.visible.chunk
         if passage is None or passage.chunks[0].version != chunk.version:
             # Another version became visible since the search.
             hits.append(_hit(hit, excerpt, None))
             continue
-        better = kept.setdefault(chunk.document_id, [])
+        better = passages.setdefault(chunk.document_id, [])
         passage = passage.without(better)
         if passage is not None:
             better.append(passage)
@@ -104,6 +124,6 @@ def _hits(found: Sequence[tuple[Hit, Excerpt]], read: Mapping[str, ParentPassage
 
 def _hit(hit: Hit, excerpt: Excerpt, passage: ParentPassage | None) -> Hit:
     """Return the hit with its passage, and with its matches in the passage."""
-    held = {chunk.id for chunk in passage.chunks} if passage is not None else {hit.id}
-    matched = tuple(MatchedChunk(match.id, match.score) for match in excerpt.matches if match.id in held)
+    ids = {chunk.id for chunk in passage.chunks} if passage is not None else {hit.id}
+    matched = tuple(MatchedChunk(match.id, match.score) for match in excerpt.matches if match.id in ids)
     return replace(hit, parent=passage, matched=matched)

@@ -11,7 +11,9 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, Query, Retrieval, Trace
 from agentic_rag_backend.errors import StoreUnavailable
@@ -20,9 +22,11 @@ from agentic_rag_backend.knowledge.paths.outward import Outward, Shown
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.candidates import Candidates, chunk_candidates
-from agentic_rag_backend.retrieval.facts import FACT_LIMIT, NEAR
-from agentic_rag_backend.retrieval.hydration import (
+from agentic_rag_backend.retrieval.legs.candidates import Candidates, chunk_candidates
+from agentic_rag_backend.retrieval.legs.facts import FACT_LIMIT, NEAR
+from agentic_rag_backend.retrieval.legs.question_leg import methods_with_questions
+from agentic_rag_backend.retrieval.options.model import MAX_NAMES, EntitiesOption, SyntheticQuestionsOption, optional_field
+from agentic_rag_backend.retrieval.passages.hydration import (
     FIRST_READ,
     entities_of,
     passes,
@@ -31,8 +35,7 @@ from agentic_rag_backend.retrieval.hydration import (
     visible_chunks,
     visible_in_order,
 )
-from agentic_rag_backend.retrieval.passage_paths import MAX_STARTS, step_of
-from agentic_rag_backend.retrieval.question_leg import methods_with_questions
+from agentic_rag_backend.retrieval.passages.passage_paths import MAX_STARTS, step_of
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
@@ -77,6 +80,17 @@ class _Walk:
     failure: str | None = None
 
 
+class PathsRequestOptions(EntitiesOption, SyntheticQuestionsOption):
+    max_hops: int = Field(2, ge=1, le=4, description="maximum number of relationships of a path")
+    relation_types: list[Annotated[str, Field(max_length=128)]] = optional_field(
+        max_length=MAX_NAMES, description="only relationships of these types, in any case: `works_for`, `WORKS FOR`"
+    )
+    min_weight: float = Field(0, ge=0, le=1000, description="least weight of a relationship")
+    direction: Literal["any", "out", "in"] = Field(
+        "any", description="out: each relationship leads away from the entity of the question; in: towards it"
+    )
+
+
 class PathsRetriever:
     """Runs multi-hop search (see the module).
 
@@ -97,16 +111,16 @@ class PathsRetriever:
             shown_graph(self._graphs, query),
         )
         if graph is None:
-            found = await self._hybrid.without_graph(query, missing)
-            return replace(found, trace=replace(found.trace, strategy="paths"))
+            retrieval = await self._hybrid.without_graph(query, missing)
+            return replace(retrieval, trace=replace(retrieval.trace, strategy="paths"))
         evidence = await asyncio.to_thread(gather_evidence, graph, query, candidates)
         walk = await self._walk(query, graph, evidence)
         scores = {id: (1 - PATH_SHARE) * score for id, score in candidates.scores.items()} if walk.paths else candidates.scores
         best: dict[str, ScoredPath] = {}
-        for each in walk.paths:
-            for id in each.chunk_ids:
-                best.setdefault(id, each)
-        scores = {**scores, **{id: scores.get(id, 0.0) + PATH_SHARE * each.score for id, each in best.items()}}
+        for path in walk.paths:
+            for id in path.chunk_ids:
+                best.setdefault(id, path)
+        scores = {**scores, **{id: scores.get(id, 0.0) + PATH_SHARE * path.score for id, path in best.items()}}
         return await self._answer(query, graph, (candidates, evidence), walk, (scores, best))
 
     async def _answer(
@@ -120,20 +134,20 @@ class PathsRetriever:
         (candidates, evidence), (scores, best) = given, scored
         stating = await visible_chunks(self._stores.documents, query, [id for id in best if id not in candidates.visible])
         order = ranked(scores)
-        held = {**candidates.visible, **stating}
-        visible = await visible_in_order(self._stores.documents, query, [each.id for each in order], held, FIRST_READ)
+        chunks = {**candidates.visible, **stating}
+        visible = await visible_in_order(self._stores.documents, query, [item.id for item in order], chunks, FIRST_READ)
         hits = tuple(
-            _hit(graph, evidence, Hit(visible=visible[each.id], score=min(1.0, each.score)), best.get(each.id))
-            for each in order
-            if each.id in visible
+            _hit(graph, evidence, Hit(visible=visible[item.id], score=min(1.0, item.score)), best.get(item.id))
+            for item in order
+            if item.id in visible
         )[: query.candidates]
-        texts = [each.chunk.text for each in candidates.visible.values()]
+        texts = [item.chunk.text for item in candidates.visible.values()]
         coverage = best_coverage(self._stores.vectors.terms, query.text, texts)
-        nearest = max((score for id, score in evidence.cosine.items() if id in candidates.visible), default=0.0)
+        best_cosine = max((score for id, score in evidence.cosine.items() if id in candidates.visible), default=0.0)
         return Retrieval(
             hits=hits,
             facts=_facts(walk.paths[:SHOWN_PATHS]),
-            relevance=relevance(nearest, coverage, await self._stores.calibration()) if hits else 0.0,
+            relevance=relevance(best_cosine, coverage, await self._stores.calibration()) if hits else 0.0,
             trace=_trace(query, evidence, walk),
         )
 
@@ -145,16 +159,16 @@ class PathsRetriever:
             return _Walk()
         options = path_options(query)
         outward = Outward(query.tenant_id, self._stores.graph, graph, starts, options)
-        shown = Shown(moment=query.moment, known=evidence.visible, passes=partial(passes, query))
+        visibility = Shown(moment=query.moment, known=evidence.visible, passes=partial(passes, query))
         try:
             for _ in range(options.max_hops):
                 await outward.extend()
-            held = await outward.read(self._stores.facts, outward.best(TRAILS), shown)
+            facts = await outward.read(self._stores.facts, outward.best(TRAILS), visibility)
         except StoreUnavailable as error:
             return _Walk(failure=f"paths are left out: {error.code}")
-        return _Walk(tuple(self._scored(query, evidence, list(held.values()), starts)), outward.bounded)
+        return _Walk(tuple(self._score_paths(query, evidence, list(facts.values()), starts)), outward.bounded)
 
-    def _scored(
+    def _score_paths(
         self, query: Query, evidence: GraphEvidence, paths: Sequence[EntityPath], starts: Sequence[str]
     ) -> list[ScoredPath]:
         """Return the paths, best first.
@@ -164,7 +178,8 @@ class PathsRetriever:
         """
         terms = self._stores.vectors.terms
         texts = {
-            number: frozenset[int]().union(*(terms(_said(step)) for step in path.steps)) for number, path in enumerate(paths)
+            number: frozenset[int]().union(*(terms(_describe_time(step)) for step in path.steps))
+            for number, path in enumerate(paths)
         }
         coverage = cover(terms(query.text), texts)
         scores = {}
@@ -173,37 +188,38 @@ class PathsRetriever:
             connects = CONNECTING if path.entities[-1].id in starts else 1.0
             scores[number] = connects * path.score**0.25 * (coverage.of(coverage.held[number]) + passage)
         best = max(scores.values(), default=0.0) or 1.0
-        found = [ScoredPath(path, scores[number] / best) for number, path in enumerate(paths)]
+        scored_paths = [ScoredPath(path, scores[number] / best) for number, path in enumerate(paths)]
         return sorted(
-            found, key=lambda each: (-round(each.score, 12), [(entity.name, entity.id) for entity in each.path.entities])
+            scored_paths,
+            key=lambda scored: (-round(scored.score, 12), [(entity.name, entity.id) for entity in scored.path.entities]),
         )
 
 
 def path_options(query: Query) -> PathOptions:
     """Return the options of the paths of a query."""
-    given = query.options
-    types = given.get("relation_types")
+    options = query.options
+    types = options.get("relation_types")
     return PathOptions(
-        max_hops=int(given.get("max_hops", HOPS)),
+        max_hops=int(options.get("max_hops", HOPS)),
         relations=tuple(types) if types else None,
-        min_weight=float(given.get("min_weight", 0.0)),
-        direction=given.get("direction", "any"),
+        min_weight=float(options.get("min_weight", 0.0)),
+        direction=options.get("direction", "any"),
     )
 
 
 def _stated_by(step: Connection) -> tuple[str, ...]:
-    return (step.chunk_id,) if step.fact is None else tuple(each.support.chunk_id for each in step.fact.passages)
+    return (step.chunk_id,) if step.fact is None else tuple(passage.support.chunk_id for passage in step.fact.passages)
 
 
 def _step(step: Connection, chunk_id: str) -> GraphStep:
-    stated = step.fact.passages if step.fact is not None else ()
-    own = next((each for each in stated if each.support.chunk_id == chunk_id), None)
-    if own is None:
+    passages = step.fact.passages if step.fact is not None else ()
+    passage = next((candidate for candidate in passages if candidate.support.chunk_id == chunk_id), None)
+    if passage is None:
         return step_of(step)
-    return replace(step_of(step), fact=own.fact, chunk_id=chunk_id, document_id=own.support.document_id)
+    return replace(step_of(step), fact=passage.fact, chunk_id=chunk_id, document_id=passage.support.document_id)
 
 
-def _said(step: Connection) -> str:
+def _describe_time(step: Connection) -> str:
     if step.fact is None:
         raise AssertionError("a path over relationships has no shared mention")
     return f"{step.fact.relation.replace('_', ' ')} {step.fact.fact}"
@@ -218,12 +234,12 @@ def _hit(graph: TenantGraph, evidence: GraphEvidence, hit: Hit, path: ScoredPath
 
 
 def _facts(paths: Iterable[ScoredPath]) -> tuple[FactHit, ...]:
-    found: dict[str, FactHit] = {}
-    for each in paths:
-        for step in each.path.steps:
+    facts: dict[str, FactHit] = {}
+    for path in paths:
+        for step in path.path.steps:
             fact = step.fact
-            if fact is not None and fact.id not in found:
-                found[fact.id] = FactHit(
+            if fact is not None and fact.id not in facts:
+                facts[fact.id] = FactHit(
                     id=fact.id,
                     source=fact.source,
                     relation=fact.relation,
@@ -231,14 +247,14 @@ def _facts(paths: Iterable[ScoredPath]) -> tuple[FactHit, ...]:
                     fact=fact.fact,
                     chunk_id=step.chunk_id,
                     document_id=step.document_id,
-                    score=each.score,
+                    score=path.score,
                     weight=fact.weight,
                     valid_at=fact.valid_at,
                     invalid_at=fact.invalid_at,
                     created_at=fact.created_at,
                     expired_at=fact.expired_at,
                 )
-    return tuple(found.values())[:FACT_LIMIT]
+    return tuple(facts.values())[:FACT_LIMIT]
 
 
 def _trace(query: Query, evidence: GraphEvidence, walk: _Walk) -> Trace:
@@ -257,15 +273,15 @@ def _trace(query: Query, evidence: GraphEvidence, walk: _Walk) -> Trace:
             "linked_entities": len(evidence.linked),
             "max_hops": options.max_hops,
             "bounded": walk.bounded,
-            "paths": [_shown(each) for each in walk.paths[:SHOWN_PATHS]],
+            "paths": [_show_paths(path) for path in walk.paths[:SHOWN_PATHS]],
         },
     )
 
 
-def _shown(each: ScoredPath) -> dict[str, Any]:
+def _show_paths(scored_path: ScoredPath) -> dict[str, Any]:
     return {
-        "score": round(each.score, 4),
-        "entities": [{"id": entity.id, "name": entity.name} for entity in each.path.entities],
-        "relations": [step.fact.relation for step in each.path.steps if step.fact is not None],
-        "chunk_ids": [step.chunk_id for step in each.path.steps],
+        "score": round(scored_path.score, 4),
+        "entities": [{"id": entity.id, "name": entity.name} for entity in scored_path.path.entities],
+        "relations": [step.fact.relation for step in scored_path.path.steps if step.fact is not None],
+        "chunk_ids": [step.chunk_id for step in scored_path.path.steps],
     }

@@ -13,10 +13,10 @@ from agentic_rag_backend.domain.document import MAX_QUESTIONS_PER_CHUNK, Visible
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.base import Retriever, Stores
-from agentic_rag_backend.retrieval.candidates import only_valid
-from agentic_rag_backend.retrieval.hydration import entities_of, in_time, passes, shown_graph, time_detail
-from agentic_rag_backend.retrieval.measuring import measured_relevance
-from agentic_rag_backend.retrieval.question_leg import QUESTION, QuestionLeg, question_leg
+from agentic_rag_backend.retrieval.legs.candidates import only_valid
+from agentic_rag_backend.retrieval.legs.question_leg import QUESTION, QuestionLeg, question_leg
+from agentic_rag_backend.retrieval.passages.hydration import entities_of, in_time, passes, shown_graph, time_detail
+from agentic_rag_backend.retrieval.passages.measuring import measured_relevance
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, ScoredId, VectorSearch
 
@@ -65,26 +65,26 @@ class QuestionRetriever:
 
     async def _best(self, query: Query) -> tuple[QuestionLeg, Mapping[str, VisibleChunk]]:
         """Return the chunks of the nearest questions, best first, and the content of those that may be shown."""
-        filter, wanted = query.filters, (query.candidates + OVER_FETCH) * MAX_QUESTIONS_PER_CHUNK
+        filter, limit = query.filters, (query.candidates + OVER_FETCH) * MAX_QUESTIONS_PER_CHUNK
         while True:
-            search = VectorSearch(kind=NodeKind.QUESTION, dense=await self._stores.encoder.of(query), limit=wanted, filter=filter)
+            search = VectorSearch(kind=NodeKind.QUESTION, dense=await self._stores.encoder.of(query), limit=limit, filter=filter)
             legs = (await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, [search]))[0]
             leg = await question_leg(self._stores.questions, query, legs.dense, least=-1.0)
-            held = await self._stores.documents.hydrate(query.tenant_id, [item.id for item in leg.chunks])
-            visible = {id: chunk for id, chunk in held.items() if passes(query, chunk)}
-            if filter is query.filters and not all(in_time(query, chunk) for chunk in held.values()):
+            chunks = await self._stores.documents.hydrate(query.tenant_id, [item.id for item in leg.chunks])
+            visible = {id: chunk for id, chunk in chunks.items() if passes(query, chunk)}
+            if filter is query.filters and not all(in_time(query, chunk) for chunk in chunks.values()):
                 filter = only_valid(query)
-            elif len(visible) >= query.candidates or len(legs.dense) < wanted or wanted == MAX_QUESTIONS:
+            elif len(visible) >= query.candidates or len(legs.dense) < limit or limit == MAX_QUESTIONS:
                 return leg, _first(leg.chunks, visible, query.candidates)
             else:
-                wanted = min(wanted * REFILL_FACTOR, MAX_QUESTIONS)
+                limit = min(limit * REFILL_FACTOR, MAX_QUESTIONS)
 
     async def _without_questions(self, query: Query) -> Retrieval:
         counts = await self._stores.documents.counts(query.tenant_id)
         reason = NONE_FOUND if counts["questions"] else NO_QUESTIONS
-        found = await self._otherwise.retrieve(query)
-        trace = replace(found.trace, strategy=QUESTION, fallbacks=(*found.trace.fallbacks, reason))
-        return replace(found, trace=trace)
+        retrieval = await self._otherwise.retrieve(query)
+        trace = replace(retrieval.trace, strategy=QUESTION, fallbacks=(*retrieval.trace.fallbacks, reason))
+        return replace(retrieval, trace=trace)
 
 
 def _first(order: Sequence[ScoredId], visible: Mapping[str, VisibleChunk], count: int) -> dict[str, VisibleChunk]:

@@ -10,8 +10,8 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.candidates import only_valid
-from agentic_rag_backend.retrieval.hydration import entities_of, in_time, passes, shown_graph, time_detail
+from agentic_rag_backend.retrieval.legs.candidates import only_valid
+from agentic_rag_backend.retrieval.passages.hydration import entities_of, in_time, passes, shown_graph, time_detail
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED, relevance
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, ScoredId, VectorSearch
@@ -47,7 +47,7 @@ class SingleLeg:
 
     async def _fill(self, query: Query) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
         """Return the hits, and the reasons why parts of them are missing."""
-        leg, shown, visible = await self._best(query)
+        leg, items, visible = await self._best(query)
         graph, failures = await shown_graph(self._graphs, query)
         best = max((item.score for item in leg), default=1.0)
         hits = tuple(
@@ -57,24 +57,24 @@ class SingleLeg:
                 scores={self.name: item.score},
                 entities=entities_of(graph, item.id),
             )
-            for item in shown
+            for item in items
         )
         return hits, failures
 
     async def _best(self, query: Query) -> tuple[Sequence[ScoredId], Sequence[ScoredId], Mapping[str, VisibleChunk]]:
         """Return the leg, the first visible chunks of it, and their content."""
-        filter, wanted = query.filters, query.candidates + OVER_FETCH
+        filter, limit = query.filters, query.candidates + OVER_FETCH
         while True:
-            leg = await self._leg(query, filter, wanted)
-            held = await self._stores.documents.hydrate(query.tenant_id, [item.id for item in leg])
-            visible = {id: chunk for id, chunk in held.items() if passes(query, chunk)}
-            shown = [item for item in leg if item.id in visible][: query.candidates]
-            if filter is query.filters and not all(in_time(query, chunk) for chunk in held.values()):
+            leg = await self._leg(query, filter, limit)
+            chunks = await self._stores.documents.hydrate(query.tenant_id, [item.id for item in leg])
+            visible = {id: chunk for id, chunk in chunks.items() if passes(query, chunk)}
+            items = [item for item in leg if item.id in visible][: query.candidates]
+            if filter is query.filters and not all(in_time(query, chunk) for chunk in chunks.values()):
                 filter = only_valid(query)
-            elif len(shown) == query.candidates or len(leg) < wanted or wanted == MAX_LEG:
-                return leg, shown, visible
+            elif len(items) == query.candidates or len(leg) < limit or limit == MAX_LEG:
+                return leg, items, visible
             else:
-                wanted = min(wanted * REFILL_FACTOR, MAX_LEG)
+                limit = min(limit * REFILL_FACTOR, MAX_LEG)
 
     async def _leg(self, query: Query, filter: Filter | None, limit: int) -> Sequence[ScoredId]:
         vector = await self._stores.encoder.of(query) if self._dense else None

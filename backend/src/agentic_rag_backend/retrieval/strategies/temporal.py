@@ -14,8 +14,9 @@ from typing import Any
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.text.time_phrases import TimePhrase, time_phrase
 from agentic_rag_backend.retrieval.base import Retriever
-from agentic_rag_backend.retrieval.event_dates import EventDates
+from agentic_rag_backend.retrieval.options.model import EntitiesOption, LowStrategyOption, SyntheticQuestionsOption
 from agentic_rag_backend.retrieval.scoring.validity import TIME_SHARE, Window, fit, window_of
+from agentic_rag_backend.retrieval.strategies.event_dates import EventDates
 
 DEPTH = 30
 """Results of the inner strategy that are compared with the time."""
@@ -30,6 +31,10 @@ class _Time:
     warning: str | None = None
 
 
+class TemporalRequestOptions(EntitiesOption, LowStrategyOption, SyntheticQuestionsOption):
+    pass
+
+
 class Temporal:
     """Runs the strategies of the low level at the time of the question. ``options.low_strategy`` selects one of them."""
 
@@ -41,15 +46,15 @@ class Temporal:
         """Return the results of the inner strategy at the time of the question. ``trace.details.time`` has the time."""
         time = await self._time(query)
         if time.window is None:
-            found = await self._inner.retrieve(query)
+            retrieval = await self._inner.retrieve(query)
         else:
             at = query if query.as_of is not None else replace(query, as_of=time.window.as_of)
             # Passages about several times are similar, and only their times differ.
             alike = replace(at.with_candidates(DEPTH), diverse=False)
-            found = preferring(await self._inner.retrieve(alike), time.window)
-        trace = found.trace
+            retrieval = preferring(await self._inner.retrieve(alike), time.window)
+        trace = retrieval.trace
         return replace(
-            found,
+            retrieval,
             trace=replace(
                 trace,
                 strategy="temporal",
@@ -79,18 +84,18 @@ class Temporal:
         return _Time(window, {**by, **_named(phrase), **_shown(window)})
 
 
-def preferring(found: Retrieval, window: Window) -> Retrieval:
+def preferring(retrieval: Retrieval, window: Window) -> Retrieval:
     """Return the results by ``.7 × score + .3 × fit``, best first. Equal scores keep their order."""
-    fits = {hit.id: fit(hit.visible, window) for hit in found.hits}
+    fits = {hit.id: fit(hit.visible, window) for hit in retrieval.hits}
     hits = (
         replace(
             hit,
             score=min(1.0, (1 - TIME_SHARE) * hit.score + TIME_SHARE * fits[hit.id]),
             scores={**hit.scores, "time": fits[hit.id]},
         )
-        for hit in found.hits
+        for hit in retrieval.hits
     )
-    return replace(found, hits=tuple(sorted(hits, key=lambda hit: -hit.score)))
+    return replace(retrieval, hits=tuple(sorted(hits, key=lambda hit: -hit.score)))
 
 
 def _named(phrase: TimePhrase) -> dict[str, Any]:

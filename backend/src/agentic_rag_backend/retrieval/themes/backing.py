@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from agentic_rag_backend.domain.query import Backing, Hit, Query, ThemeHit
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.hydration import visible_chunks
+from agentic_rag_backend.retrieval.passages.hydration import visible_chunks
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
 from agentic_rag_backend.retrieval.scoring.fusion import ranked
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
@@ -36,13 +36,13 @@ class PassagesBehind:
             return None
         vector = await self._stores.encoder.of(query)
         vectors = await self._stores.vectors.vectors(query.tenant_id, Collection.CHUNKS, ids)
-        order = ranked((id, float(held @ vector)) for id, held in vectors.items())
+        order = ranked((id, float(chunk_vector @ vector)) for id, chunk_vector in vectors.items())
         visible = await visible_chunks(self._stores.documents, query, [item.id for item in order])
-        nearest = [item for item in order if item.id in visible][:NEAREST]
-        if not nearest:
+        items = [item for item in order if item.id in visible][:NEAREST]
+        if not items:
             return None
         hits = tuple(
-            Hit(visible=visible[item.id], score=max(0.0, min(1.0, item.score)), scores={"dense": item.score}) for item in nearest
+            Hit(visible=visible[item.id], score=max(0.0, min(1.0, item.score)), scores={"dense": item.score}) for item in items
         )
         coverage = best_coverage(self._stores.vectors.terms, query.text, [hit.visible.chunk.text for hit in hits])
-        return Backing(hits=hits, relevance=relevance(nearest[0].score, coverage, await self._stores.calibration()))
+        return Backing(hits=hits, relevance=relevance(items[0].score, coverage, await self._stores.calibration()))

@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query, ThemeHit
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.caching.entries import TenantCache
-from agentic_rag_backend.retrieval.queries.options import unknown_levels
+from agentic_rag_backend.retrieval.options.model import unknown_levels
 from agentic_rag_backend.retrieval.scoring.coverage import Coverage, cover, terms_held
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.structured_calls import Spending
@@ -99,22 +99,22 @@ class ThemeFinder:
         if pointer.generation == 0:
             return FoundThemes((), pointer)
         vector = await self._stores.encoder.of(query)
-        found = await self._candidates(query, search, pointer, vector)
-        themes = {theme.id: theme for theme in self._scored(query, found, search)}
-        asked = [query.options["level"]] if "level" in query.options else []
-        warnings = unknown_levels("level", asked, pointer.levels)
+        candidates = await self._candidates(query, search, pointer, vector)
+        themes = {theme.id: theme for theme in self._score_themes(query, candidates, search)}
+        levels = [query.options["level"]] if "level" in query.options else []
+        warnings = unknown_levels("level", levels, pointer.levels)
         details: dict[str, Any] = {"chosen_by": "score"}
         failures: tuple[str, ...] = ()
         if search.rated and (self._rater is None or not self._rater.possible):
             warnings = (*warnings, NO_MODEL)
         elif search.rated and self._rater is not None and spending is not None:
             before = len(spending.failures)
-            themes, details = await self._rated(self._rater, query.text, _Tree(themes, found.parents), spending)
+            themes, details = await self._rate_themes(self._rater, query.text, _Tree(themes, candidates.parents), spending)
             failures = tuple(f"rating of themes failed: {code}" for code in dict.fromkeys(spending.failures[before:]))
-        examined = {theme.view.id: theme for theme in found.themes}
+        examined = {theme.view.id: theme for theme in candidates.themes}
         chosen = select_themes(
             {id: theme.score for id, theme in themes.items()},
-            found.parents,
+            candidates.parents,
             lambda id: examined[id].tokens,
             budget_tokens=search.budget_tokens,
             limit=search.limit,
@@ -122,7 +122,7 @@ class ThemeFinder:
         return FoundThemes(
             tuple(themes[id] for id in chosen.ids),
             pointer,
-            {**details, "looked_at": len(found.themes), **_described(chosen, themes, search)},
+            {**details, "looked_at": len(candidates.themes), **_described(chosen, themes, search)},
             warnings,
             failures,
             vector,
@@ -130,10 +130,13 @@ class ThemeFinder:
 
     async def _candidates(self, query: Query, search: ThemeSearch, pointer: GenerationPointer, vector: Vector) -> _Candidates:
         if search.entities is None:
-            communities, cosine = await self._searched(query, search, pointer, vector)
+            communities, cosine = await self._search_themes(query, search, pointer, vector)
         else:
-            every = await self._stores.graph.communities(query.tenant_id, pointer.generation) if search.entities else []
-            communities, cosine = [each for each in every if not search.entities.isdisjoint(each.entity_ids)], {}
+            all_communities = await self._stores.graph.communities(query.tenant_id, pointer.generation) if search.entities else []
+            communities, cosine = (
+                [community for community in all_communities if not search.entities.isdisjoint(community.entity_ids)],
+                {},
+            )
         if "level" in query.options:
             communities = [community for community in communities if community.level == query.options["level"]]
         if not communities:
@@ -145,58 +148,60 @@ class ThemeFinder:
         scale = (await self._stores.calibration()).questions
         return _Candidates(themes, parents, {id: scale.converted(value) for id, value in cosine.items()})
 
-    async def _searched(
+    async def _search_themes(
         self, query: Query, search: ThemeSearch, pointer: GenerationPointer, vector: Vector
     ) -> tuple[list[Community], dict[str, float]]:
         """Return the communities nearest to the question, and the cosine of those that the dense leg found."""
         generation = pointer.generation
-        asked = VectorSearch(
+        vector_search = VectorSearch(
             kind=NodeKind.COMMUNITY, dense=vector, text=query.text, limit=search.leg_limit, generation=generation
         )
-        legs = (await self._stores.vectors.search(query.tenant_id, Collection.NODES, [asked]))[0]
+        legs = (await self._stores.vectors.search(query.tenant_id, Collection.NODES, [vector_search]))[0]
         order = ranked(weighted_min_max({"dense": legs.dense, "sparse": legs.sparse}, WEIGHTS))
         # Read all candidates if many of them may be left out.
         narrowed = "level" in query.options or query.filters is not None or query.as_of is not None
         best = order if narrowed else order[: search.max_examined]
         points = {item.id: community_point_id(item.id, generation) for item in best}
-        near = {item.id: item.score for item in legs.dense}
+        cosines = {item.id: item.score for item in legs.dense}
         communities = await self._views.records(query, pointer, list(points.values()))
-        return list(communities.values()), {id: near[point] for point, id in points.items() if point in near}
+        return list(communities.values()), {id: cosines[point] for point, id in points.items() if point in cosines}
 
     async def _parents(self, query: Query, pointer: GenerationPointer, communities: Sequence[Community]) -> dict[str, str | None]:
         """Return the parents of the communities, up to the coarsest level among them."""
-        known = {each.id: each for each in communities}
-        coarsest = min((each.level for each in communities), default=0)
+        communities_by_id = {community.id: community for community in communities}
+        coarsest = min((community.level for community in communities), default=0)
         while True:
-            wanted = {
-                each.parent_id
-                for each in known.values()
-                if each.parent_id is not None and each.parent_id not in known and each.level - 1 > coarsest
+            parent_ids = {
+                community.parent_id
+                for community in communities_by_id.values()
+                if community.parent_id is not None
+                and community.parent_id not in communities_by_id
+                and community.level - 1 > coarsest
             }
-            found = await self._views.records(query, pointer, sorted(wanted))
-            if not found:
-                return {each.id: each.parent_id for each in known.values()}
-            known |= found
+            parents = await self._views.records(query, pointer, sorted(parent_ids))
+            if not parents:
+                return {community.id: community.parent_id for community in communities_by_id.values()}
+            communities_by_id |= parents
 
-    def _scored(self, query: Query, found: _Candidates, search: ThemeSearch) -> list[ThemeHit]:
+    def _score_themes(self, query: Query, candidates: _Candidates, search: ThemeSearch) -> list[ThemeHit]:
         question = self._views.question_terms(query)
-        held = terms_held(question, {number: theme.terms for number, theme in enumerate(found.themes)})
+        held = terms_held(question, {number: theme.terms for number, theme in enumerate(candidates.themes)})
         coverage = cover(question, held)
         return [
-            _theme(view, _score(coverage, number, found.cosine.get(view.id, 0.0), view.rating, search.rating_share))
-            for number, view in enumerate(theme.view for theme in found.themes)
+            _theme(view, _score(coverage, number, candidates.cosine.get(view.id, 0.0), view.rating, search.rating_share))
+            for number, view in enumerate(theme.view for theme in candidates.themes)
         ]
 
-    async def _rated(
-        self, rater: ThemeRater, question: str, found: _Tree, spending: Spending
+    async def _rate_themes(
+        self, rater: ThemeRater, question: str, tree: _Tree, spending: Spending
     ) -> tuple[dict[str, ThemeHit], dict[str, Any]]:
-        themes = found.themes
-        shown = [RatedTheme(theme.id, theme.name, theme.summary, theme.score) for theme in themes.values()]
-        begun = spending.begun
-        ratings = await rater.rate(question, shown, found.parents, spending)
+        themes = tree.themes
+        rated_themes = [RatedTheme(theme.id, theme.name, theme.summary, theme.score) for theme in themes.values()]
+        calls_before = spending.begun
+        ratings = await rater.rate(question, rated_themes, tree.parents, spending)
         details = {
             "chosen_by": "model",
-            "rating_calls": spending.begun - begun,
+            "rating_calls": spending.begun - calls_before,
             "dropped_by_rating": ratings.dropped,
             "unrated": ratings.unrated,
         }
@@ -218,8 +223,8 @@ def _described(chosen: Selection, themes: Mapping[str, ThemeHit], search: ThemeS
 
 
 def _score(coverage: Coverage[int], number: int, cosine: float, rating: float, rating_share: float) -> float:
-    near = COSINE_SHARE * max(cosine, 0.0) + (1 - COSINE_SHARE) * coverage.of(coverage.held[number])
-    return max(0.0, min(1.0, (1 - rating_share) * near + rating_share * rating / BEST_RATING))
+    closeness = COSINE_SHARE * max(cosine, 0.0) + (1 - COSINE_SHARE) * coverage.of(coverage.held[number])
+    return max(0.0, min(1.0, (1 - rating_share) * closeness + rating_share * rating / BEST_RATING))
 
 
 def _theme(view: CommunityView, score: float) -> ThemeHit:

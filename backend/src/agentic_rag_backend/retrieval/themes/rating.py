@@ -72,24 +72,24 @@ class ThemeRater:
         relevance: dict[str, float] = {}
         frontier = below[None]
         while frontier and spending.left:
-            asked = sorted(frontier, key=lambda id: (-by_id[id].score, id))[: MAX_PER_CALL * spending.left]
-            relevance |= await self._rated(question, [by_id[id] for id in asked], spending)
+            theme_ids = sorted(frontier, key=lambda id: (-by_id[id].score, id))[: MAX_PER_CALL * spending.left]
+            relevance |= await self._rate_themes(question, [by_id[id] for id in theme_ids], spending)
             # Keep themes whose call failed, and rate the themes below them.
-            frontier = [id for above in asked if relevance.get(above, 1.0) > 0 for id in below[above]]
+            frontier = [id for above in theme_ids if relevance.get(above, 1.0) > 0 for id in below[above]]
         useless = {id for id, value in relevance.items() if value == 0}
-        kept = [theme for theme in themes if useless.isdisjoint((theme.id, *ancestors(theme.id, parents)))]
-        scores = {theme.id: _combined(theme.score, relevance.get(theme.id)) for theme in kept}
-        return Ratings(scores, len(themes) - len(kept), sum(theme.id not in relevance for theme in kept))
+        useful = [theme for theme in themes if useless.isdisjoint((theme.id, *ancestors(theme.id, parents)))]
+        scores = {theme.id: _combine_ratings(theme.score, relevance.get(theme.id)) for theme in useful}
+        return Ratings(scores, len(themes) - len(useful), sum(theme.id not in relevance for theme in useful))
 
-    async def _rated(self, question: str, themes: Sequence[RatedTheme], spending: Spending) -> dict[str, float]:
+    async def _rate_themes(self, question: str, themes: Sequence[RatedTheme], spending: Spending) -> dict[str, float]:
         batches = [themes[start : start + MAX_PER_CALL] for start in range(0, len(themes), MAX_PER_CALL)]
         spending.begin(len(batches))
         replies = await asyncio.gather(*(self._ask(question, batch) for batch in batches))
-        found: dict[str, float] = {}
+        ratings: dict[str, float] = {}
         for batch, reply in zip(batches, replies, strict=True):
             spending.ended(reply)
-            found |= _ratings_in(reply, batch)
-        return found
+            ratings |= _ratings_in(reply, batch)
+        return ratings
 
     async def _ask(self, question: str, batch: Sequence[RatedTheme]) -> StructuredReply:
         themes = "\n".join(
@@ -100,23 +100,23 @@ class ThemeRater:
         return await self._calls.ask(built_in("theme_relevance"), values, _SCHEMA)
 
 
-def _combined(score: float, relevance: float | None) -> float:
+def _combine_ratings(score: float, relevance: float | None) -> float:
     return UNRATED_SHARE * score if relevance is None else OWN_SHARE * score + (1 - OWN_SHARE) * relevance / BEST
 
 
 def _ratings_in(reply: StructuredReply, batch: Sequence[RatedTheme]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    ratings: dict[str, float] = {}
     for item in objects_in(reply.parsed or {}, "ratings"):
         number, relevance = number_in(item, "theme", low=0, high=len(batch) + 1), number_in(item, "relevance", low=0, high=BEST)
         if number is not None and relevance is not None and 1 <= number <= len(batch):
-            found[batch[int(number) - 1].id] = relevance
-    return found
+            ratings[batch[int(number) - 1].id] = relevance
+    return ratings
 
 
 def _nearest_below(themes: Sequence[RatedTheme], parents: Mapping[str, str | None]) -> defaultdict[str | None, list[str]]:
     """Return themes by their nearest ancestor in the list. Themes without one are under None."""
-    known = {theme.id for theme in themes}
+    theme_ids = {theme.id for theme in themes}
     below: defaultdict[str | None, list[str]] = defaultdict(list)
     for theme in themes:
-        below[next((id for id in ancestors(theme.id, parents) if id in known), None)].append(theme.id)
+        below[next((id for id in ancestors(theme.id, parents) if id in theme_ids), None)].append(theme.id)
     return below

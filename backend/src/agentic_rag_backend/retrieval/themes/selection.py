@@ -40,7 +40,7 @@ def select_themes(
     taken: set[str] = set()
     covered: set[str] = set()
     tokens = related = too_large = 0
-    for id in sorted(scores, key=lambda each: (-scores[each], each)):
+    for id in sorted(scores, key=lambda theme_id: (-scores[theme_id], theme_id)):
         if len(chosen) == limit:
             break
         above = set(ancestors(id, parents))
@@ -60,9 +60,9 @@ def select_themes(
 
 def ancestors(id: str, parents: Mapping[str, str | None]) -> Iterator[str]:
     """Yield the ancestors of a theme, nearest first."""
-    seen = {id}
+    visited = {id}
     above = parents.get(id)
-    while above is not None and above not in seen:
-        seen.add(above)
+    while above is not None and above not in visited:
+        visited.add(above)
         yield above
         above = parents.get(above)

@@ -24,7 +24,7 @@ from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.caching.entries import State, TenantCache
 from agentic_rag_backend.retrieval.caching.read_through import ReadThrough
-from agentic_rag_backend.retrieval.hydration import passes
+from agentic_rag_backend.retrieval.passages.hydration import passes
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Vector
 from agentic_rag_backend.telemetry.metrics import THEMES_CACHE, count_cache_use
@@ -49,7 +49,7 @@ class ExaminedTheme:
     @cached_property
     def tokens(self) -> int:
         """Estimated tokens of its text in a prompt. Only those of themes that may be chosen are counted."""
-        return text_tokens([self.view.name, self.view.summary, *(each.statement for each in self.view.findings)])
+        return text_tokens([self.view.name, self.view.summary, *(finding.statement for finding in self.view.findings)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class _Entry:
         if self.examined is None:
             return 0
         view = self.examined.view
-        texts = [view.name, view.summary, *view.keywords, *(each.statement for each in view.findings)]
-        references = len(self.versions) + len(view.sources) + sum(len(each.sources) for each in view.findings)
+        texts = [view.name, view.summary, *view.keywords, *(finding.statement for finding in view.findings)]
+        references = len(self.versions) + len(view.sources) + sum(len(finding.sources) for finding in view.findings)
         return sum(map(getsizeof, texts)) + int(self.examined.terms.nbytes) + _REFERENCE_BYTES * (references + len(texts))
 
 
@@ -88,8 +88,8 @@ class ThemeViews:
         """Return communities without their members, by id. Unknown ones are left out."""
 
         async def load(missing: list[str]) -> Mapping[str, Community]:
-            found = await self._graph.communities(query.tenant_id, pointer.generation, ids=missing, members=False)
-            return {each.id: each for each in found}
+            communities = await self._graph.communities(query.tenant_id, pointer.generation, ids=missing, members=False)
+            return {community.id: community for community in communities}
 
         return await self._records.read(query, _state(query, pointer), ids, load)
 
@@ -98,10 +98,10 @@ class ThemeViews:
 
         async def load(missing: list[str]) -> Mapping[str, Vector]:
             points = {community_point_id(id, pointer.generation): id for id in missing}
-            found = await self._vectors.vectors(query.tenant_id, Collection.NODES, list(points))
-            for vector in found.values():
+            vectors = await self._vectors.vectors(query.tenant_id, Collection.NODES, list(points))
+            for vector in vectors.values():
                 vector.setflags(write=False)  # several searches read it
-            return {points[point]: vector for point, vector in found.items()}
+            return {points[point]: vector for point, vector in vectors.items()}
 
         vectors = await self._points.read(query, _state(query, pointer), ids, load)
         return {id: float(vector @ question) for id, vector in vectors.items()}
@@ -118,30 +118,30 @@ class ThemeViews:
         # Filters and times decide for each query which passages count.
         cached = self.entries.enabled and query.cache and query.filters is None and query.as_of is None
         state = _state(query, pointer)
-        found: dict[str, ExaminedTheme | None] = {}
+        themes: dict[str, ExaminedTheme | None] = {}
         for each in communities if cached else ():
             entry = self.entries.get(query.tenant_id, each.id.encode(), state=state)
             if entry is not None and all(query.seen.agree(*version) for version in entry.versions.items()):
-                found[each.id] = entry.examined
-        unread = [each for each in communities if each.id not in found]
+                themes[each.id] = entry.examined
+        unread = [community for community in communities if community.id not in themes]
         if cached:
             count_cache_use(THEMES_CACHE, "miss" if unread else "hit")
         own: set[str] = set()
 
         def judge(chunk: VisibleChunk) -> bool:
-            shown = passes(query, chunk)
-            if not shown or VALID_FROM in chunk.metadata or VALID_TO in chunk.metadata:
+            passing = passes(query, chunk)
+            if not passing or VALID_FROM in chunk.metadata or VALID_TO in chunk.metadata:
                 own.add(chunk.chunk.id)  # another query may see it differently
-            return shown
+            return passing
 
         for judged in await self._reader.judged(query.tenant_id, pointer, unread, passes=judge):
-            examined = found[judged.id] = self._examined(judged)
+            examined = themes[judged.id] = self._examine_theme(judged)
             if cached and own.isdisjoint(judged.chunk_ids):
                 made = _Entry(examined, judged.versions)
                 self.entries.put(query.tenant_id, judged.id.encode(), made, made.size_bytes, state=state)
-        return [theme for each in communities if (theme := found[each.id]) is not None]
+        return [theme for community in communities if (theme := themes[community.id]) is not None]
 
-    def _examined(self, judged: JudgedCommunity) -> ExaminedTheme | None:
+    def _examine_theme(self, judged: JudgedCommunity) -> ExaminedTheme | None:
         view = judged.view
         if view is None or not (view.summary or view.findings):
             return None

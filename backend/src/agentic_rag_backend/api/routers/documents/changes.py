@@ -52,8 +52,8 @@ async def change_document(
     `meta.search` is `current` if search and its filters have the change. If it is `pending`, they get it soon,
     without another request.
     """
-    changed = await services.ingestion.update(
-        caller.tenant.id, document_id, title=body.title, fields=body.metadata, expected=expected
+    changed = await services.documents.change_document(
+        caller, document_id, title=body.title, fields=body.metadata, expected=expected
     )
     if changed.job is not None:
         response.status_code = 202
@@ -78,8 +78,8 @@ async def chunk_again(
     expected: IfMatch,
 ) -> dict[str, Any]:
     """Queue a version of the same content and metadata with other chunks. The old chunks stay until it is ready."""
-    submitted = await services.ingestion.chunk_again(
-        caller.tenant.id,
+    submitted = await services.documents.chunk_again(
+        caller,
         document_id,
         body.options(),
         questions=body.questions.options() if body.questions else None,
@@ -102,7 +102,7 @@ async def delete_document(
     request: Request, services: Services, caller: Writer, document_id: str, expected: IfMatch
 ) -> dict[str, Any]:
     """Hide the document immediately and queue its removal. The job's result is the receipt."""
-    job = await services.ingestion.delete(caller.tenant.id, document_id, expected=expected)
+    job = await services.documents.delete_document(caller, document_id, expected=expected)
     return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
 
 
@@ -118,6 +118,6 @@ async def delete_documents(request: Request, services: Services, caller: Writer,
 
     If `remaining` is true, repeat the request.
     """
-    deleting = await services.ingestion.delete_matching(caller.tenant.id, wanted)
+    deleting = await services.documents.delete_documents(caller, wanted)
     documents = [DeletedDocument(document_id=job.document_id or "", job_id=job.id) for job in deleting.jobs]
     return enveloped(request, DeletedDocuments(count=len(documents), documents=documents, remaining=deleting.remaining))

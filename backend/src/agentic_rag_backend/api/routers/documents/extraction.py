@@ -37,7 +37,7 @@ async def extract_document(
     The version follows the current ontology. Its method stays the document's method. Results on record are reused: neither
     vectors nor replies of a language model are computed twice. The old knowledge stays until the version is ready.
     """
-    submitted = await services.ingestion.extract_again(caller.tenant.id, document_id, body.extraction, expected=expected)
+    submitted = await services.documents.extract_again(caller, document_id, body.extraction, expected=expected)
     tag(response, submitted.document)
     return enveloped(request, SubmittedView.of(submitted))
 
@@ -57,11 +57,11 @@ async def extract_chunk(
     With `dry_run`, extract from this chunk alone and return what was found. Nothing is written to the graph. A reply of a
     language model is recorded, so that it is not paid again.
     """
-    tenant = caller.tenant.id
     if body.dry_run:
         response.status_code = 200
-        return enveloped(request, ChunkExtractionView.of(await services.extractions.of_chunk(tenant, chunk_id, body.extraction)))
-    document_id = await services.extractions.document_of(tenant, chunk_id)
-    submitted = await services.ingestion.extract_again(tenant, document_id, body.extraction)
+        return enveloped(
+            request, ChunkExtractionView.of(await services.documents.try_extraction(caller, chunk_id, body.extraction))
+        )
+    submitted = await services.documents.extract_document_of(caller, chunk_id, body.extraction)
     tag(response, submitted.document)
     return enveloped(request, SubmittedView.of(submitted))

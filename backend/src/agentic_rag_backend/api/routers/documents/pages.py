@@ -30,8 +30,8 @@ _PNG = {"image/png": {"schema": {"type": "string", "format": "binary"}}}
 @router.get("/documents/{document_id}/pages/{page}", response_model=Envelope[PageView], summary="Get a page's text with boxes")
 async def get_page(request: Request, services: Services, caller: Reader, document_id: str, page: PageNumber) -> dict[str, Any]:
     """Return a page of the visible version, with the place of each line. 404 if the format has no pages."""
-    found = await services.pages.page(caller.tenant.id, document_id, page)
-    return enveloped(request, PageView.of(document_id, found))
+    result = await services.documents.read_page(caller, document_id, page)
+    return enveloped(request, PageView.of(document_id, result))
 
 
 @router.get(
@@ -52,16 +52,16 @@ async def get_page_image(
     highlight: Highlight = None,
 ) -> Response:
     """Draw a page of a PDF file, with the boxes of a citation marked. 404 if the original was not kept."""
-    boxes = [_box(written) for written in highlight or ()]
-    content = await services.pages.picture(caller.tenant.id, document_id, page, scale=scale, boxes=boxes)
+    boxes = [_box(text) for text in highlight or ()]
+    content = await services.documents.draw_page(caller, document_id, page, scale=scale, boxes=boxes)
     return Response(content, media_type="image/png")
 
 
-def _box(written: str) -> Box:
+def _box(text: str) -> Box:
     try:
-        left, bottom, right, top = map(float, written.split(","))
+        left, bottom, right, top = map(float, text.split(","))
     except ValueError:
-        raise InvalidRequest(f"highlight: give left,bottom,right,top as four numbers; got {written[:100]!r}") from None
+        raise InvalidRequest(f"highlight: give left,bottom,right,top as four numbers; got {text[:100]!r}") from None
     if not all(map(math.isfinite, (left, bottom, right, top))) or max(map(abs, (left, bottom, right, top))) > 1e6:
-        raise InvalidRequest(f"highlight: numbers must be between -1000000 and 1000000; got {written[:100]!r}")
+        raise InvalidRequest(f"highlight: numbers must be between -1000000 and 1000000; got {text[:100]!r}")
     return left, bottom, right, top

@@ -14,11 +14,6 @@ from agentic_rag_backend.api.responses.attachments import content_disposition, c
 from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
 from agentic_rag_backend.api.schemas.documents import ChunkInDocument, ChunkView, DocumentDetail, DocumentView
-from agentic_rag_backend.container import Container
-from agentic_rag_backend.domain.document import MAX_ATTACHMENTS, VisibleChunk
-from agentic_rag_backend.domain.tenant import Tenant
-from agentic_rag_backend.errors import NotFound, StoreUnavailable
-from agentic_rag_backend.knowledge.visible.entities import ChunkKnowledge
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
 
@@ -40,15 +35,7 @@ async def list_documents(
     request: Request, services: Services, caller: Reader, wanted: MatchingQuery, limit: Limit = 50, cursor: Cursor = None
 ) -> dict[str, Any]:
     """List documents. `metadata.NAME=VALUE` in the query string selects documents with that metadata."""
-    page = await services.catalogue.documents.documents(
-        caller.tenant.id,
-        limit=limit,
-        cursor=cursor,
-        state=wanted.state,
-        key=wanted.key,
-        filter=wanted.filter,
-        parent_id=wanted.parent_id,
-    )
+    page = await services.documents.list_documents(caller, wanted, limit=limit, cursor=cursor)
     return listed(request, [DocumentView.of(document) for document in page.items], page.next_cursor)
 
 
@@ -60,11 +47,9 @@ async def get_document(
 
     `attachments` are the documents of a message's attachments, oldest first; each may have attachments of its own.
     """
-    documents = services.catalogue.documents
-    document = await documents.document(caller.tenant.id, document_id)
-    attached = await documents.documents(caller.tenant.id, limit=MAX_ATTACHMENTS, parent_id=document_id)
+    document, attachments = await services.documents.get_document(caller, document_id)
     tag(response, document)
-    return enveloped(request, DocumentDetail.with_attachments(document, attached.items))
+    return enveloped(request, DocumentDetail.with_attachments(document, attachments))
 
 
 @router.get("/documents/{document_id}/chunks", response_model=ListEnvelope[ChunkView], summary="List a document's chunks")
@@ -72,9 +57,8 @@ async def list_chunks(
     request: Request, services: Services, caller: Reader, document_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> dict[str, Any]:
     """List the visible version's chunks in reading order."""
-    page = await services.catalogue.documents.chunks(caller.tenant.id, document_id, limit=limit, cursor=cursor)
-    asked = await services.catalogue.questions.of_chunks(caller.tenant.id, [visible.chunk.id for visible in page.items])
-    views = [ChunkView.of(visible, asked.get(visible.chunk.id, ())) for visible in page.items]
+    page, questions = await services.documents.list_chunks(caller, document_id, limit=limit, cursor=cursor)
+    views = [ChunkView.of(visible, questions.get(visible.chunk.id, ())) for visible in page.items]
     return listed(request, views, page.next_cursor)
 
 
@@ -84,26 +68,9 @@ async def get_chunk(request: Request, services: Services, caller: Reader, chunk_
 
     If the graph store does not respond, entities and relationships are left out, and `meta.warnings` says so.
     """
-    documents, tenant = services.catalogue.documents, caller.tenant.id
-    found = await documents.hydrate(tenant, [chunk_id])
-    if chunk_id not in found:
-        raise NotFound(f"chunk {chunk_id[:64]!r} does not exist")
-    visible = found[chunk_id]
-    order = (await documents.visible_chunk_ids(tenant, [visible.chunk.document_id])).get(visible.chunk.document_id, ())
-    parents = await documents.parents(tenant, [chunk_id]) if visible.chunk.parent_id is not None else {}
-    asked = await services.catalogue.questions.of_chunks(tenant, [chunk_id])
-    parent = parents.get(visible.chunk.parent_id or "")
-    known, warnings = await _knowledge(services, caller.tenant, visible)
-    view = ChunkInDocument.at(visible, order, parent, asked.get(chunk_id, ()), known)
-    return enveloped(request, view, warnings=warnings)
-
-
-async def _knowledge(services: Container, tenant: Tenant, visible: VisibleChunk) -> tuple[ChunkKnowledge, list[str]]:
-    """Return what the graph has from a chunk, or a warning: the text can be read without the graph."""
-    try:
-        return await services.entities.of_chunk(tenant, visible), []
-    except StoreUnavailable as error:
-        return ChunkKnowledge(), [f"entities and relationships are left out: {error.code}"]
+    chunk = await services.documents.get_chunk(caller, chunk_id)
+    view = ChunkInDocument.at(chunk.visible, chunk.order, chunk.parent, chunk.questions, chunk.knowledge)
+    return enveloped(request, view, warnings=list(chunk.warnings))
 
 
 @router.get(
@@ -114,7 +81,7 @@ async def _knowledge(services: Container, tenant: Tenant, visible: VisibleChunk)
 )
 async def get_content(services: Services, caller: Reader, document_id: str) -> Response:
     """Return the uploaded bytes as an attachment, of the visible version, or of the newest if none is visible."""
-    original = await services.ingestion.original(caller.tenant.id, document_id)
+    original = await services.documents.read_original(caller, document_id)
     # Content-Type is set as a header, because the framework would add an unchecked charset for text.
     headers = {
         "Content-Type": content_type(original.media_type),

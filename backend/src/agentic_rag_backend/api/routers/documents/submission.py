@@ -26,9 +26,9 @@ from agentic_rag_backend.api.schemas.documents import (
     questions_of,
     search_state,
 )
-from agentic_rag_backend.container import Container
+from agentic_rag_backend.application import Application
 from agentic_rag_backend.domain.document import ATTACHMENT_MODES, ProcessingOptions
-from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
 from agentic_rag_backend.ingestion.uploads import DEFAULT_ATTACHMENTS, Upload, attachment_mode
 from agentic_rag_backend.knowledge.extraction.methods import METHODS
@@ -94,14 +94,14 @@ async def submit(request: Request, response: Response, services: Services, calle
     if media_type_of(request) == "multipart/form-data":
         form = await read_form(request)
         try:
-            files, common = _read(form, expected)
+            files, common = _read_form(form, expected)
             if len(files) == 1:
-                views = [await _submit_alone(services, caller.tenant.id, await _upload(common, files[0]), response)]
+                views = [await _submit_alone(services, caller, await _read_upload(common, files[0]), response)]
             else:
                 views = []
                 for file in files:
-                    upload = await _upload(common, file)  # one file at a time is in memory
-                    views.append(await _submit_one(services, caller.tenant.id, upload, request_id_of(request)))
+                    upload = await _read_upload(common, file)  # one file at a time is in memory
+                    views.append(await _submit_one(services, caller, upload, request_id_of(request)))
         finally:
             await form.close()
         if all(view.unchanged for view in views):
@@ -109,7 +109,7 @@ async def submit(request: Request, response: Response, services: Services, calle
         data: SubmittedView | SubmittedFiles = SubmittedFiles(documents=views)
         return enveloped(request, data)
     require_json(request, instead="application/json or multipart/form-data")
-    body = _validated(await read_json(request))
+    body = _validate_body(await read_json(request))
     upload = Upload(
         content=body.text.encode("utf-8", errors="surrogatepass"),
         media_type=body.media_type,
@@ -122,21 +122,21 @@ async def submit(request: Request, response: Response, services: Services, calle
         questions=body.questions.options() if body.questions else None,
         expected=expected,
     )
-    submitted = await services.ingestion.submit(caller.tenant.id, upload)
+    submitted = await services.documents.submit_document(caller, upload)
     if submitted.unchanged:
         response.status_code = 200
     tag(response, submitted.document)
     return enveloped(request, SubmittedView.of(submitted), search=search_state(submitted))
 
 
-def _validated(value: Any) -> NewDocument:
+def _validate_body(value: Any) -> NewDocument:
     try:
         return NewDocument.model_validate(value)
     except ValidationError as error:
         raise RequestValidationError(error.errors(include_url=False)) from None
 
 
-def _read(form: FormData, expected: Expected) -> tuple[list[UploadFile], Upload]:
+def _read_form(form: FormData, expected: Expected) -> tuple[list[UploadFile], Upload]:
     """Return the files of a form, and an upload without content that has what the form says about each of them."""
     require_fields(form, _FORM_FIELDS)
     files = [item for item in form.getlist("file") if isinstance(item, UploadFile)]
@@ -152,8 +152,8 @@ def _read(form: FormData, expected: Expected) -> tuple[list[UploadFile], Upload]
         content=b"",
         title=title,
         key=key,
-        metadata=_metadata(form),
-        options=_processing(form),
+        metadata=_read_metadata(form),
+        options=_read_processing(form),
         extraction=text_field(form, "extraction"),
         questions=questions.options() if questions else None,
         attachments=attachment_mode(text_field(form, "attachments")),
@@ -161,7 +161,7 @@ def _read(form: FormData, expected: Expected) -> tuple[list[UploadFile], Upload]
     )
 
 
-async def _upload(common: Upload, file: UploadFile) -> Upload:
+async def _read_upload(common: Upload, file: UploadFile) -> Upload:
     """Return the upload of a file."""
     return replace(
         common,
@@ -172,17 +172,17 @@ async def _upload(common: Upload, file: UploadFile) -> Upload:
     )
 
 
-async def _submit_alone(services: Container, tenant: TenantId, upload: Upload, response: Response) -> SubmittedView:
+async def _submit_alone(services: Application, caller: Principal, upload: Upload, response: Response) -> SubmittedView:
     """Submit the only file of a request. An error is that of the request."""
-    submitted = await services.ingestion.submit(tenant, upload)
+    submitted = await services.documents.submit_document(caller, upload)
     tag(response, submitted.document)
     return SubmittedView.of(submitted, file=upload.file_name)
 
 
-async def _submit_one(services: Container, tenant: TenantId, upload: Upload, request_id: str) -> SubmittedView:
+async def _submit_one(services: Application, caller: Principal, upload: Upload, request_id: str) -> SubmittedView:
     """Submit one of several files. An error is an item of the response, so that the caller sees what became of the others."""
     try:
-        return SubmittedView.of(await services.ingestion.submit(tenant, upload), file=upload.file_name)
+        return SubmittedView.of(await services.documents.submit_document(caller, upload), file=upload.file_name)
     except AgenticRagError as error:
         problem = error
     except Exception as error:  # noqa: BLE001 - the boundary of one file, as the HTTP handler is that of a request
@@ -192,7 +192,7 @@ async def _submit_one(services: Container, tenant: TenantId, upload: Upload, req
     )
 
 
-def _metadata(form: FormData) -> dict[str, Any]:
+def _read_metadata(form: FormData) -> dict[str, Any]:
     value = json_field(form, "metadata")
     if value is None:
         return {}
@@ -201,5 +201,5 @@ def _metadata(form: FormData) -> dict[str, Any]:
     return value
 
 
-def _processing(form: FormData) -> ProcessingOptions:
+def _read_processing(form: FormData) -> ProcessingOptions:
     return ProcessingOptions(chunking=chunking_of(json_field(form, "chunking")).options())

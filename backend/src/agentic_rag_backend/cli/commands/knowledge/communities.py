@@ -7,13 +7,18 @@ from typing import Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.commands.documents import Most
-from agentic_rag_backend.cli.commands.knowledge.themes import rebuild_index, show_theme, show_themes
+from agentic_rag_backend.cli.commands.knowledge.themes import rebuild_index, theme_renderer, theme_resource
+from agentic_rag_backend.cli.resources import list_command, show_command
 
 RebuildWatch = Annotated[
     bool,
     typer.Option("--watch/--no-watch", "--watch-job/--no-watch-job", help="Show progress until the job has ended."),
 ]
+
+COMMUNITIES = theme_resource("/communities", size="entity_count", heading="#entities")
+Level = Annotated[int | None, typer.Option("--level", help="0 is the coarsest.")]
+CommunityId = Annotated[str, typer.Argument(metavar="COMMUNITY_ID")]
+_LISTED = ("id", "level", "parent", "entity_count", "generation", "keywords", "stale")
 
 MaxClusterSize = Annotated[
     int | None,
@@ -28,25 +33,12 @@ MinCommunitySize = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the group."""
     group = typer.Typer(name="communities", help="Communities: the themes of the documents.", no_args_is_help=True)
-    command(group, "list")(list_communities)
-    command(group, "show")(show)
+    command(group, "list")(list_command(COMMUNITIES, "List the communities of the current generation.", level=Level))
+    command(group, "show")(
+        show_command(COMMUNITIES, CommunityId, "Show a community with its summary and findings.", theme_renderer(_LISTED))
+    )
     command(group, "rebuild", work=True)(rebuild)
     app.add_typer(group)
-
-
-async def list_communities(
-    session: Session, limit: Most = 50, level: Annotated[int | None, typer.Option("--level", help="0 is the coarsest.")] = None
-) -> None:
-    """List the communities of the current generation."""
-    found = await session.client.every("/communities", limit=limit, level=level)
-    show_themes(session, found, size="entity_count", heading="#entities")
-
-
-async def show(session: Session, community_id: Annotated[str, typer.Argument(metavar="COMMUNITY_ID")]) -> None:
-    """Show a community with its summary and findings."""
-    found = await session.client.get(f"/communities/{community_id}")
-    listed = ("id", "level", "parent", "entity_count", "generation", "keywords", "stale")
-    show_theme(session, found, listed)
 
 
 async def rebuild(

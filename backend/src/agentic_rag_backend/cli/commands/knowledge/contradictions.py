@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import typer
 
 from agentic_rag_backend.cli.command import Session
-from agentic_rag_backend.cli.commands.documents import Most
 from agentic_rag_backend.cli.output import Output, text
+from agentic_rag_backend.cli.resources import Most
 
 
 async def contradictions(
@@ -25,20 +25,25 @@ async def contradictions(
 ) -> None:
     """Show statements of documents that cannot both be true, with both sentences."""
     options = {"entity": entity, "kind": kind, "min_confidence": min_confidence}
-    found = await session.client.every("/graph/contradictions", limit=limit, **options)
-    if session.output.as_json:
-        session.output.result(found)
-        return
-    if not found:
-        session.output.show("no contradictions")
-    for number, each in enumerate(found, 1):
-        show_contradiction(session.output, number, each)
+    items = await session.client.every("/graph/contradictions", limit=limit, **options)
+    session.output.present(items, show_contradictions)
 
 
-def show_contradiction(output: Output, number: int, found: Mapping[str, Any]) -> None:
+def show_contradictions(output: Output, items: Sequence[Mapping[str, Any]]) -> None:
+    """Print contradictions, numbered."""
+    if not items:
+        output.show("no contradictions")
+    for number, contradiction in enumerate(items, 1):
+        show_contradiction(output, number, contradiction)
+
+
+def show_contradiction(output: Output, number: int, contradiction: Mapping[str, Any]) -> None:
     """Print a contradiction with both sides."""
-    output.show(text(f"\n{number}. {found['subject']}", "bold"), text(f"   {found['kind']} · {found['confidence']:.2f}", "dim"))
-    for side in (found["a"], found["b"]):
+    output.show(
+        text(f"\n{number}. {contradiction['subject']}", "bold"),
+        text(f"   {contradiction['kind']} · {contradiction['confidence']:.2f}", "dim"),
+    )
+    for side in (contradiction["a"], contradiction["b"]):
         dated = f" ({side['date']})" if side["date"] else ""
         output.show(f"   {side['value']} · {side['title']}{dated}")
         output.show(text(f"      “{' '.join(side['quote'].split())}” · chunk {side['chunk_id']}", "dim"))

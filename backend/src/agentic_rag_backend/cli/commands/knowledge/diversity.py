@@ -82,17 +82,17 @@ async def analyze_diversity(
         _show(session.output, result)
 
 
-async def _strategies(client: Client, given: str | None) -> list[str]:
-    available = {each["name"] for each in await client.get("/strategies") if each["available"]}
-    if given is None:
+async def _strategies(client: Client, names: str | None) -> list[str]:
+    available = {strategy["name"] for strategy in await client.get("/strategies") if strategy["available"]}
+    if names is None:
         return [name for name in COMPARED if name in available]
-    named = list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
-    if not named:
+    chosen = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    if not chosen:
         raise InvalidRequest("--strategies must name at least one strategy")
-    return named
+    return chosen
 
 
-def _from_dataset(named: str) -> Sequence[str]:
+def _from_dataset(dataset: str) -> Sequence[str]:
     """Return the questions of a file or folder, or of the evaluation data of that name.
 
     Raises:
@@ -100,16 +100,16 @@ def _from_dataset(named: str) -> Sequence[str]:
     """
     from agentic_rag_backend.evaluation.datasets import evaluation_data, load_questions
 
-    path = Path(named)
-    if not path.exists() and path.name == named and (data := evaluation_data(Path.cwd().parent)) is not None:
-        path = data / named
+    path = Path(dataset)
+    if not path.exists() and path.name == dataset and (data := evaluation_data(Path.cwd().parent)) is not None:
+        path = data / dataset
     return load_questions(path)
 
 
 async def _from_tenant(client: Client, communities: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a question about each community by its name, and about each document by its title."""
     documents = await client.every("/documents", limit=_MAX_QUESTIONS)
-    about = [each["name"] for each in communities] + [each["title"] for each in documents]
+    about = [community["name"] for community in communities] + [document["title"] for document in documents]
     return [f"What is said about {name}?" for name in dict.fromkeys(about) if name]
 
 
@@ -130,29 +130,29 @@ async def _totals(client: Client, communities: Sequence[Mapping[str, Any]]) -> d
     }
 
 
-async def _ask(session: Session, asked: Mapping[str, Any], questions: Sequence[str]) -> list[Listing]:
+async def _ask(session: Session, body: Mapping[str, Any], questions: Sequence[str]) -> list[Listing]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    found = []
+    listings = []
     with Progress(*columns, console=console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task(asked["strategy"], total=len(questions))
+        task = progress.add_task(body["strategy"], total=len(questions))
         for question in questions:
-            found.append(_listing(await session.client.post("/search", {**asked, "query": question})))
+            listings.append(_listing(await session.client.post("/search", {**body, "query": question})))
             progress.advance(task)
-    return found
+    return listings
 
 
-def _listing(found: Mapping[str, Any]) -> Listing:
+def _listing(data: Mapping[str, Any]) -> Listing:
     from agentic_rag_backend.evaluation.diversity import Listing
 
-    results = found["results"]
+    results = data["results"]
     return Listing(
-        ids=tuple(each["id"] for each in results),
-        documents=tuple(each["document_id"] for each in results),
-        texts=tuple(each["content"] for each in results),
-        communities=tuple(each["id"] for each in found["themes"]),
-        entities=tuple(entity["id"] for each in results for entity in each["entities"]),
+        ids=tuple(result["id"] for result in results),
+        documents=tuple(result["document_id"] for result in results),
+        texts=tuple(result["content"] for result in results),
+        communities=tuple(theme["id"] for theme in data["themes"]),
+        entities=tuple(entity["id"] for result in results for entity in result["entities"]),
     )
 
 
@@ -161,16 +161,16 @@ async def _communities(client: Client, communities: Sequence[Mapping[str, Any]])
     from agentic_rag_backend.evaluation.diversity import sizes
 
     counts: defaultdict[int, list[int]] = defaultdict(list)
-    for each in communities:
-        counts[each["level"]].append(each["entity_count"])
-    held = {"communities": len(communities), "sizes": sizes(counts)}
+    for community in communities:
+        counts[community["level"]].append(community["entity_count"])
+    figures = {"communities": len(communities), "sizes": sizes(counts)}
     try:
         state = await client.get("/admin/communities")
     except Forbidden:
         # A key with the scope `read` cannot see how the generation was built.
         state = (await client.get("/status"))["communities"]
     names = ("generation", "stale", "built_at", "coverage", "modularity", "mode")
-    return {**held, **{name: state[name] for name in names if name in state}}
+    return {**figures, **{name: state[name] for name in names if name in state}}
 
 
 def _show(output: Output, result: Mapping[str, Any]) -> None:

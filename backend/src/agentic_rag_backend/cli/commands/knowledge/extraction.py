@@ -50,8 +50,8 @@ async def extract_selected(session: Session, selection: Selection, *, dry_run: b
     """Extract documents again, with a progress bar. Return counts. A dry run only estimates the cost."""
     if selection.entity_types is not None and not dry_run:
         await _set_entity_types(session, selection.entity_types)
-    documents = await _selected(session, selection)
-    chunks = sum(each["chunk_count"] for each in documents)
+    documents = await _select_documents(session, selection)
+    chunks = sum(document["chunk_count"] for document in documents)
     models: Mapping[str, Any] = (await session.client.get("/status"))["models"]
     method = selection.method or models["extraction"]
     cost = cost_of_chunks(chunks, method) if method != "rules" and models["extraction_model"] else cost_of_chunks(0)
@@ -70,27 +70,27 @@ async def extract_selected(session: Session, selection: Selection, *, dry_run: b
         )
     if dry_run or not documents:
         return {"planned": planned}
-    return {"planned": planned, **await _extracted(session, documents, method)}
+    return {"planned": planned, **await _extract_documents(session, documents, method)}
 
 
 async def _set_entity_types(session: Session, names: Sequence[str]) -> None:
     """Replace the entity types of the tenant's ontology. Types that stay keep their descriptions."""
     ontology = await session.client.get("/ontology")
-    described = {each["name"]: each for each in ontology["entity_types"]}
+    described = {entity_type["name"]: entity_type for entity_type in ontology["entity_types"]}
     ontology["entity_types"] = [described.get(name, {"name": name}) for name in names]
     del ontology["source"]
     await session.client.request("PUT", "/ontology", json=ontology)
 
 
-async def _selected(session: Session, selection: Selection) -> list[dict[str, Any]]:
+async def _select_documents(session: Session, selection: Selection) -> list[dict[str, Any]]:
     if selection.everything:
-        found = await session.client.every("/documents", limit=EVERYTHING)
-        return [each for each in found if each["state"] in _READABLE]
-    ids = dict.fromkeys([await id_of(session.client, each) for each in selection.documents])
-    return [await session.client.get(f"/documents/{each}") for each in ids]
+        documents = await session.client.every("/documents", limit=EVERYTHING)
+        return [document for document in documents if document["state"] in _READABLE]
+    ids = dict.fromkeys([await id_of(session.client, document) for document in selection.documents])
+    return [await session.client.get(f"/documents/{document_id}") for document_id in ids]
 
 
-async def _extracted(session: Session, documents: Sequence[Mapping[str, Any]], method: str) -> dict[str, Any]:
+async def _extract_documents(session: Session, documents: Sequence[Mapping[str, Any]], method: str) -> dict[str, Any]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     states: Counter[str] = Counter()

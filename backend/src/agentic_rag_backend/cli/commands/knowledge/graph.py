@@ -12,7 +12,7 @@ import typer
 from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.commands.knowledge import graph_edits
 from agentic_rag_backend.cli.commands.knowledge.contradictions import contradictions
-from agentic_rag_backend.cli.output import Output, fields, table, text
+from agentic_rag_backend.cli.output import Output, table, text
 from agentic_rag_backend.errors import InvalidRequest
 
 _CANDIDATES = 20
@@ -50,11 +50,7 @@ async def entity(
     """Show an entity: its names, relationships and chunks. Several entities of one name are listed with their ids."""
     options = {"limit": limit, "relation_types": relation_types, "as_of": as_of}
     id = await entity_id(session, name_or_id)
-    found = await session.client.get(f"/graph/entities/{id}", **options)
-    if session.output.as_json:
-        session.output.result(found)
-    else:
-        _show_entity(session.output, found)
+    session.output.present(await session.client.get(f"/graph/entities/{id}", **options), _show_entity)
 
 
 async def paths(
@@ -78,18 +74,14 @@ async def paths(
         "target": target,
         "query": query,
         "max_hops": max_hops,
-        "relation_types": None if relation_types is None else _listed(relation_types),
+        "relation_types": None if relation_types is None else _split_types(relation_types),
         "min_weight": min_weight,
         "direction": direction,
         "mentions": mentions,
         "limit": limit,
         "as_of": as_of,
     }
-    found = await session.client.post("/graph/paths", body)
-    if session.output.as_json:
-        session.output.result(found)
-    else:
-        _show_paths(session.output, found)
+    session.output.present(await session.client.post("/graph/paths", body), _show_paths)
 
 
 async def export(
@@ -106,11 +98,7 @@ async def export(
         sys.stdout.buffer.flush()
         return
     size = await _write(parts, output)
-    written = {"file": str(output), "format": format, "size_bytes": size}
-    if session.output.as_json:
-        session.output.result(written)
-    else:
-        session.output.show(fields(written))
+    session.output.present({"file": str(output), "format": format, "size_bytes": size})
 
 
 async def _write(parts: AsyncIterator[bytes], path: Path) -> int:
@@ -132,17 +120,17 @@ async def _write(parts: AsyncIterator[bytes], path: Path) -> int:
 async def entity_id(session: Session, name_or_id: str) -> str:
     """Return the id of an entity. If several have the name, or only similar names exist, print them and end the command."""
     candidates = await session.client.every("/graph/entities", limit=_CANDIDATES, name=name_or_id) if name_or_id else []
-    named = [each for each in candidates if each["match"] == "whole"]
-    if len(named) == 1:
-        return str(named[0]["id"])
+    namesakes = [candidate for candidate in candidates if candidate["match"] == "whole"]
+    if len(namesakes) == 1:
+        return str(namesakes[0]["id"])
     if not candidates:
         return name_or_id  # an id, or unknown: the server decides
-    shown = named or candidates
-    reason = f"{len(named)} entities are called {name_or_id!r}" if named else f"no entity is called {name_or_id!r}"
+    choices = namesakes or candidates
+    reason = f"{len(namesakes)} entities are called {name_or_id!r}" if namesakes else f"no entity is called {name_or_id!r}"
     if session.output.as_json:
-        session.output.result({"candidates": shown})
+        session.output.result({"candidates": choices})
     else:
-        _show_candidates(session.output, shown)
+        _show_candidates(session.output, choices)
         session.output.note(f"{reason}: repeat the command with one of these ids")
     raise typer.Exit(1)
 
@@ -152,42 +140,45 @@ def _line(fact: str) -> str:
     return " ".join(fact.split())
 
 
-def _listed(types: str) -> list[str]:
-    return [each.strip() for each in types.split(",") if each.strip()]
+def _split_types(types: str) -> list[str]:
+    return [name.strip() for name in types.split(",") if name.strip()]
 
 
 def _show_candidates(output: Output, candidates: Sequence[Mapping[str, Any]]) -> None:
-    rows = [[each["id"], each["name"], each["type"], each["mention_count"]] for each in candidates]
+    rows = [[candidate["id"], candidate["name"], candidate["type"], candidate["mention_count"]] for candidate in candidates]
     output.show(table(["id", "name", "type", "#chunks"], rows))
 
 
-def _show_entity(output: Output, found: Mapping[str, Any]) -> None:
-    output.show(text(f"{found['name']} ({found['type']})", "bold"))
-    others = found["names"][1:]
-    listed = ", ".join(others[:_SHOWN_NAMES]) + (" …" if len(others) > _SHOWN_NAMES else "")
-    output.show(f"  id {found['id']} · {_count(found['mention_count'], 'chunk')}" + (f" · also {listed}" if listed else ""))
-    if found["relationships"]:
+def _show_entity(output: Output, entity_data: Mapping[str, Any]) -> None:
+    output.show(text(f"{entity_data['name']} ({entity_data['type']})", "bold"))
+    aliases = entity_data["names"][1:]
+    alias_text = ", ".join(aliases[:_SHOWN_NAMES]) + (" …" if len(aliases) > _SHOWN_NAMES else "")
+    output.show(
+        f"  id {entity_data['id']} · {_count(entity_data['mention_count'], 'chunk')}"
+        + (f" · also {alias_text}" if alias_text else "")
+    )
+    if entity_data["relationships"]:
         output.show("\nRelationships", style="bold")
-    for each in found["relationships"]:
-        arrow = f"-{each['relation']}-> {each['other']['name']}"
-        if each["direction"] == "in":
-            arrow = f"<-{each['relation']}- {each['other']['name']}"
-        output.show(f"  {each['weight']:.2f}  {arrow}{_times(each)}")
-        output.show(text(f"        “{_line(each['fact'])}” · chunk {each['chunk_id']}", "dim"))
-    if found["more_relationships"]:
+    for relationship in entity_data["relationships"]:
+        arrow = f"-{relationship['relation']}-> {relationship['other']['name']}"
+        if relationship["direction"] == "in":
+            arrow = f"<-{relationship['relation']}- {relationship['other']['name']}"
+        output.show(f"  {relationship['weight']:.2f}  {arrow}{_times(relationship)}")
+        output.show(text(f"        “{_line(relationship['fact'])}” · chunk {relationship['chunk_id']}", "dim"))
+    if entity_data["more_relationships"]:
         output.show("  … and more (--limit)", style="dim")
-    if found["documents"]:
+    if entity_data["documents"]:
         output.show("\nDocuments", style="bold")
-    for each in found["documents"]:
-        output.show(f"  {each['title']} · {_count(each['chunk_count'], 'chunk')} · {each['id']}")
+    for relationship in entity_data["documents"]:
+        output.show(f"  {relationship['title']} · {_count(relationship['chunk_count'], 'chunk')} · {relationship['id']}")
 
 
-def _show_paths(output: Output, found: Mapping[str, Any]) -> None:
-    for each in found["ambiguous"]:
-        output.note(f"note: {each['name']!r} is the name of {len(each['entities'])} entities; use an id for one of them")
-    if not found["paths"]:
+def _show_paths(output: Output, path_data: Mapping[str, Any]) -> None:
+    for name in path_data["ambiguous"]:
+        output.note(f"note: {name['name']!r} is the name of {len(name['entities'])} entities; use an id for one of them")
+    if not path_data["paths"]:
         output.show("no paths")
-    for number, path in enumerate(found["paths"], 1):
+    for number, path in enumerate(path_data["paths"], 1):
         names = " – ".join(entity["name"] for entity in path["entities"])
         output.show(text(f"\n{number}. {names}", "bold"), text(f"   score {path['score']:.3f}", "dim"))
         for step in path["steps"]:
@@ -195,7 +186,7 @@ def _show_paths(output: Output, found: Mapping[str, Any]) -> None:
             if step["fact"] is not None:
                 output.show(text(f"         “{_line(step['fact'])}”", "dim"))
             output.show(text(f"         chunk {step['chunk_id']}", "dim"))
-    if found["bounded"]:
+    if path_data["bounded"]:
         output.note("note: weak connections of entities with very many were left out")
 
 

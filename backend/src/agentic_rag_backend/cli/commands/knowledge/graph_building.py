@@ -61,7 +61,7 @@ async def build_graph(
     selection.check()
     extracted = await extract_selected(session, selection, dry_run=dry_run) if selection.wanted else None
     built: dict[str, Any] = {} if extracted is None else {"extraction": extracted}
-    built["graph"] = await _graph(session, dry_run=dry_run)
+    built["graph"] = await _complete_graph(session, dry_run=dry_run)
     if communities:
         sizes = {"max_cluster_size": max_cluster_size, "min_community_size": min_community_size}
         asked = rebuild_body(full=full, dry_run=dry_run, summarize=summarize, levels=levels, resolution=resolution, **sizes)
@@ -70,7 +70,7 @@ async def build_graph(
             built["communities"] = accepted
         else:
             job = await follow(session.client, accepted["job_id"], title="communities")
-            _require(session, job, built)
+            _require_success(session, job, built)
             built["communities"] = job["result"] or {}
     if session.output.as_json:
         session.output.result(built)
@@ -78,11 +78,11 @@ async def build_graph(
     _show(session, built)
 
 
-async def _graph(session: Session, *, dry_run: bool) -> dict[str, Any]:
+async def _complete_graph(session: Session, *, dry_run: bool) -> dict[str, Any]:
     """Compare the graph with the catalogue and return counts. Unless it is a dry run, write the missing parts."""
     accepted = await session.client.post("/admin/reconcile", {"repair": not dry_run})
     job = await follow(session.client, accepted["job_id"], title="graph")
-    _require(session, job, {})
+    _require_success(session, job, {})
     report: Mapping[str, Any] = job["result"]
     for job_id in report.get("jobs", ()):
         # Unfinished documents continue as jobs of their own.
@@ -93,7 +93,7 @@ async def _graph(session: Session, *, dry_run: bool) -> dict[str, Any]:
     return {**compared, **totals, "kinds": report["kinds"]}
 
 
-def _require(session: Session, job: Job, built: Mapping[str, Any]) -> None:
+def _require_success(session: Session, job: Job, built: Mapping[str, Any]) -> None:
     if succeeded(job):
         return
     if session.output.as_json:
@@ -108,8 +108,8 @@ def _show(session: Session, built: Mapping[str, Any]) -> None:
         extracted = dict(built["extraction"])
         planned, failures = extracted.pop("planned"), extracted.pop("failures", [])
         session.output.show(fields({**planned, **extracted}, title="extraction"))
-        for each in failures:
-            session.output.note(f"{each['document_id']}: {each['reason']}")
+        for failure in failures:
+            session.output.note(f"{failure['document_id']}: {failure['reason']}")
     graph = dict(built["graph"])
     kinds = graph.pop("kinds")
     session.output.show(fields(graph, title="graph"))

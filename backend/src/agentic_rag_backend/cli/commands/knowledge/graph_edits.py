@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.commands.documents import Most
-from agentic_rag_backend.cli.output import Output, table
+from agentic_rag_backend.cli.output import Output
+from agentic_rag_backend.cli.resources import Resource, list_command
 
 _PAUSE_S = 0.5
 _PATIENCE_S = 60.0
@@ -35,7 +35,7 @@ def register(group: typer.Typer, found: Found) -> None:
         reason: Reason = "",
     ) -> None:
         """Merge entities into one. Later documents follow it, too."""
-        ids = [await found(session, each) for each in others]
+        ids = [await found(session, name) for name in others]
         await _edit(session, f"{await found(session, into)}/merge", {"entity_ids": ids, "reason": reason})
 
     @command(group, "split")
@@ -70,46 +70,33 @@ def register(group: typer.Typer, found: Found) -> None:
     async def delete(session: Session, name_or_id: Entity, reason: Reason = "") -> None:
         """Delete an entity with its mentions and relationships. Documents stay."""
         id = await found(session, name_or_id)
-        await _followed(session, await session.client.delete(f"/graph/entities/{id}", reason=reason))
+        await _follow_edit(session, await session.client.delete(f"/graph/entities/{id}", reason=reason))
 
-    @command(group, "edits")
-    async def edits(session: Session, limit: Most = 50) -> None:
-        """List the edits of the graph, the newest first."""
-        listed = await session.client.every("/graph/edits", limit=limit)
-        if session.output.as_json:
-            session.output.result(listed)
-        elif not listed:
-            session.output.show("no edits")
-        else:
-            rows = [[each["number"], each["created_at"][:16], _described(each), each["reason"]] for each in listed]
-            session.output.show(table(["#", "when", "edit", "reason"], rows))
+    command(group, "edits")(list_command(EDITS, "List the edits of the graph, the newest first."))
 
     @command(group, "undo")
     async def undo(session: Session, number: Annotated[int, typer.Argument(metavar="NUMBER", help="See graph edits.")]) -> None:
         """Undo an edit. Later edits stay in effect."""
-        await _followed(session, await session.client.delete(f"/graph/edits/{number}"))
+        await _follow_edit(session, await session.client.delete(f"/graph/edits/{number}"))
 
 
 async def _edit(session: Session, path: str, body: Mapping[str, Any]) -> None:
-    await _followed(session, await session.client.post(f"/graph/entities/{path}", body))
+    await _follow_edit(session, await session.client.post(f"/graph/entities/{path}", body))
 
 
-async def _followed(session: Session, edit: Mapping[str, Any]) -> None:
+async def _follow_edit(session: Session, edit: Mapping[str, Any]) -> None:
     """Wait until the documents follow an edit, and print it."""
     waited = 0.0
     while not edit["applied"] and waited < _PATIENCE_S:
         await asyncio.sleep(_PAUSE_S)
         waited += _PAUSE_S
         edit = await session.client.get(f"/graph/edits/{edit['number']}")
-    if session.output.as_json:
-        session.output.result(edit)
-        return
-    _show(session.output, edit)
+    session.output.present(edit, _show)
 
 
 def _show(output: Output, edit: Mapping[str, Any]) -> None:
     state = "undone" if edit["undone_at"] else "in effect"
-    output.show(f"edit {edit['number']}, {state}: {_described(edit)}")
+    output.show(f"edit {edit['number']}, {state}: {_describe_edit(edit)}")
     if edit["new_entity_id"] and not edit["undone_at"]:
         output.show(f"  new entity {edit['new_entity_id']}")
     if not edit["applied"]:
@@ -120,16 +107,23 @@ def _documents(count: int) -> str:
     return f"{count} document{'' if count == 1 else 's'}"
 
 
-def _described(edit: Mapping[str, Any]) -> str:
+def _describe_edit(edit: Mapping[str, Any]) -> str:
     """Return an edit as one sentence."""
     name = edit["entity"]["name"]
-    others = ", ".join(each["name"] for each in edit["entities"])
-    parts = others or ", ".join(edit["names"]) or _documents(len(edit["document_ids"]))
+    names = ", ".join(entity["name"] for entity in edit["entities"])
+    parts = names or ", ".join(edit["names"]) or _documents(len(edit["document_ids"]))
     label = " ".join(filter(None, (edit["name"], f"({edit['type']})" if edit["type"] else "")))
     described = {
-        "merge": f"merge {others} into {name}",
+        "merge": f"merge {names} into {name}",
         "split": f"split {parts} from {name}" + (f" as {label}" if label else ""),
         "rename": f"rename {name} to {label}",
         "delete": f"delete {name}",
     }[str(edit["kind"])]
     return described + (" (undone)" if edit["undone_at"] else "")
+
+
+EDITS = Resource(
+    path="/graph/edits",
+    columns={"#": "number", "when": lambda edit: edit["created_at"][:16], "edit": _describe_edit, "reason": "reason"},
+    empty="no edits",
+)

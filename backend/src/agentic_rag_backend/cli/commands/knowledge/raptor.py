@@ -7,42 +7,29 @@ from typing import Annotated
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.commands.documents import Most, Watch
-from agentic_rag_backend.cli.commands.knowledge.themes import rebuild_index, show_theme, show_themes
-from agentic_rag_backend.cli.output import fields
+from agentic_rag_backend.cli.commands.documents import Watch
+from agentic_rag_backend.cli.commands.knowledge.themes import rebuild_index, theme_renderer, theme_resource
+from agentic_rag_backend.cli.resources import list_command, show_command
+
+NODES = theme_resource("/raptor", size="passage_count", heading="#passages")
+Level = Annotated[int | None, typer.Option("--level", help="1: clusters of passages.")]
+NodeId = Annotated[str, typer.Argument(metavar="NODE_ID")]
+_LISTED = ("id", "level", "passage_count", "children", "generation", "keywords", "stale", "written_by")
 
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
     group = typer.Typer(name="raptor", help="RAPTOR tree: summaries of clusters of passages.", no_args_is_help=True)
-    command(group, "list")(list_nodes)
-    command(group, "show")(show)
-    command(group, "status")(status)
+    command(group, "list")(list_command(NODES, "List the nodes of the current tree.", level=Level))
+    command(group, "show")(show_command(NODES, NodeId, "Show a node with its summary and findings.", theme_renderer(_LISTED)))
+    command(group, "status")(show_status)
     command(group, "rebuild", work=True)(rebuild)
     app.add_typer(group)
 
 
-async def list_nodes(
-    session: Session,
-    limit: Most = 50,
-    level: Annotated[int | None, typer.Option("--level", help="1: clusters of passages.")] = None,
-) -> None:
-    """List the nodes of the current tree."""
-    found = await session.client.every("/raptor", limit=limit, level=level)
-    show_themes(session, found, size="passage_count", heading="#passages")
-
-
-async def show(session: Session, node_id: Annotated[str, typer.Argument(metavar="NODE_ID")]) -> None:
-    """Show a node with its summary and findings."""
-    found = await session.client.get(f"/raptor/{node_id}")
-    listed = ("id", "level", "passage_count", "children", "generation", "keywords", "stale", "written_by")
-    show_theme(session, found, listed)
-
-
-async def status(session: Session) -> None:
+async def show_status(session: Session) -> None:
     """Show the state of the tree and the result of its last build."""
-    found = await session.client.get("/admin/raptor")
-    session.output.result(found) if session.output.as_json else session.output.show(fields(found))
+    session.output.present(await session.client.get("/admin/raptor"))
 
 
 async def rebuild(

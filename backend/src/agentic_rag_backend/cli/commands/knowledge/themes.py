@@ -2,49 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import typer
-
 from agentic_rag_backend.cli.command import Session
-from agentic_rag_backend.cli.following import failure_reason, follow, succeeded
-from agentic_rag_backend.cli.output import fields, table
+from agentic_rag_backend.cli.following import finish_job
+from agentic_rag_backend.cli.output import Output, fields
+from agentic_rag_backend.cli.resources import Cell, Resource
 
 
-def show_themes(session: Session, found: Sequence[Mapping[str, Any]], *, size: str, heading: str) -> None:
-    """Print themes, one per line. ``size`` names the field with the size of a theme."""
-    if session.output.as_json:
-        session.output.result(found)
-        return
-    rows = [[each["id"], each["level"], each[size], each["name"], each["keywords"][:5]] for each in found]
-    session.output.show(table(["id", "#level", heading, "name", "keywords"], rows, droppable=("keywords",)))
+def theme_resource(path: str, *, size: str, heading: str) -> Resource:
+    """Return themes as a resource. ``size`` names the field with the size of a theme, ``heading`` its column."""
+    columns: dict[str, Cell] = {
+        "id": "id",
+        "#level": "level",
+        heading: size,
+        "name": "name",
+        "keywords": lambda theme: theme["keywords"][:5],
+    }
+    return Resource(path=path, columns=columns, droppable=("keywords",))
 
 
-def show_theme(session: Session, found: Mapping[str, Any], listed: Sequence[str]) -> None:
-    """Print a theme: its name, the fields ``listed``, summary and findings."""
-    if session.output.as_json:
-        session.output.result(found)
-        return
-    session.output.show(found["name"], style="bold")
-    session.output.show(fields({name: found[name] for name in listed}))
-    session.output.show(f"\n{found['summary'] or 'The summary is withheld: passages that it rests on were removed.'}")
-    for finding in found["findings"]:
-        session.output.show(f"- {finding['statement']}")
+def theme_renderer(names: Sequence[str]) -> Callable[[Output, Any], None]:
+    """Return what prints a theme: its name, the fields ``names``, summary and findings."""
+
+    def render(output: Output, theme: Mapping[str, Any]) -> None:
+        output.show(theme["name"], style="bold")
+        output.show(fields({name: theme[name] for name in names}))
+        output.show(f"\n{theme['summary'] or 'The summary is withheld: passages that it rests on were removed.'}")
+        for finding in theme["findings"]:
+            output.show(f"- {finding['statement']}")
+
+    return render
 
 
 async def rebuild_index(session: Session, index: str, body: Mapping[str, Any], *, title: str, watch_job: bool) -> None:
     """Request a rebuild of ``index``, its name in the path. With ``watch_job``, follow the job to its end."""
     accepted = await session.client.post(f"/admin/{index}/rebuild", body)
-    if not watch_job:
-        session.output.result(accepted) if session.output.as_json else session.output.show(fields(accepted))
-        return
-    job = await follow(session.client, accepted["job_id"], title=title)
-    if session.output.as_json:
-        session.output.result(job)
-    elif succeeded(job):
-        session.output.show(fields(job["result"] or {}))
+    if watch_job:
+        await finish_job(session, accepted["job_id"], title=title)
     else:
-        session.output.note(f"error: {failure_reason(job)}")
-    if not succeeded(job):
-        raise typer.Exit(1)
+        session.output.present(accepted)

@@ -1,0 +1,53 @@
+"""The application: what callers can do, for every way in. The HTTP API, the library and the command line call it.
+
+A service method has the caller as its first argument. The caller has the tenant, the scopes and the flags.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentic_rag_backend.application.admin import AdminService
+from agentic_rag_backend.application.answers import AnswerWriting
+from agentic_rag_backend.application.documents import DocumentService
+from agentic_rag_backend.application.graph import GraphService
+from agentic_rag_backend.application.search import SearchService
+from agentic_rag_backend.application.work import WorkService
+from agentic_rag_backend.container import Container
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """The services of the application. They have no state of their own."""
+
+    container: Container
+
+    @property
+    def search(self) -> SearchService:
+        """Searches, and explains searches."""
+        return SearchService(self.container)
+
+    @property
+    def answers(self) -> AnswerWriting:
+        """Answers questions."""
+        return AnswerWriting(self.container)
+
+    @property
+    def documents(self) -> DocumentService:
+        """Accepts, changes, reads and deletes documents."""
+        return DocumentService(self.container)
+
+    @property
+    def graph(self) -> GraphService:
+        """Reads and edits the knowledge graph and its themes."""
+        return GraphService(self.container)
+
+    @property
+    def work(self) -> WorkService:
+        """Reads, cancels and retries jobs."""
+        return WorkService(self.container)
+
+    @property
+    def admin(self) -> AdminService:
+        """Describes and changes the tenant's deployment: flags, ontology, rebuilds and comparisons."""
+        return AdminService(self.container)

@@ -1,0 +1,1 @@
+"""Searches of one kind that strategies combine: embeddings, words, questions, facts, an engine for graphs."""

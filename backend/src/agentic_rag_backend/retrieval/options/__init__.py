@@ -1,0 +1,1 @@
+"""Values of requests: types of fields, weights, filters and the options of strategies."""

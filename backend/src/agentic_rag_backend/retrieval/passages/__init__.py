@@ -1,0 +1,1 @@
+"""Passages of results: their texts, parents, paths, features and contradictions."""

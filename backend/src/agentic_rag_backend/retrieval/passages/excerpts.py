@@ -1,0 +1,108 @@
+"""The excerpts around matched chunks: neighbouring chunks that are read together. Plain functions of values.
+
+Matches are placed one after the other, best first, so that a match never changes the place of a better one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+NEIGHBOURS = 1
+"""Chunks on each side of a match without a parent, if a request does not set their number."""
+MATCHED_SHARE = 0.5
+"""Least score of a match relative to the best one of its excerpt. Every chunk of a small corpus is found, however weak."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A matched chunk: its place in its document, and the parent around it, if its document was cut with parents."""
+
+    id: str
+    document_id: str
+    ordinal: int
+    parent_id: str | None
+    score: float
+
+
+@dataclass(slots=True)
+class Excerpt:
+    """The chunks with ordinals from ``first`` to ``last`` of one document. ``matches`` are within it, best first."""
+
+    first: int
+    last: int
+    matches: list[Match] = field(default_factory=list)
+
+    @property
+    def best(self) -> Match:
+        """The match that the excerpt was made for."""
+        return self.matches[0]
+
+    def holds(self, ordinal: int) -> bool:
+        """Return whether a chunk is in the excerpt."""
+        return self.first <= ordinal <= self.last
+
+
+def window(ordinal: int, reach: int, most: int) -> tuple[int, int]:
+    """Return the first and the last ordinal of ``reach`` chunks on each side of a chunk, ``most`` chunks in all at most."""
+    size = min(2 * reach + 1, most)
+    return max(0, ordinal - (size - 1) // 2), ordinal + size // 2
+
+
+def excerpts(matches: Sequence[Match], *, reach: int | None, most: int) -> list[Excerpt]:
+    """Return the excerpts around matches, best first. No chunk is in two excerpts, and each excerpt has ``most`` chunks at most.
+
+    A match joins an excerpt that its own window touches, if there is room and it is not much weaker than the excerpt's best one.
+    Matches in one parent have one excerpt: a match that does not join it is left out.
+
+    Args:
+        matches: best first.
+        reach: chunks on each side of a match. None: the whole parent, or `NEIGHBOURS` chunks on each side of a match without it.
+            The ends of a parent are not known here, so the excerpt of a whole parent holds all matches in it.
+    """
+    excerpts_by_parent: dict[tuple[str, str | None], list[Excerpt]] = {}
+    order: list[Excerpt] = []
+    for match in matches:
+        siblings = excerpts_by_parent.setdefault((match.document_id, match.parent_id), [])
+        whole = reach is None and match.parent_id is not None
+        side = 0 if whole else NEIGHBOURS if reach is None else reach
+        holder = _find_holder(siblings, match, side, most, whole=whole)
+        if holder is None and (match.parent_id is None or not siblings):
+            holder = Excerpt(*_find_free(siblings, match.ordinal, window(match.ordinal, side, most)))
+            siblings.append(holder)
+            order.append(holder)
+        if holder is not None and (not holder.matches or _as_good(match, holder)):
+            holder.matches.append(match)
+    return order
+
+
+def _find_holder(siblings: Sequence[Excerpt], match: Match, reach: int, most: int, *, whole: bool) -> Excerpt | None:
+    """Return the excerpt that a match is in, or that it joins; None if there is none."""
+    if whole:
+        return siblings[0] if siblings else None
+    return next((excerpt for excerpt in siblings if excerpt.holds(match.ordinal)), None) or _grow_excerpt(
+        siblings, match, reach, most
+    )
+
+
+def _as_good(match: Match, excerpt: Excerpt) -> bool:
+    return match.score >= MATCHED_SHARE * excerpt.best.score
+
+
+def _grow_excerpt(siblings: Sequence[Excerpt], match: Match, reach: int, most: int) -> Excerpt | None:
+    """Return the excerpt that a match joins, made larger; None if no excerpt touches its window or has room."""
+    first, last = _find_free(siblings, match.ordinal, window(match.ordinal, reach, most))
+    for excerpt in siblings:
+        start, end = min(first, excerpt.first), max(last, excerpt.last)
+        touches = first <= excerpt.last + 1 and excerpt.first <= last + 1
+        if touches and end - start < most and _as_good(match, excerpt):
+            excerpt.first, excerpt.last = start, end
+            return excerpt
+    return None
+
+
+def _find_free(siblings: Sequence[Excerpt], ordinal: int, span: tuple[int, int]) -> tuple[int, int]:
+    """Return a window around a chunk that is in no excerpt, without chunks of excerpts."""
+    first = max((excerpt.last + 1 for excerpt in siblings if excerpt.last < ordinal), default=0)
+    last = min((excerpt.first - 1 for excerpt in siblings if excerpt.first > ordinal), default=span[1])
+    return max(span[0], first), min(span[1], last)

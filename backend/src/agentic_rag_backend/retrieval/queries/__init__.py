@@ -1,1 +1,0 @@
-"""Parts of a request: filters, options, weights and defaults."""

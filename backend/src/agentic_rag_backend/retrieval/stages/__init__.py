@@ -1,0 +1,1 @@
+"""Stages that every search passes, whatever its strategy: `pipeline` lists them."""
