@@ -107,7 +107,6 @@ OTHER: dict[str, Any] = {
     "dual_level": True,
     "synthetic_questions": True,
     "not_meant": frozenset({"e1"}),
-    "passages_of_namesakes": True,
     "session": "digest",
     "remember": False,
     "diverse": False,
