@@ -49,7 +49,7 @@ from agentic_rag_backend.retrieval.graph_leg import GraphLeg
 from agentic_rag_backend.retrieval.ranking import RankedRetriever
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, document_versions, documents
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion, GraphSearch
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
@@ -148,7 +148,7 @@ def _id(tenant: TenantId, *parts: object) -> str:
 class World:
     """The stores, filled tenant by tenant."""
 
-    def __init__(self, catalogue: SqlCatalogue, graph: Neo4jGraphStore, vectors: EdgeVectorStore, source: Vectors) -> None:
+    def __init__(self, catalogue: Catalogue, graph: Neo4jGraphStore, vectors: EdgeVectorStore, source: Vectors) -> None:
         self.catalogue, self.graph, self.vectors, self.source = catalogue, graph, vectors, source
 
     async def add(self, name: str, entities: int, questions: int) -> tuple[Tenant, list[Asked]]:
@@ -399,7 +399,7 @@ async def ask(retriever: GraphRetriever, engine: GraphSearch | None, tenant: Ten
 async def measure(folder: Path, address: Neo4jAddress, sizes: argparse.Namespace) -> dict[str, Any]:
     """Fill the stores and ask every question in each of the three ways in turn, so that noise affects all alike."""
     source = Vectors(seed=11)
-    catalogue = await SqlCatalogue.open(f"sqlite:///{folder / 'catalogue.db'}")
+    catalogue = await Catalogue.open(f"sqlite:///{folder / 'catalogue.db'}")
     await catalogue.migrate()
     graph = await Neo4jGraphStore.open(address)
     vectors = await EdgeVectorStore.open(folder / "vectors", dimensions=DIMENSIONS, embedder_fingerprint=source.fingerprint)

@@ -36,11 +36,7 @@ from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.raptor.options import BuildOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
-from agentic_rag_backend.stores.catalogue.documents.adapter import SqlDocuments
-from agentic_rag_backend.stores.catalogue.jobs.adapter import SqlJobs
-from agentic_rag_backend.stores.catalogue.jobs.outbox import SqlOutbox
-from agentic_rag_backend.stores.catalogue.summaries.communities import SqlCommunities
-from agentic_rag_backend.stores.catalogue.summaries.trees import SqlTrees
+from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue, JobCatalogue, Outbox, TreeCatalogue
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
@@ -56,11 +52,11 @@ from watched_loops import watched_turns
 TENANT = TenantId("t_" + "d0" * 16)
 STORES: Mapping[str, type] = {
     "blobs": ObstoreBlobStore,
-    "documents": SqlDocuments,
-    "jobs": SqlJobs,
-    "communities": SqlCommunities,
-    "trees": SqlTrees,
-    "outbox": SqlOutbox,
+    "documents": DocumentCatalogue,
+    "jobs": JobCatalogue,
+    "communities": CommunityCatalogue,
+    "trees": TreeCatalogue,
+    "outbox": Outbox,
     "graph": SqliteGraphStore,
     "vectors": EdgeVectorStore,
     "queue": DbosQueue,

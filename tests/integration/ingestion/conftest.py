@@ -26,8 +26,7 @@ from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
-from agentic_rag_backend.stores.catalogue.base import Submitted
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Submitted
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 
@@ -36,7 +35,7 @@ from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 class World:
     """All parts of an ingestion, and shortcuts for tests."""
 
-    catalogue: SqlCatalogue
+    catalogue: Catalogue
     vectors: EdgeVectorStore
     graph: SqliteGraphStore
     blobs: ObstoreBlobStore
@@ -94,7 +93,7 @@ class Builder:
             embedder_fingerprint=(embedder or bundled).fingerprint,
         )
         self.stack.push_async_callback(vectors.close)
-        catalogue = await SqlCatalogue.open(f"sqlite:///{self.folder / 'catalogue.db'}")
+        catalogue = await Catalogue.open(f"sqlite:///{self.folder / 'catalogue.db'}")
         self.stack.push_async_callback(catalogue.close)
         await catalogue.migrate()
         graph = await SqliteGraphStore.open(self.folder / "graph.db")

@@ -21,7 +21,7 @@ from agentic_rag_backend.jobs.coordination.membership import Others
 from agentic_rag_backend.jobs.queue import notifications, queue_workers
 from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow, options_of
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 
 TENANT = TenantId("t_" + "a" * 32)
 NEVER_S = 100_000.0
@@ -33,12 +33,12 @@ import asyncio, sys
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 
 async def elsewhere(tenant, job_id, attempt): ...
 
 async def main():
-    catalogue = await SqlCatalogue.open(sys.argv[1])
+    catalogue = await Catalogue.open(sys.argv[1])
     queue = DbosQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
     queue.register("work_v1", QueueName.PREPARE, elsewhere)
     for job_id in sys.argv[2:]:
@@ -65,7 +65,7 @@ def logged() -> Iterator[list[EventDict]]:
 class Worker:
     """This process as one of several that run jobs."""
 
-    def __init__(self, queue: DbosQueue, catalogue: SqlCatalogue) -> None:
+    def __init__(self, queue: DbosQueue, catalogue: Catalogue) -> None:
         self.queue = queue
         self.catalogue = catalogue
         self.ran: list[str] = []
@@ -105,7 +105,7 @@ class Worker:
 
 @asynccontextmanager
 async def worker_on(url: str) -> AsyncIterator[Worker]:
-    catalogue = await SqlCatalogue.open(url)
+    catalogue = await Catalogue.open(url)
     queue = DbosQueue(
         catalogue.sync_engine,
         executor_id="works",
@@ -174,7 +174,7 @@ async def test_jobs_enqueued_again_notify_other_workers(worker: Worker, postgres
 @asynccontextmanager
 async def another(url: str) -> AsyncIterator[DbosQueue]:
     """Open a queue that only enqueues."""
-    catalogue = await SqlCatalogue.open(url)
+    catalogue = await Catalogue.open(url)
     queue = DbosQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
 
     async def never(tenant: TenantId, job_id: str, attempt: int) -> None: ...
@@ -210,7 +210,7 @@ async def test_a_process_is_not_woken_by_its_own_notifications(worker: Worker, p
 
 async def test_deployments_on_one_server_do_not_wake_each_other(worker: Worker, postgres_url: str, empty_postgres: str) -> None:
     await worker.listening()
-    catalogue = await SqlCatalogue.open(empty_postgres)
+    catalogue = await Catalogue.open(empty_postgres)
     beside = notifications.Notifications(catalogue.sync_engine, lambda: None)
     await asyncio.to_thread(beside.send_now)
     await catalogue.close()

@@ -20,8 +20,8 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import parse_url
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 
 TENANT = TenantId("t_" + "a" * 32)
 WITHIN_S = 90
@@ -30,7 +30,7 @@ WITHIN_S = 90
 class Site:
     """A database with worker processes, and the records of their jobs."""
 
-    def __init__(self, folder: Path, url: str, catalogue: SqlCatalogue, queue: DbosQueue) -> None:
+    def __init__(self, folder: Path, url: str, catalogue: Catalogue, queue: DbosQueue) -> None:
         self.folder = folder
         self.url = url
         self.engine = create_engine(parse_url(url), poolclass=NullPool)
@@ -117,7 +117,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def site(tmp_path: Path, url: str) -> AsyncIterator[Site]:
-    catalogue = await SqlCatalogue.open(url)
+    catalogue = await Catalogue.open(url)
     await catalogue.migrate()
     queue = DbosQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
 

@@ -35,7 +35,7 @@ from agentic_rag_backend.models.reranking.base import PassageScorer
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.postgres import Patience
 from agentic_rag_backend.stores.graph.base import GraphSearch, GraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
@@ -52,7 +52,7 @@ class Adapters:
     """Open stores and models, on which the services run."""
 
     vectors: VectorStore
-    catalogue: SqlCatalogue
+    catalogue: Catalogue
     graph: GraphStore
     blobs: BlobStore
     embedder: Embedder
@@ -132,10 +132,10 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     )
 
 
-async def open_catalogue(settings: Settings) -> SqlCatalogue:
+async def open_catalogue(settings: Settings) -> Catalogue:
     """Open the catalogue. Update its schema or, on a server without MIGRATE_ON_START, require the current schema."""
     url = settings.database_url or f"sqlite:///{settings.data_dir / 'catalogue.db'}"
-    catalogue = await SqlCatalogue.open(url, Patience(read_s=settings.database_timeout_s))
+    catalogue = await Catalogue.open(url, Patience(read_s=settings.database_timeout_s))
     try:
         on_server = catalogue.sync_engine.dialect.name != "sqlite"
         await (catalogue.require_migrated() if on_server and not settings.migrate_on_start else catalogue.migrate())
@@ -158,10 +158,10 @@ class Foundation:
         self._settings = settings
         self._stack = stack
         self._renaming = renaming
-        self._catalogue: SqlCatalogue | None = None
+        self._catalogue: Catalogue | None = None
         self._owner: Owner | None = None
 
-    async def catalogue(self) -> SqlCatalogue:
+    async def catalogue(self) -> Catalogue:
         """Return the catalogue.
 
         Raises:
@@ -291,7 +291,7 @@ def _open_graph_search(
     return GraphitiSearch.over(graph.connections, vectors, embedder=calibrator.embedder, model=model, calibrator=calibrator)
 
 
-def _temporal_engine(settings: Settings, graph: GraphStore, catalogue: SqlCatalogue) -> TemporalEngine | None:
+def _temporal_engine(settings: Settings, graph: GraphStore, catalogue: Catalogue) -> TemporalEngine | None:
     """Return the engine of EXTRACTION=graphiti. None without a language model, or if the graph is not in Neo4j."""
     if settings.graph_store != "neo4j" or settings.llm == "extractive":
         return None

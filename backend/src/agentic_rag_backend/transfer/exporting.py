@@ -25,8 +25,14 @@ from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_summary
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
-from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentHeader, DocumentRecord, TenantSnapshot, TransferCatalogue
+from agentic_rag_backend.stores.catalogue.base import (
+    Catalogue,
+    DocumentHeader,
+    DocumentRecord,
+    PreparedChunk,
+    TenantSnapshot,
+    TransferCatalogue,
+)
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, VectorStore
 from agentic_rag_backend.telemetry.logs import get_logger

@@ -43,8 +43,15 @@ from agentic_rag_backend.ingestion.reindexing import chunk_points
 from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore, blob_key
-from agentic_rag_backend.stores.catalogue.base import Catalogue, ChunkQuestions, PreparedChunk, PreparedQuestion
-from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentRecord, Opening, TransferCatalogue
+from agentic_rag_backend.stores.catalogue.base import (
+    Catalogue,
+    ChunkQuestions,
+    DocumentRecord,
+    Opening,
+    PreparedChunk,
+    PreparedQuestion,
+    TransferCatalogue,
+)
 from agentic_rag_backend.stores.disk_space import DiskSpace
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore

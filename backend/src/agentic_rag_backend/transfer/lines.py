@@ -14,8 +14,7 @@ from agentic_rag_backend.domain.document import content_hash
 from agentic_rag_backend.domain.graph import Naming, Relationship, StatedFact, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.stores.catalogue.base import ChunkQuestions
-from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentRecord
+from agentic_rag_backend.stores.catalogue.base import ChunkQuestions, DocumentRecord
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 from agentic_rag_backend.transfer.records import (
     ChunkLine,

@@ -14,8 +14,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_summary
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.summaries.writing import key_of
-from agentic_rag_backend.stores.catalogue.base import Catalogue
-from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue, TreeCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, VectorStore
 from agentic_rag_backend.transfer.identity import Passages
 from agentic_rag_backend.transfer.lines import packed, unpacked

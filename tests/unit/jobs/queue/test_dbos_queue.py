@@ -27,8 +27,8 @@ from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.queue import dbos_client
 from agentic_rag_backend.jobs.queue import dbos_queue as module
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import parse_url
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 
 TENANT = TenantId.new()
 
@@ -364,7 +364,7 @@ async def test_what_ended_long_ago_is_deleted(engine: Engine, monkeypatch: pytes
 
 
 async def test_a_process_that_only_looks_may_hold_a_turn_beside_workers(tmp_path: Path) -> None:
-    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    catalogue = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await catalogue.migrate()
     others = Others(directory=catalogue.workers, leases=catalogue.leases, silent_after_s=3)
     looks, works = (
@@ -393,7 +393,7 @@ async def test_a_process_that_only_looks_may_hold_a_turn_beside_workers(tmp_path
 
 
 async def test_a_worker_that_could_not_begin_anew_tries_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    catalogue = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await catalogue.migrate()
     others = Others(directory=catalogue.workers, leases=catalogue.leases, silent_after_s=0.6)
     queue = DbosQueue(

@@ -14,7 +14,7 @@ from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.queue import queue_workers
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.jobs.queue.queue_workers import IDLE_S, PollEvent
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 
 TENANT = TenantId.new()
 
@@ -63,7 +63,7 @@ def test_many_rings_are_one_look() -> None:
 
 
 async def test_an_idle_queue_is_not_looked_at_and_a_job_is_claimed_at_once(tmp_path: Path) -> None:
-    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    catalogue = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await catalogue.migrate()
     ran = asyncio.Event()
 
@@ -90,7 +90,7 @@ async def test_an_idle_queue_is_not_looked_at_and_a_job_is_claimed_at_once(tmp_p
 
 async def test_an_idle_process_asks_its_database_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_workers, "IDLE_S", 1000.0)
-    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    catalogue = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await catalogue.migrate()
 
     async def work(tenant: TenantId, job_id: str, attempt: int) -> None: ...

@@ -17,7 +17,7 @@ from agentic_rag_backend.retrieval.caching import reuse
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.latencies import KEPT, RECENT_S, Latencies
 from agentic_rag_backend.retrieval.strategies.auto import CHEAPER, WITH_TREE, Auto, WithSummaries
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 
 Ask = Callable[..., Query]
 FACT, THEME, NAMED = "Who opened the quay?", "Why do projects finish late?", "Why did the World Trade Club move?"

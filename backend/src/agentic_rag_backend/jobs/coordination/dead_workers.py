@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
 from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow
-from agentic_rag_backend.stores.catalogue.ports.workers import Worker, WorkerDirectory
+from agentic_rag_backend.stores.catalogue.base import Worker, WorkerDirectory
 from agentic_rag_backend.telemetry.logs import get_logger
 
 SILENT_AFTER_S = 30.0

@@ -16,8 +16,7 @@ from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER, plan
 from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
 from agentic_rag_backend.jobs.queue.database import as_unavailable
 from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow, DbosClient, by_id
-from agentic_rag_backend.stores.catalogue.ports.leases import Leases
-from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
+from agentic_rag_backend.stores.catalogue.base import Leases, WorkerDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.stores.catalogue.ports.leases import Fence, Leases
+from agentic_rag_backend.stores.catalogue.base import Fence, Leases
 
 QUANTUM_S = 1.0
 """Seconds that a process may reuse a lease that another process may be waiting for."""

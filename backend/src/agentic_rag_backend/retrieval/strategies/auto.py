@@ -20,7 +20,7 @@ from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.hydration import shown_graph
 from agentic_rag_backend.retrieval.latencies import Latencies
 from agentic_rag_backend.retrieval.parallel import search_all
-from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
+from agentic_rag_backend.stores.catalogue.base import TreeCatalogue
 
 DUAL, LOW, WITH_TREE = "dual_level", "low_level", "low_level_with_raptor"
 FREE = "sparse"

@@ -1,4 +1,4 @@
-"""The SQL engine of the catalogue's ports. It runs whole transactions as plain functions on its own threads.
+"""The catalogue's database. It runs whole transactions as plain functions on its own threads.
 
 A transaction is a synchronous function of a connection. It cannot await, so it cannot call a model or another store, and it
 costs one thread switch instead of one per statement. On SQLite a single thread writes: the writers of this process queue,

@@ -1,4 +1,4 @@
-"""The deployment's identity on SQL: one row, written by the first process."""
+"""The deployment's identity: one row, written by the first process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.deployment import new_deployment_id
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
 from agentic_rag_backend.stores.catalogue.rows import upsert
 from agentic_rag_backend.stores.catalogue.tables import deployments
 
@@ -43,7 +43,7 @@ def rename(connection: Connection, name: str) -> None:
     connection.execute(update(deployments).where(deployments.c.slot == _SLOT).values(name=name))
 
 
-class SqlDeployments(SqlPort):
+class DeploymentCatalogue(CataloguePart):
     """Creates the deployment's id once, and returns it on every call."""
 
     _find = read(_found)

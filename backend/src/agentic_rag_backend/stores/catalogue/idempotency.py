@@ -1,28 +1,57 @@
-"""Idempotency keys on SQL."""
+"""Idempotent requests: stores the response to a request under a key that the caller chose.
+
+`testing.catalogue.idempotency` checks the contract on both databases.
+"""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import Enum
 from functools import cache
 
 from sqlalchemy import ColumnElement, Executable, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from agentic_rag_backend.domain.tenant import require_tenant
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import IdempotencyInProgress, IdempotencyKeyReused
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, write
-from agentic_rag_backend.stores.catalogue.ports.idempotency import (
-    KEPT,
-    MAX_KEPT,
-    IdempotencyClaim,
-    Operator,
-    Owner,
-    StoredResponse,
-)
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, write
 from agentic_rag_backend.stores.catalogue.tables import idempotency_keys
+
+KEPT = timedelta(hours=24)
+"""Time for which a response is kept."""
+MAX_KEPT = 10_000
+"""Maximum number of stored responses per owner. Beyond it, the oldest are removed early."""
+
+
+class Operator(Enum):
+    """Owner of requests that belong to no tenant."""
+
+    OPERATOR = "operator"
+
+
+Owner = TenantId | Operator
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A stored response."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyClaim:
+    """The right to carry a request out. It ends by `complete`, by `release`, or when its lease expires."""
+
+    token: str
+
 
 _RETRY_AFTER_S = 1.0
 _keys = idempotency_keys.c
@@ -43,7 +72,15 @@ def _insert(dialect: str) -> Executable:
 def begin(
     connection: Connection, owner: Owner, digest: str, *, fingerprint: str, lease_s: float
 ) -> IdempotencyClaim | StoredResponse:
-    """See `IdempotencyKeys.begin`."""
+    """Claim a request, or return its stored response. Of several concurrent requests, one gets the claim.
+
+    Args:
+        lease_s: seconds without an end after which the process counts as dead and the key is free.
+
+    Raises:
+        IdempotencyKeyReused: the key belongs to a request with another fingerprint.
+        IdempotencyInProgress: the request is being carried out now.
+    """
     now = utc_now()
     row = {
         "tenant_id": _owner(owner),
@@ -80,14 +117,14 @@ def _drop_oldest(connection: Connection, owner: object) -> None:
 
 
 def complete(connection: Connection, owner: Owner, digest: str, claim: IdempotencyClaim, answer: StoredResponse) -> bool:
-    """See `IdempotencyKeys.complete`."""
+    """Store the answer for `KEPT`. Return False if the claim was lost."""
     values = {"status": answer.status, "headers": dict(answer.headers), "body": answer.body}
     statement = update(idempotency_keys).where(*_claimed(owner, digest, claim))
     return connection.execute(statement.values(claim=None, expires_at=utc_now() + KEPT, **values)).rowcount == 1
 
 
 def release(connection: Connection, owner: Owner, digest: str, claim: IdempotencyClaim) -> None:
-    """See `IdempotencyKeys.release`."""
+    """Free the key of a request that changed nothing. No effect if the claim was lost."""
     connection.execute(delete(idempotency_keys).where(*_claimed(owner, digest, claim)))
 
 
@@ -96,17 +133,23 @@ def _claimed(owner: Owner, digest: str, claim: IdempotencyClaim) -> tuple[Column
 
 
 def release_all(connection: Connection) -> int:
-    """See `IdempotencyKeys.release_all`."""
+    """Free every key of a request in progress, for all owners. Return their number.
+
+    Call it before a process serves that has the catalogue to itself: requests in progress belong to a killed process.
+    """
     return connection.execute(delete(idempotency_keys).where(_keys.claim.is_not(None))).rowcount
 
 
 def sweep(connection: Connection) -> int:
-    """See `IdempotencyKeys.sweep`."""
+    """Remove expired keys of all owners, and return their number."""
     return connection.execute(delete(idempotency_keys).where(_keys.expires_at <= utc_now())).rowcount
 
 
-class SqlIdempotencyKeys(SqlPort):
-    """Implements `IdempotencyKeys`. A key is one row. Its ``expires_at`` is the end of the lease, then the end of the answer."""
+class IdempotencyKeys(CataloguePart):
+    """``digest`` identifies a caller's key on one route, ``fingerprint`` the rest of the request.
+
+    A key is one row. Its ``expires_at`` is the end of the lease, then the end of the answer.
+    """
 
     begin = write(begin)
     complete = write(complete)

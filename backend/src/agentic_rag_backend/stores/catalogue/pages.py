@@ -6,13 +6,25 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import orjson
 from sqlalchemy import ColumnElement, Table, and_, or_
 
 from agentic_rag_backend.errors import InvalidRequest
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A page of a list. ``next_cursor`` is None on the last page."""
+
+    items: tuple[T, ...]
+    next_cursor: str | None = None
+
 
 MAX_LIMIT = 1000
 _CHECK_BYTES = 6

@@ -1,4 +1,4 @@
-"""Row operations shared by several ports: locks, counters, and conversion of rows to domain values."""
+"""Row operations shared by several nouns: locks, counters, and conversion of rows to domain values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from agentic_rag_backend.domain.document import Document, DocumentState
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound, PreconditionFailed
-from agentic_rag_backend.stores.catalogue.base import ANY_REVISION, Expected
 from agentic_rag_backend.stores.catalogue.columns import failures_from_json, utc_now
+from agentic_rag_backend.stores.catalogue.documents.document_values import ANY_REVISION, Expected
 from agentic_rag_backend.stores.catalogue.tables import documents, jobs, tenants
 
 T = TypeVar("T")

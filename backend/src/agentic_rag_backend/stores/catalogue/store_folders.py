@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.engine import Connection
 
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, write
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, write
 from agentic_rag_backend.stores.catalogue.rows import upsert
 from agentic_rag_backend.stores.catalogue.tables import store_folders
 
@@ -45,7 +45,7 @@ def replace(connection: Connection, name: str, folder: StoreFolder) -> None:
     upsert(connection, store_folders, [_row(name, folder)], keys=("name",), replace=("place_id", "described"))
 
 
-class SqlStoreFolders(SqlPort):
+class StoreFolderCatalogue(CataloguePart):
     """Records one folder per name. The first folder claimed stays until it is replaced."""
 
     claim = write(claim)

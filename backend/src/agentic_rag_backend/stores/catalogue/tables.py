@@ -398,7 +398,7 @@ leases = Table(
     Column("wanted", Boolean, nullable=False),  # another worker has requested it since it was acquired
 )
 
-# Changes that other stores still have to apply; see `stores.catalogue.ports.outbox`.
+# Changes that other stores still have to apply; see `stores.catalogue.jobs.outbox`.
 outbox = Table(
     "outbox",
     metadata,

@@ -8,8 +8,7 @@ from agentic_rag_backend.domain.document import Document
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict, NotFound
-from agentic_rag_backend.stores.catalogue.base import Catalogue, Parent, Submission
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Parent, Submission, Topic
 from agentic_rag_backend.testing.catalogue.samples import (
     LINES,
     TEXT,

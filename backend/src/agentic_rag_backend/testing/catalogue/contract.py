@@ -27,15 +27,17 @@ from agentic_rag_backend.stores.catalogue.base import (
     Change,
     CommunityCatalogue,
     DocumentCatalogue,
+    Entry,
     GraphEditCatalogue,
     JobCatalogue,
     ModelResultCatalogue,
+    Outbox,
     ParsedVersion,
     QuestionCatalogue,
     TenantDirectory,
+    Topic,
+    TreeCatalogue,
 )
-from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Outbox, Topic
-from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 from agentic_rag_backend.testing.catalogue import (
     attachments,
     deletions,

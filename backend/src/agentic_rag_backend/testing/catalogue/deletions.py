@@ -13,8 +13,7 @@ from agentic_rag_backend.domain.document import (
 )
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.base import Catalogue, Change, ParsedVersion
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Change, ParsedVersion, Topic
 from agentic_rag_backend.testing.catalogue.samples import (
     LINES,
     TEXT,

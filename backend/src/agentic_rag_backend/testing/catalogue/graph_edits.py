@@ -6,8 +6,7 @@ from unittest.mock import patch
 
 from agentic_rag_backend.domain.graph_edits import EditDraft, EditKind
 from agentic_rag_backend.errors import InvalidRequest, NotFound
-from agentic_rag_backend.stores.catalogue.base import Catalogue
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Topic
 from agentic_rag_backend.stores.catalogue.tenants import graph_edits
 from agentic_rag_backend.testing.catalogue.samples import Check, equal, raises, tenant, true
 

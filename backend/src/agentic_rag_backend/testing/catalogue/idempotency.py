@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import IdempotencyInProgress, IdempotencyKeyReused, InvalidScope
-from agentic_rag_backend.stores.catalogue.ports.idempotency import IdempotencyClaim, IdempotencyKeys, Operator, StoredResponse
+from agentic_rag_backend.stores.catalogue.base import IdempotencyClaim, IdempotencyKeys, Operator, StoredResponse
 from agentic_rag_backend.testing.catalogue.samples import equal, raises, true
 
 A = TenantId("t_" + "a" * 32)

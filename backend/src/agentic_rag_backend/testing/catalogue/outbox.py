@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.base import Catalogue, Change
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Change, Topic
 from agentic_rag_backend.testing.catalogue.samples import Check, equal, ingest, nothing, state_version, submission, tenant, true
 
 

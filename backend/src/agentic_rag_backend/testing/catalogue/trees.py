@@ -10,8 +10,7 @@ from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import Conflict
-from agentic_rag_backend.stores.catalogue.base import Catalogue
-from agentic_rag_backend.stores.catalogue.ports.trees import SummaryKey
+from agentic_rag_backend.stores.catalogue.base import Catalogue, SummaryKey
 from agentic_rag_backend.testing.catalogue.directory import BARE, SUMMARY
 from agentic_rag_backend.testing.catalogue.samples import (
     Check,

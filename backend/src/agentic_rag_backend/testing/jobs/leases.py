@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidScope, StoreUnavailable
-from agentic_rag_backend.stores.catalogue.base import Catalogue
-from agentic_rag_backend.stores.catalogue.ports.leases import Fence, Leases
-from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Fence
 from agentic_rag_backend.testing.catalogue.samples import equal, nothing, raises, stage, submission, tenant
 
 A = TenantId("t_" + "a" * 32)
@@ -21,20 +18,10 @@ B = TenantId("t_" + "b" * 32)
 AT_ONCE = 8
 
 
-class Site(Catalogue, Protocol):
-    """A catalogue with leases and the workers that hold them."""
-
-    @property
-    def leases(self) -> Leases: ...
-
-    @property
-    def workers(self) -> WorkerDirectory: ...
+Check = Callable[[Catalogue], Awaitable[None]]
 
 
-Check = Callable[[Site], Awaitable[None]]
-
-
-async def one_of_many_takes_the_lease(site: Site) -> None:
+async def one_of_many_takes_the_lease(site: Catalogue) -> None:
     """Of many concurrent workers one gets the lease, and the others after it is given up, each with a higher fence."""
     names = await _joined(site, AT_ONCE)
     before = 0
@@ -49,7 +36,7 @@ async def one_of_many_takes_the_lease(site: Site) -> None:
         await site.leases.give_up(A, fence)
 
 
-async def only_workers_take_leases(site: Site) -> None:
+async def only_workers_take_leases(site: Catalogue) -> None:
     """Workers that never joined, have left, or were removed as dead get no lease."""
     await _joined(site, 1)
     await site.workers.join("left", [])
@@ -59,7 +46,7 @@ async def only_workers_take_leases(site: Site) -> None:
     equal(await site.leases.take(A, "commit", "worker-0"), None, "a buried worker")
 
 
-async def the_lease_of_a_removed_worker_is_free(site: Site) -> None:
+async def the_lease_of_a_removed_worker_is_free(site: Catalogue) -> None:
     """The lease of a removed worker is free. While its holder is a worker, no other worker gets it."""
     await _joined(site, 3)
     await _taken(site, "worker-0")
@@ -71,7 +58,7 @@ async def the_lease_of_a_removed_worker_is_free(site: Site) -> None:
     await _taken(site, "worker-2")
 
 
-async def a_fence_is_void_after_the_lease_is_taken_again(site: Site) -> None:
+async def a_fence_is_void_after_the_lease_is_taken_again(site: Catalogue) -> None:
     """Also by the same worker."""
     await _joined(site, 1)
     first = await _taken(site, "worker-0")
@@ -80,7 +67,7 @@ async def a_fence_is_void_after_the_lease_is_taken_again(site: Site) -> None:
     equal([await site.leases.holds(A, fence) for fence in (first, second)], [False, True])
 
 
-async def the_fence_of_a_removed_worker_is_void(site: Site) -> None:
+async def the_fence_of_a_removed_worker_is_void(site: Catalogue) -> None:
     """Even before another worker takes the lease."""
     await _joined(site, 2)
     fence = await _taken(site, "worker-0")
@@ -88,7 +75,7 @@ async def the_fence_of_a_removed_worker_is_void(site: Site) -> None:
     equal(await site.leases.holds(A, fence), False)
 
 
-async def a_late_release_changes_nothing(site: Site) -> None:
+async def a_late_release_changes_nothing(site: Catalogue) -> None:
     """An invalid fence gives nothing up."""
     await _joined(site, 2)
     old = await _taken(site, "worker-0")
@@ -97,7 +84,7 @@ async def a_late_release_changes_nothing(site: Site) -> None:
     equal((await site.leases.holds(A, new), await site.leases.take(A, "commit", "worker-1")), (True, None))
 
 
-async def a_waiting_request_is_reported_to_the_holder(site: Site) -> None:
+async def a_waiting_request_is_reported_to_the_holder(site: Catalogue) -> None:
     """The holder learns once whether another worker requested the lease."""
     await _joined(site, 2)
     equal(await site.leases.give_up(A, await _taken(site, "worker-0")), False)
@@ -108,7 +95,7 @@ async def a_waiting_request_is_reported_to_the_holder(site: Site) -> None:
     equal(await site.leases.give_up(A, await _taken(site, "worker-1")), False, "told twice")
 
 
-async def tenants_and_names_are_separate(site: Site) -> None:
+async def tenants_and_names_are_separate(site: Catalogue) -> None:
     """A lease belongs to one tenant and one name. A missing tenant is an error."""
     await _joined(site, 2)
     fence = await _taken(site, "worker-0")
@@ -120,7 +107,7 @@ async def tenants_and_names_are_separate(site: Site) -> None:
         await raises(InvalidScope, site.leases.holds(scope, fence), "holds")  # type: ignore[arg-type]
 
 
-async def a_void_fence_publishes_nothing(site: Site) -> None:
+async def a_void_fence_publishes_nothing(site: Catalogue) -> None:
     """A fence is invalid after its holder was removed or another worker took the lease. The newest fence is valid."""
     owner = await tenant(site)
     submitted = await site.documents.submit(owner, submission("report", "Ada knew Charles."), nothing)
@@ -135,7 +122,7 @@ async def a_void_fence_publishes_nothing(site: Site) -> None:
     equal(await site.documents.publish(owner, document.id, 1, fence=new), True)
 
 
-async def one_worker_leads(site: Site) -> None:
+async def one_worker_leads(site: Catalogue) -> None:
     """One of many workers does a task without a tenant, until it leaves the workers."""
     names = await _joined(site, 3)
     for _ in range(2):
@@ -163,21 +150,21 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-async def _joined(site: Site, count: int) -> list[str]:
+async def _joined(site: Catalogue, count: int) -> list[str]:
     names = [f"worker-{number}" for number in range(count)]
     for name in names:
         await site.workers.join(name, [])
     return names
 
 
-async def _taken(site: Site, name: str) -> Fence:
+async def _taken(site: Catalogue, name: str) -> Fence:
     fence = await site.leases.take(A, "commit", name)
     if fence is None:
         raise AssertionError(f"{name} was refused a lease that is free, or its own")
     return fence
 
 
-async def _bury(site: Site, executor_id: str) -> None:
+async def _bury(site: Catalogue, executor_id: str) -> None:
     for worker in await site.workers.workers():
         if worker.executor_id == executor_id:
             equal(await site.workers.bury(worker), True, f"burying {executor_id}")

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidScope
-from agentic_rag_backend.stores.catalogue.ports.workers import Worker, WorkerDirectory
+from agentic_rag_backend.stores.catalogue.base import Worker, WorkerDirectory
 from agentic_rag_backend.testing.catalogue.samples import equal, raises
 
 A = TenantId("t_" + "a" * 32)

@@ -13,8 +13,7 @@ from agentic_rag_backend.domain.document import Chunk, ChunkSpan, ParentPassage,
 from agentic_rag_backend.domain.location import LOCATION_FIELDS, Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.base import Page
-from agentic_rag_backend.stores.catalogue.pages import check_limit, decode_cursor, encode_cursor
+from agentic_rag_backend.stores.catalogue.pages import Page, check_limit, decode_cursor, encode_cursor
 from agentic_rag_backend.stores.catalogue.rows import batches, public_key
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, documents
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
@@ -127,7 +126,7 @@ _EXISTS = select(documents.c.id).where(
 
 
 def hydrate(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, VisibleChunk]:
-    """See `DocumentCatalogue.hydrate`; one statement for each 500 ids, all on one snapshot."""
+    """Return the chunks that belong to a visible version. Other chunks are absent. One statement for each 500 ids."""
     rows: list[AnyRow] = []
     for batch in batches(list(dict.fromkeys(chunk_ids))):
         rows.extend(connection.execute(_HYDRATE, {"tenant": tenant.value, "ids": batch}).all())
@@ -135,7 +134,10 @@ def hydrate(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) 
 
 
 def read_parents(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, ParentPassage]:
-    """See `DocumentCatalogue.parents`; two statements for each parent, all on one snapshot."""
+    """Return the parents of chunks of visible versions, by their ids. Chunks without a parent are ignored.
+
+    Two statements for each parent.
+    """
     found: dict[str, ParentPassage] = {}
     for batch in batches(list(dict.fromkeys(chunk_ids))):
         places = connection.execute(_PARENTS, {"tenant": tenant.value, "ids": batch}).all()
@@ -149,7 +151,10 @@ def read_parents(connection: Connection, tenant: TenantId, chunk_ids: Sequence[s
 
 
 def read_passages(connection: Connection, tenant: TenantId, spans: Sequence[ChunkSpan]) -> dict[ChunkSpan, ParentPassage]:
-    """See `DocumentCatalogue.passages`; two statements for each span, all on one snapshot."""
+    """Return the text of neighbouring chunks of visible versions. Spans without a chunk are absent.
+
+    Two statements for each span.
+    """
     found: dict[ChunkSpan, ParentPassage] = {}
     for span in dict.fromkeys(spans):
         bound = {"tenant": tenant.value, "document": span.document_id}
@@ -166,7 +171,7 @@ def read_passages(connection: Connection, tenant: TenantId, spans: Sequence[Chun
 def list_chunks(
     connection: Connection, tenant: TenantId, document_id: str, *, limit: int, cursor: str | None = None
 ) -> Page[VisibleChunk]:
-    """See `DocumentCatalogue.chunks`."""
+    """List a visible document's chunks in reading order. `NotFound` if the document does not exist."""
     check_limit(limit)
     after = -1 if cursor is None else decode_cursor(_SCOPE, cursor, int)[0]
     bound = {"tenant": tenant.value, "document": document_id}

@@ -9,8 +9,8 @@ from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.base import DocumentStatus, Enqueue
 from agentic_rag_backend.stores.catalogue.columns import utc_now
+from agentic_rag_backend.stores.catalogue.documents.document_values import DocumentStatus, Enqueue
 from agentic_rag_backend.stores.catalogue.documents.submissions import PENDING, UNFINISHED_STATES, change_document, read_version
 from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN, new_job
@@ -55,7 +55,7 @@ _STATUSES = select(
 def statuses(
     connection: Connection, tenant: TenantId, *, ids: Sequence[str] | None = None, after: str = "", limit: int = 100
 ) -> list[DocumentStatus]:
-    """See `DocumentCatalogue.statuses`."""
+    """Return up to ``limit`` documents with id > ``after``, tombstoned ones too, ordered by id; of ``ids`` if given."""
     check_limit(limit)
     if ids is not None and not ids:
         return []
@@ -83,7 +83,7 @@ _CURRENT = and_(
 
 
 def visible_chunk_ids(connection: Connection, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
-    """See `DocumentCatalogue.visible_chunk_ids`."""
+    """Return the chunk ids of each document's visible version, in reading order. Documents without one are absent."""
     found: dict[str, list[str]] = {}
     for batch in batches(list(dict.fromkeys(document_ids))):
         statement = (
@@ -98,7 +98,10 @@ def visible_chunk_ids(connection: Connection, tenant: TenantId, document_ids: Se
 
 
 def visible_chunks_in_order(connection: Connection, tenant: TenantId) -> list[str]:
-    """See `DocumentCatalogue.visible_chunks_in_order`."""
+    """Return the ids of all visible chunks, ordered by the key of their document and in reading order.
+
+    The order depends on the documents alone. Ids are random.
+    """
     statement = (
         select(chunks.c.chunk_id, documents.c.key, chunks.c.ordinal)
         .join(documents, _CURRENT)
@@ -110,7 +113,12 @@ def visible_chunks_in_order(connection: Connection, tenant: TenantId) -> list[st
 
 
 def take_up(connection: Connection, tenant: TenantId, document_id: str, enqueue: Callable[[JobKind], Enqueue]) -> Job | None:
-    """See `DocumentCatalogue.take_up`."""
+    """Give a document a new job, in one transaction, if the job to finish its processing or deletion is missing.
+
+    A tombstoned document gets a delete job. A document whose newest version waits to be processed gets an ingest job.
+    ``enqueue`` returns the function that enqueues a job of a kind. None, with no change, if the document has an
+    unfinished job, needs none, or does not exist.
+    """
     lock_tenant(connection, tenant)
     held = lock_document(connection, tenant, document_id)
     open_one = select(jobs.c.id).where(
@@ -133,7 +141,11 @@ def take_up(connection: Connection, tenant: TenantId, document_id: str, enqueue:
 
 
 def record_repair(connection: Connection, tenant: TenantId, document_id: str | None, *, knowledge: bool) -> None:
-    """See `DocumentCatalogue.record_repair`."""
+    """Raise ``state_version`` after a repair: another store changed its data of a document, which may be deleted.
+
+    None stands for data of no document in particular, such as communities.
+    With ``knowledge``, the graph changed, and communities that depend on it become stale, as after `publish`.
+    """
     lock_tenant(connection, tenant)
     raise_state_version(connection, tenant, content=knowledge)
     if knowledge and document_id is not None:

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_document
 from agentic_rag_backend.stores.catalogue.tables import model_results
 
@@ -32,7 +32,10 @@ _KEEP = update(model_results).where(*_HELD, model_results.c.version < bindparam(
 
 
 def reuse(connection: Connection, tenant: TenantId, document_id: str, version: int, recipes: Sequence[str]) -> dict[str, Any]:
-    """See `ModelResultCatalogue.reuse`."""
+    """Return the values of the ``recipes`` that are on record, and keep them as long as ``version`` needs them.
+
+    Failed calls have no value and are absent.
+    """
     found: dict[str, Any] = {}
     for batch in batches(list(dict.fromkeys(recipes))):
         bound = {"tenant": tenant.value, "document": document_id, "recipes": list(batch)}
@@ -44,7 +47,10 @@ def reuse(connection: Connection, tenant: TenantId, document_id: str, version: i
 def save(
     connection: Connection, tenant: TenantId, document_id: str, version: int, recipe: str, value: Any | None, usage: Usage
 ) -> None:
-    """See `ModelResultCatalogue.save`."""
+    """Record a value, a JSON value, with its cost, which ``version`` paid. None: the call failed, but was paid.
+
+    The cost of a repeated call is added. `NotFound` if the document does not exist or was deleted.
+    """
     held = lock_document(connection, tenant, document_id)
     if held is None or held["deleted_at"] is not None:
         raise NotFound(f"there is no document {document_id!r}")
@@ -64,13 +70,15 @@ def save(
 
 
 def usage(connection: Connection, tenant: TenantId, document_id: str, version: int) -> Usage:
-    """See `ModelResultCatalogue.usage`."""
+    """Return the cost of all calls that ``version`` paid."""
     paid = connection.execute(_PAID, {"tenant": tenant.value, "document": document_id, "number": version}).one()
     return Usage(*map(int, paid))
 
 
-class SqlModelResults(SqlPort):
-    """Implements `ModelResultCatalogue`."""
+class ModelResultCatalogue(CataloguePart):
+    """Results by *recipe*: the SHA-256 (hex) of all inputs and models. They belong to one document of one tenant.
+
+    A result stays until a version that did not use it is visible, or until its document is purged."""
 
     reuse = write(reuse)
     save = write(save)

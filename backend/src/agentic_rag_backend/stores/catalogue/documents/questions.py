@@ -1,4 +1,4 @@
-"""Synthetic questions on SQL: staged with their chunks, recorded, copied to other versions, and read through visible versions."""
+"""Synthetic questions: staged with their chunks, recorded, copied to other versions, and read through visible versions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.catalogue.columns import plain
 from agentic_rag_backend.stores.catalogue.documents.chunk_rows import AnyRow
+from agentic_rag_backend.stores.catalogue.documents.document_values import ChunkQuestions, PreparedQuestion
 from agentic_rag_backend.stores.catalogue.documents.versions import writable
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
-from agentic_rag_backend.stores.catalogue.ports.questions import ChunkQuestions, PreparedQuestion
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
 from agentic_rag_backend.stores.catalogue.rows import batches
 from agentic_rag_backend.stores.catalogue.tables import chunk_questions, chunks, documents, prepared_chunks
 
@@ -127,7 +127,10 @@ _EMBEDDED = (
 def save(
     connection: Connection, tenant: TenantId, document_id: str, version: int, questions: Mapping[str, ChunkQuestions]
 ) -> None:
-    """See `QuestionCatalogue.save`."""
+    """Record questions by chunk id, in place of recorded ones. The chunks are staged for the version. Idempotent.
+
+    A version that is visible, or older than a visible one, is not changed. `NotFound` if the document was deleted.
+    """
     if writable(connection, tenant, document_id, version) is None or not questions:
         return
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
@@ -142,7 +145,13 @@ def save(
 
 
 def reuse(connection: Connection, tenant: TenantId, document_id: str, version: int, wanted: Mapping[str, str]) -> frozenset[str]:
-    """See `QuestionCatalogue.reuse`. Takes four statements per 500 chunks. Vectors stay in the database."""
+    """Record the questions of ``wanted``, recipes by chunk id, that are known. Return the ids of their chunks.
+
+    Questions count if they have the same recipe and no failure. They may belong to this version, or to another version of
+    the document; then they are copied. The chunks are staged for the version. `NotFound` if the document was deleted.
+
+    Takes four statements per 500 chunks. Vectors stay in the database.
+    """
     open_for_writing = writable(connection, tenant, document_id, version) is not None
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
     kept: set[str] = set()
@@ -200,7 +209,7 @@ def _ordinals(connection: Connection, bound: Mapping[str, Any], ids: Sequence[st
 
 
 def of_chunks(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, tuple[SyntheticQuestion, ...]]:
-    """See `QuestionCatalogue.of_chunks`."""
+    """Return the questions of chunks of visible versions, in order. Chunks without questions are absent."""
     found: dict[str, tuple[SyntheticQuestion, ...]] = {}
     for some in batches(list(dict.fromkeys(chunk_ids))):
         for row in connection.execute(_OF_CHUNKS, {"tenant": tenant.value, "ids": some}):
@@ -209,7 +218,7 @@ def of_chunks(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]
 
 
 def by_id(connection: Connection, tenant: TenantId, question_ids: Sequence[str]) -> dict[str, SyntheticQuestion]:
-    """See `QuestionCatalogue.by_id`."""
+    """Return questions of visible versions. Other questions are absent."""
     found: dict[str, SyntheticQuestion] = {}
     for some in batches(list(dict.fromkeys(question_ids))):
         for row in connection.execute(_BY_ID, {"tenant": tenant.value, "ids": some}):
@@ -218,7 +227,7 @@ def by_id(connection: Connection, tenant: TenantId, question_ids: Sequence[str])
 
 
 def embedded(connection: Connection, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
-    """See `QuestionCatalogue.embedded`."""
+    """Return the ids of the questions that each document's visible version has in the vector store."""
     found: dict[str, list[str]] = {}
     for some in batches(list(dict.fromkeys(document_ids))):
         for document_id, id in connection.execute(_EMBEDDED, {"tenant": tenant.value, "ids": some}):
@@ -289,8 +298,8 @@ def _question(row: AnyRow) -> SyntheticQuestion:
     return SyntheticQuestion(id=row.question_id, chunk_id=row.chunk_id, text=row.text, source=row.source)
 
 
-class SqlQuestions(SqlPort):
-    """Implements `QuestionCatalogue`."""
+class QuestionCatalogue(CataloguePart):
+    """Synthetic questions of chunks. Readers get those of visible versions only."""
 
     save = write(save)
     reuse = write(reuse)

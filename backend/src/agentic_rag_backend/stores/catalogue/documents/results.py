@@ -29,9 +29,9 @@ from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.stores.catalogue.base import HandOn, ParsedVersion, PreparedChunk
 from agentic_rag_backend.stores.catalogue.columns import extraction_from_json
 from agentic_rag_backend.stores.catalogue.documents.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
+from agentic_rag_backend.stores.catalogue.documents.document_values import HandOn, ParsedVersion, PreparedChunk
 from agentic_rag_backend.stores.catalogue.documents.questions import (
     insert_questions,
     question_columns,
@@ -157,7 +157,12 @@ def save_prepared(
     parsed: ParsedVersion | None = None,
     hand_on: HandOn | None = None,
 ) -> None:
-    """See `DocumentCatalogue.save_prepared`."""
+    """Record chunks of a version that is not visible yet, with vectors and extractions. Idempotent.
+
+    The chunks may come in batches of any size. A version that is visible, or older than a visible one, is not changed.
+    ``parsed`` is recorded before, as by `save_parsed`, and ``hand_on`` enqueues the job's next workflow, in the same
+    transaction. `NotFound` if the document was deleted.
+    """
     _require_owned(document_id, version, [item.chunk for item in prepared])
     if parsed is not None:
         status = record_parsed(connection, tenant, document_id, version, parsed)
@@ -205,7 +210,12 @@ def _stage(connection: Connection, tenant: TenantId, document_id: str, version: 
 def save_extractions(
     connection: Connection, tenant: TenantId, document_id: str, version: int, extractions: Sequence[Extraction]
 ) -> None:
-    """See `DocumentCatalogue.save_extractions`. Rows that would not change are not written."""
+    """Replace the extractions of staged chunks. Chunks that are not staged are skipped. Idempotent.
+
+    A version that is visible, or older than a visible one, is not changed. `NotFound` if the document was deleted.
+
+    Rows that would not change are not written.
+    """
     if writable(connection, tenant, document_id, version) is None:
         return
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
@@ -224,7 +234,13 @@ def save_extractions(
 def reuse(
     connection: Connection, tenant: TenantId, document_id: str, version: int, wanted: Sequence[tuple[Chunk, str]]
 ) -> frozenset[str]:
-    """See `DocumentCatalogue.reuse`. Takes three statements per 500 chunks. Vectors stay in the database."""
+    """Stage the chunks of ``wanted``, (chunk, recipe), that have recorded results. Return their chunk ids.
+
+    A result counts if it has the same recipe and no failure. It may belong to this version, or to another version of
+    the document; then it is copied. `NotFound` if the document was deleted.
+
+    Takes three statements per 500 chunks. Vectors stay in the database.
+    """
     _require_owned(document_id, version, [chunk for chunk, _ in wanted])
     open_for_writing = writable(connection, tenant, document_id, version) is not None
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
@@ -294,7 +310,7 @@ def _unstage(connection: Connection, tenant: TenantId, document_id: str, version
 
 
 def prepared(connection: Connection, tenant: TenantId, document_id: str, version: int) -> list[PreparedChunk]:
-    """See `DocumentCatalogue.prepared`."""
+    """Return the prepared chunks in chunk order. Works for the visible version and for newer versions that have ended."""
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
     rows = connection.execute(_PREPARED, bound).all()
     asked = read_questions(connection, tenant, document_id, version) if any(row.question_recipe for row in rows) else {}

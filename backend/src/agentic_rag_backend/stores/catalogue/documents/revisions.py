@@ -13,8 +13,8 @@ from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict, NotFound
-from agentic_rag_backend.stores.catalogue.base import Change, Enqueue, Submitted
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, options_to_json, plain, utc_now
+from agentic_rag_backend.stores.catalogue.documents.document_values import Change, Enqueue, Submitted
 from agentic_rag_backend.stores.catalogue.documents.submissions import (
     FAILED_STATES,
     UNFINISHED_STATES,
@@ -25,8 +25,7 @@ from agentic_rag_backend.stores.catalogue.documents.submissions import (
     read_version,
 )
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import new_job
-from agentic_rag_backend.stores.catalogue.jobs.outbox import record
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
 from agentic_rag_backend.stores.catalogue.rows import (
     document_from,
     lock_document,
@@ -38,7 +37,15 @@ from agentic_rag_backend.stores.catalogue.tables import document_versions as ver
 
 
 def revise(connection: Connection, tenant: TenantId, document_id: str, change: Change, enqueue: Enqueue) -> Submitted:
-    """See `DocumentCatalogue.revise`."""
+    """Change title and metadata in place, or add a version of the same original with its job.
+
+    A version is added for other chunking, questions or extraction, for another value of an entity field, and if the change
+    asks for it.
+
+    A version in processing is superseded by a version with the new title or metadata, because its job may have read the old
+    ones. `NotFound` if the document does not exist. `PreconditionFailed` if it has none of the expected revisions.
+    `Conflict` if the content is to be processed again and no version of the document was ever readable.
+    """
     lock_tenant(connection, tenant)
     held = lock_document(connection, tenant, document_id)
     if held is None or held["deleted_at"] is not None:

@@ -16,11 +16,10 @@ from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.metadata import beside
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict, NotFound, PreconditionFailed
-from agentic_rag_backend.stores.catalogue.base import Enqueue, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, options_to_json, plain, utc_now
+from agentic_rag_backend.stores.catalogue.documents.document_values import Enqueue, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import new_job
-from agentic_rag_backend.stores.catalogue.jobs.outbox import record
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
 from agentic_rag_backend.stores.catalogue.rows import (
     document_from,
     lock_document,
@@ -30,7 +29,7 @@ from agentic_rag_backend.stores.catalogue.rows import (
 )
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
 from agentic_rag_backend.stores.catalogue.tables import documents
-from agentic_rag_backend.stores.catalogue.tenants.adapter import read_ontology
+from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import read_ontology
 
 PENDING = DocumentState.PENDING.value
 UNFINISHED_STATES = (DocumentState.PENDING.value, DocumentState.PROCESSING.value)
@@ -74,7 +73,18 @@ def read_version(connection: Connection, tenant: TenantId, document_id: str, ver
 
 
 def submit(connection: Connection, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
-    """Record ``submission`` (see `DocumentCatalogue.submit`)."""
+    """Record a new document, or a new version of a document, and enqueue its job in the same transaction.
+
+    The content is processed again if content, media type, options or the value of a field of metadata that names entities
+    in the tenant's ontology differ from the latest
+    version, or if that version failed. A tombstoned document no longer owns its key: an upload under that key creates
+    another document. `PreconditionFailed` if the document under the key has none of the expected revisions, or if no
+    document has the key. `Conflict` if the key belongs to an attachment, and the submission has no parent.
+
+    With a ``parent``, the document is the attachment at its place. If its content is the same, its title and the keys of
+    its metadata that the submission does not have are kept. `NotFound` if the message was deleted, or shows another
+    version.
+    """
     lock_tenant(connection, tenant)
     held = _held(connection, tenant, submission)
     if held is None:

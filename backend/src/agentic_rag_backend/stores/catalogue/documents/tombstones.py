@@ -11,8 +11,8 @@ from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.base import Enqueue, Expected
 from agentic_rag_backend.stores.catalogue.columns import utc_now
+from agentic_rag_backend.stores.catalogue.documents.document_values import Enqueue, Expected
 from agentic_rag_backend.stores.catalogue.documents.submissions import change_document, require_parent
 from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_open_jobs, new_job
@@ -24,7 +24,13 @@ ATTACHMENTS = "attachments"
 
 
 def tombstone(connection: Connection, tenant: TenantId, document_id: str, enqueue: Enqueue, *, expected: Expected = None) -> Job:
-    """See `DocumentCatalogue.tombstone`."""
+    """Hide a document and its attachments, and record a delete job for each, in one transaction that also enqueues the jobs.
+
+    The documents' open jobs are asked to stop. The ``version`` of a job is the newest version, for `purge`. Return the job
+    of the document itself. Its arguments have ``attachments``: a list of ``document_id`` and ``job_id``, those of attached
+    messages included. `NotFound` if the document does not exist or was deleted before. `PreconditionFailed` if it has none
+    of the expected revisions.
+    """
     lock_tenant(connection, tenant)
     held = lock_document(connection, tenant, document_id)
     if held is None:
@@ -37,7 +43,10 @@ def tombstone(connection: Connection, tenant: TenantId, document_id: str, enqueu
 def retire_attachments(
     connection: Connection, tenant: TenantId, parent_id: str, version: int, kept: Sequence[str], enqueue: Enqueue
 ) -> int:
-    """See `DocumentCatalogue.retire_attachments`."""
+    """Delete, as `tombstone` does, the attachments of a message that are at none of the ``kept`` places. Return their number.
+
+    `NotFound` if the message was deleted, or shows another version.
+    """
     lock_tenant(connection, tenant)
     require_parent(connection, tenant, parent_id, version)
     retired = [row for row in _attached_to(connection, tenant, [parent_id]) if row["place"] not in kept]

@@ -11,8 +11,8 @@ from sqlalchemy.engine import Connection, RowMapping
 from agentic_rag_backend.domain.document import DocumentState, DocumentVersion, Failure
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
-from agentic_rag_backend.stores.catalogue.base import Ending, ParsedVersion
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, plain, utc_now
+from agentic_rag_backend.stores.catalogue.documents.document_values import Ending, ParsedVersion
 from agentic_rag_backend.stores.catalogue.documents.submissions import (
     FAILED_STATES,
     UNFINISHED_STATES,
@@ -21,10 +21,8 @@ from agentic_rag_backend.stores.catalogue.documents.submissions import (
 )
 from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_requested, end_job
-from agentic_rag_backend.stores.catalogue.jobs.leases import require_fence
-from agentic_rag_backend.stores.catalogue.jobs.outbox import record
-from agentic_rag_backend.stores.catalogue.ports.leases import Fence
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.jobs.leases import Fence, require_fence
+from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version
 from agentic_rag_backend.stores.catalogue.tables import (
     chunk_questions,
@@ -125,7 +123,10 @@ def writable(connection: Connection, tenant: TenantId, document_id: str, version
 
 
 def begin_processing(connection: Connection, tenant: TenantId, document_id: str, version: int) -> DocumentVersion | None:
-    """See `DocumentCatalogue.begin_processing`."""
+    """Move a version that is not visible to ``processing`` and return it. Idempotent. None if superseded or deleted.
+
+    A version that is already visible is returned unchanged.
+    """
     held = lock_document(connection, tenant, document_id)
     if held is None or held["deleted_at"] is not None or held["latest_version"] != version:
         return None
@@ -161,7 +162,11 @@ def whole_version(connection: Connection, tenant: TenantId, document_id: str, ve
 
 
 def save_parsed(connection: Connection, tenant: TenantId, document_id: str, version: int, parsed: ParsedVersion) -> None:
-    """See `DocumentCatalogue.save_parsed`."""
+    """Record a version's parsed text, its title and its merged metadata. Idempotent.
+
+    If the text differs from the recorded text, chunks prepared from the old text are dropped. A version that is
+    visible, or older than a visible one, is not changed. `NotFound` if the document was deleted.
+    """
     record_parsed(connection, tenant, document_id, version, parsed)
 
 
@@ -202,7 +207,17 @@ def publish(
     ending: Ending | None = None,
     keep_original: bool = True,
 ) -> bool:
-    """See `DocumentCatalogue.publish`."""
+    """Make the version visible by compare-and-set, drop prepared chunks of older versions, raise ``state_version``.
+
+    With a ``fence``, raise `StoreUnavailable` unless the fence is the newest of its lease. With an ``ending``, the job ends
+    in the same transaction if the result is True; a job that was asked to stop does not make its version visible.
+
+    Return False and change nothing if the document was deleted, a newer version is visible, this version has failed, or its
+    job was asked to stop. A repeated call returns True.
+
+    Without ``keep_original``, the version no longer names an original, and the outbox has an entry to remove the blob.
+    Later versions of the same content are made from its text.
+    """
     require_fence(connection, tenant, fence)
     if ending is not None and cancel_requested(connection, tenant, ending.job_id):
         return False
@@ -245,7 +260,7 @@ def _publish(connection: Connection, tenant: TenantId, document_id: str, version
 
 
 def forget_original(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
-    """See `DocumentCatalogue.forget_original`."""
+    """Remove the name of a visible version's original, as `publish` does without ``keep_original``. Idempotent."""
     held = lock_document(connection, tenant, document_id)
     if held is not None and held["deleted_at"] is None and held["current_version"] == version:
         _drop_original(connection, tenant, document_id, version)
@@ -261,7 +276,10 @@ def _drop_original(connection: Connection, tenant: TenantId, document_id: str, v
 def fail(
     connection: Connection, tenant: TenantId, document_id: str, version: int, *, state: DocumentState, failure: Failure
 ) -> None:
-    """See `DocumentCatalogue.fail`."""
+    """End a version that could not be made visible, as ``failed`` or ``unreadable``. The first ending is final.
+
+    An older visible version stays visible in its own state (``ready`` or ``partial``), with the failure listed.
+    """
     if state.value not in FAILED_STATES:
         raise InvalidRequest(f"a version ends as one of {', '.join(FAILED_STATES)}; got {state.value!r}")
     held = lock_document(connection, tenant, document_id)
@@ -281,7 +299,10 @@ def fail(
 
 
 def purge(connection: Connection, tenant: TenantId, document_id: str, *, up_to_version: int) -> Mapping[str, int]:
-    """See `DocumentCatalogue.purge`."""
+    """Remove the rows of a tombstoned document for versions ≤ ``up_to_version``. Return the counts by table.
+
+    A document that is not tombstoned is not changed.
+    """
     lock_tenant(connection, tenant)
     held = lock_document(connection, tenant, document_id)
     if held is None or held["deleted_at"] is None:
@@ -299,7 +320,7 @@ def purge(connection: Connection, tenant: TenantId, document_id: str, *, up_to_v
 
 
 def remains(connection: Connection, tenant: TenantId, document_id: str) -> Mapping[str, int]:
-    """See `DocumentCatalogue.remains`."""
+    """Count the rows of a document by table, tombstoned or not. All counts are 0 after its last `purge`."""
     counts = {}
     for table in _TABLES:
         name = table.c.id if table is documents else table.c.document_id
@@ -309,7 +330,10 @@ def remains(connection: Connection, tenant: TenantId, document_id: str) -> Mappi
 
 
 def drop_versions(connection: Connection, tenant: TenantId, document_id: str, *, below: int) -> Sequence[str]:
-    """See `DocumentCatalogue.drop_versions`."""
+    """Remove versions < ``below`` that a visible version superseded. Return the blob keys that are no longer needed.
+
+    Raises ``state_version`` if there were any: the caller has removed their data from the other stores before.
+    """
     lock_tenant(connection, tenant)
     held = lock_document(connection, tenant, document_id)
     if held is None or held["deleted_at"] is not None:
@@ -328,7 +352,7 @@ def drop_versions(connection: Connection, tenant: TenantId, document_id: str, *,
 
 
 def blob_keys(connection: Connection, tenant: TenantId, document_id: str, *, up_to_version: int) -> Sequence[str]:
-    """See `DocumentCatalogue.blob_keys`."""
+    """Return the blob keys of versions ≤ ``up_to_version``, also of a tombstoned document. Call this before `purge`."""
     statement = (
         select(versions.c.blob_key)
         .where(
@@ -343,7 +367,7 @@ def blob_keys(connection: Connection, tenant: TenantId, document_id: str, *, up_
 
 
 def unknown_blobs(connection: Connection, tenant: TenantId, keys: Sequence[str]) -> list[str]:
-    """See `DocumentCatalogue.unknown_blobs`."""
+    """Return the ``keys`` that no version names. Tombstoned documents count."""
     known: set[str] = set()
     for batch in batches(keys):
         named = select(versions.c.blob_key).where(versions.c.tenant_id == tenant.value, versions.c.blob_key.in_(batch))

@@ -1,4 +1,4 @@
-"""Rows of jobs. The jobs port writes them, and the documents port in the transaction of the document."""
+"""Rows of jobs. `JobCatalogue` writes them, and `DocumentCatalogue` in the transaction of the document."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def end_job(
     error: Mapping[str, Any] | None = None,
     progress: tuple[str, int, int] | None = None,
 ) -> None:
-    """See `JobCatalogue.finish`.
+    """Record how the job ended; ``progress`` is its last stage, done and total. The first ending is final.
 
     Raises:
         InvalidRequest: a job cannot end in ``state``.

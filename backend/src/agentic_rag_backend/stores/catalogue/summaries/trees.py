@@ -1,4 +1,4 @@
-"""The trees port on SQL."""
+"""Nodes of trees over passages, their summaries, and the current generation."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import Conflict
-from agentic_rag_backend.stores.catalogue.jobs.leases import require_fence
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
-from agentic_rag_backend.stores.catalogue.ports.leases import Fence
-from agentic_rag_backend.stores.catalogue.ports.trees import SummaryKey
+from agentic_rag_backend.stores.catalogue.jobs.leases import Fence, require_fence
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant
 from agentic_rag_backend.stores.catalogue.summaries.generations import GenerationStore
 from agentic_rag_backend.stores.catalogue.tables import raptor_links as links
 from agentic_rag_backend.stores.catalogue.tables import raptor_nodes, raptor_pointers, raptor_summaries, tenants
+
+SummaryKey = tuple[str, str, str]
+"""Fingerprint, prompt version and model."""
 
 TREES = GenerationStore(
     pointers=raptor_pointers,
@@ -33,7 +34,10 @@ TREES = GenerationStore(
 
 
 def write_nodes(connection: Connection, tenant: TenantId, generation: int, nodes: Sequence[TreeNode]) -> None:
-    """See `TreeCatalogue.write_nodes`."""
+    """Write nodes of a generation that is not current, in batches of any size. Idempotent.
+
+    `Conflict` if the generation is current or was never allocated.
+    """
     lock_tenant(connection, tenant)
     current, last = TREES.pointer(connection, tenant).generation, TREES.last_generation(connection, tenant)
     if current >= generation or last < generation:
@@ -53,7 +57,12 @@ def change(
     details: Mapping[str, Any],
     fence: Fence | None = None,
 ) -> None:
-    """See `TreeCatalogue.change`."""
+    """Replace and remove nodes of the current generation, and raise ``state_version``, in one transaction.
+
+    Raises:
+        Conflict: another generation is current.
+        StoreUnavailable: the fence is not the newest.
+    """
     lock_tenant(connection, tenant)
     require_fence(connection, tenant, fence)
     if TREES.pointer(connection, tenant).generation != generation:
@@ -114,7 +123,7 @@ def nodes(
     ids: Sequence[str] | None = None,
     point_ids: Sequence[str] | None = None,
 ) -> list[TreeNode]:
-    """See `TreeCatalogue.nodes`."""
+    """Return a generation's nodes by level, descending size and id, optionally of one level or of some ids or vectors."""
     own = and_(raptor_nodes.c.tenant_id == tenant.value, raptor_nodes.c.generation == generation)
     if level is not None:
         own = and_(own, raptor_nodes.c.level == level)
@@ -160,7 +169,7 @@ def _node_from(row: RowMapping, children: Sequence[tuple[str, str | None]]) -> T
 
 
 def above(connection: Connection, tenant: TenantId, generation: int, child_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """See `TreeCatalogue.above`."""
+    """Return, for each of the children, the ids of the nodes that contain it. Children without a node are absent."""
     found: dict[str, list[str]] = {}
     for batch in batches(child_ids):
         statement = (
@@ -178,7 +187,7 @@ def above(connection: Connection, tenant: TenantId, generation: int, child_ids: 
 
 
 def resting_on(connection: Connection, tenant: TenantId, generation: int, document_id: str) -> list[str]:
-    """See `TreeCatalogue.resting_on`."""
+    """Return the ids of the nodes of level 1 that contain passages of the document."""
     statement = (
         select(links.c.node_id)
         .where(
@@ -193,13 +202,13 @@ def resting_on(connection: Connection, tenant: TenantId, generation: int, docume
 
 
 def generations(connection: Connection, tenant: TenantId) -> list[int]:
-    """See `TreeCatalogue.generations`."""
+    """Return the generations that have nodes."""
     statement = select(raptor_nodes.c.generation).where(raptor_nodes.c.tenant_id == tenant.value).distinct()
     return sorted(connection.execute(statement).scalars())
 
 
 def delete_generations(connection: Connection, tenant: TenantId, *, keep: int) -> int:
-    """See `TreeCatalogue.delete_generations`."""
+    """Remove the nodes of all generations except ``keep``. Return their number."""
     lock_tenant(connection, tenant)
     count = 0
     for table in (links, raptor_nodes):
@@ -209,14 +218,14 @@ def delete_generations(connection: Connection, tenant: TenantId, *, keep: int) -
 
 
 def summaries(connection: Connection, tenant: TenantId, keys: Sequence[SummaryKey]) -> dict[SummaryKey, CommunitySummary]:
-    """See `TreeCatalogue.summaries`."""
+    """Return the summaries that exist."""
     found = TREES.find_summaries(connection, tenant, sorted({fingerprint for fingerprint, _, _ in keys}))
     by_key = {(summary.fingerprint, summary.prompt_version, summary.model): summary for summary in found}
     return {key: by_key[key] for key in keys if key in by_key}
 
 
-class SqlTrees(SqlPort):
-    """Implements `TreeCatalogue`."""
+class TreeCatalogue(CataloguePart):
+    """Generations of trees. The first tree is built on request, so generation 0 is not stale."""
 
     pointer = read(TREES.pointer)
     next_generation = write(TREES.next_generation)

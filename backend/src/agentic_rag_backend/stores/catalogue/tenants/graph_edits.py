@@ -1,4 +1,4 @@
-"""Edits of the graph on SQL."""
+"""Edits of the graph: records that the resolution of names applies to every document."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from agentic_rag_backend.domain.graph_edits import MAX_GRAPH_EDITS, EditDraft, E
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
-from agentic_rag_backend.stores.catalogue.jobs.outbox import record
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
-from agentic_rag_backend.stores.catalogue.pages import check_limit, decode_cursor, encode_cursor
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
-from agentic_rag_backend.stores.catalogue.ports.pages import Page
+from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
+from agentic_rag_backend.stores.catalogue.pages import Page, check_limit, decode_cursor, encode_cursor
 from agentic_rag_backend.stores.catalogue.rows import lock_tenant, raise_state_version
 from agentic_rag_backend.stores.catalogue.tables import graph_edits
 
@@ -26,7 +24,11 @@ _COUNT_CHANGES = select(func.count() + func.count(graph_edits.c.undone_at)).wher
 
 
 def add(connection: Connection, tenant: TenantId, draft: EditDraft) -> GraphEdit:
-    """See `GraphEditCatalogue.add`."""
+    """Record an edit, and in the same transaction an outbox entry ``edits`` with its number. Raises ``state_version``.
+
+    Raises:
+        InvalidRequest: the tenant has `MAX_GRAPH_EDITS` edits in effect.
+    """
     lock_tenant(connection, tenant)
     of_tenant = graph_edits.c.tenant_id == tenant.value
     counts = select(func.count(), func.coalesce(func.max(graph_edits.c.number), 0))
@@ -59,7 +61,11 @@ def insert_edits(connection: Connection, tenant: TenantId, edits: Iterable[Graph
 
 
 def undo(connection: Connection, tenant: TenantId, number: int) -> GraphEdit:
-    """See `GraphEditCatalogue.undo`."""
+    """Mark an edit as undone, and in the same transaction record the outbox entry. Idempotent.
+
+    Raises:
+        NotFound: the tenant has no edit of this number.
+    """
     lock_tenant(connection, tenant)
     found = read_edit(connection, tenant, number)
     if found.undone_at is not None:
@@ -76,7 +82,7 @@ def _changed(connection: Connection, tenant: TenantId, number: int) -> None:
 
 
 def read_edit(connection: Connection, tenant: TenantId, number: int) -> GraphEdit:
-    """See `GraphEditCatalogue.edit`."""
+    """Return an edit, also one that was undone. Raises `NotFound`."""
     # Larger numbers do not fit into the column.
     of_edit = (graph_edits.c.tenant_id == tenant.value, graph_edits.c.number == number)
     row = connection.execute(select(graph_edits).where(*of_edit)).mappings().first() if 0 < number < 2**31 else None
@@ -86,7 +92,7 @@ def read_edit(connection: Connection, tenant: TenantId, number: int) -> GraphEdi
 
 
 def page(connection: Connection, tenant: TenantId, *, limit: int, cursor: str | None = None) -> Page[GraphEdit]:
-    """See `GraphEditCatalogue.page`."""
+    """Return edits, undone ones included, the newest first."""
     statement = select(graph_edits).where(graph_edits.c.tenant_id == tenant.value)
     if cursor is not None:
         (before,) = decode_cursor(_SCOPE, cursor, int)
@@ -98,12 +104,12 @@ def page(connection: Connection, tenant: TenantId, *, limit: int, cursor: str | 
 
 
 def changes(connection: Connection, tenant: TenantId) -> int:
-    """See `GraphEditCatalogue.changes`."""
+    """Return how often an edit of the tenant was added or undone. Equal numbers mean equal edits."""
     return int(connection.execute(_COUNT_CHANGES, {"tenant": tenant.value}).scalar_one())
 
 
 def in_effect(connection: Connection, tenant: TenantId) -> Sequence[GraphEdit]:
-    """See `GraphEditCatalogue.in_effect`."""
+    """Return the edits that were not undone, by number."""
     of_tenant = (graph_edits.c.tenant_id == tenant.value, graph_edits.c.undone_at.is_(None))
     statement = select(graph_edits).where(*of_tenant).order_by(graph_edits.c.number)
     return [_edit(row) for row in connection.execute(statement).mappings()]
@@ -119,8 +125,8 @@ def draft_of(held: dict[str, Any]) -> EditDraft:
     return EditDraft(**{**held, **lists, "kind": EditKind(held["kind"])})
 
 
-class SqlGraphEdits(SqlPort):
-    """Implements `GraphEditCatalogue`."""
+class GraphEditCatalogue(CataloguePart):
+    """Edits of each tenant, numbered from 1 in the order in which they apply."""
 
     add = write(add)
     undo = write(undo)

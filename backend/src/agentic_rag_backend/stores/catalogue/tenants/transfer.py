@@ -1,4 +1,4 @@
-"""The transfer port on SQL."""
+"""Reads a snapshot of a tenant for an archive, stages an archive unseen, and opens it. Its values: `tenant_records`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.ontology import ontology_of
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
-from agentic_rag_backend.stores.catalogue.base import PreparedChunk
 from agentic_rag_backend.stores.catalogue.columns import failures_from_json, options_from_json, options_to_json, plain, utc_now
 from agentic_rag_backend.stores.catalogue.documents import results
 from agentic_rag_backend.stores.catalogue.documents.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
+from agentic_rag_backend.stores.catalogue.documents.document_values import PreparedChunk
 from agentic_rag_backend.stores.catalogue.documents.questions import revector_questions
 from agentic_rag_backend.stores.catalogue.documents.visibility import CHANGES_KEPT
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN
-from agentic_rag_backend.stores.catalogue.jobs.outbox import record
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
-from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentHeader, DocumentRecord, Opening, TenantSnapshot
+from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
 from agentic_rag_backend.stores.catalogue.rows import lock_tenant, upsert
 from agentic_rag_backend.stores.catalogue.summaries.communities import COMMUNITIES
 from agentic_rag_backend.stores.catalogue.summaries.generations import summary_from
@@ -47,6 +45,7 @@ from agentic_rag_backend.stores.catalogue.tables import (
 from agentic_rag_backend.stores.catalogue.tables import community_summaries as summaries
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
 from agentic_rag_backend.stores.catalogue.tenants.graph_edits import insert_edits
+from agentic_rag_backend.stores.catalogue.tenants.tenant_records import DocumentHeader, DocumentRecord, Opening, TenantSnapshot
 
 _IMPORTING, _ACTIVE = TenantState.IMPORTING.value, TenantState.ACTIVE.value
 _STAGED = DocumentState.PROCESSING.value
@@ -60,7 +59,7 @@ def _tenant_row(connection: Connection, tenant: TenantId) -> RowMapping:
 
 
 def snapshot(connection: Connection, tenant: TenantId) -> TenantSnapshot:
-    """See `TransferCatalogue.snapshot`."""
+    """Return the tenant without its documents, or raise `NotFound`."""
     row = _tenant_row(connection, tenant)
     return TenantSnapshot(
         tenant=Tenant(tenant, row["name"], TenantState(row["state"]), row["state_version"], row["created_at"]),
@@ -72,7 +71,7 @@ def snapshot(connection: Connection, tenant: TenantId) -> TenantSnapshot:
 
 
 def headers(connection: Connection, tenant: TenantId) -> dict[str, DocumentHeader]:
-    """See `TransferCatalogue.headers`."""
+    """Return the headers of visible documents by id, in order of submission."""
     statement = (
         select(documents.c.id, documents.c.current_version, documents.c.updated_at)
         .where(documents.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None), documents.c.current_version > 0)
@@ -82,7 +81,7 @@ def headers(connection: Connection, tenant: TenantId) -> dict[str, DocumentHeade
 
 
 def read_record(connection: Connection, tenant: TenantId, document_id: str) -> DocumentRecord | None:
-    """See `TransferCatalogue.record`."""
+    """Return a document with its visible version. None if it has no visible version or is deleted."""
     held = connection.execute(
         select(documents).where(
             documents.c.tenant_id == tenant.value,
@@ -148,7 +147,7 @@ _REVECTOR = (
 
 
 def revector(connection: Connection, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
-    """See `TransferCatalogue.revector`."""
+    """Replace the vectors, recipes and failures of chunks of a visible version. Removed chunks are not recreated."""
     rows = [
         {
             "tenant": tenant.value,
@@ -168,14 +167,19 @@ def revector(connection: Connection, tenant: TenantId, document_id: str, version
 
 
 def list_summaries(connection: Connection, tenant: TenantId) -> list[CommunitySummary]:
-    """See `TransferCatalogue.summaries`."""
+    """Return all recorded community summaries, of every prompt and model, in the order of writing."""
     order = (summaries.c.written_at, summaries.c.fingerprint, summaries.c.prompt_version, summaries.c.model)
     statement = select(summaries).where(summaries.c.tenant_id == tenant.value).order_by(*order)
     return [summary_from(row) for row in connection.execute(statement).mappings()]
 
 
 def reserve(connection: Connection, tenant: TenantId) -> None:
-    """See `TransferCatalogue.reserve`."""
+    """Put an active, empty tenant into the state ``importing``. A tenant already in that state must have no job.
+
+    Raises:
+        NotFound: the tenant does not exist.
+        Conflict: it has documents or open jobs, or is not active.
+    """
     lock_tenant(connection, tenant)
     state = _tenant_row(connection, tenant)["state"]
     if state not in (_IMPORTING, _ACTIVE):
@@ -200,13 +204,17 @@ def _require_importing(connection: Connection, tenant: TenantId) -> None:
 
 
 def staged(connection: Connection, tenant: TenantId) -> frozenset[str]:
-    """See `TransferCatalogue.staged`."""
+    """Return the ids of the staged documents."""
     statement = select(documents.c.id).where(documents.c.tenant_id == tenant.value, documents.c.current_version == 0)
     return frozenset(connection.execute(statement).scalars())
 
 
 def stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> None:
-    """See `TransferCatalogue.stage`."""
+    """Record a document of a tenant in the state ``importing``, unseen by readers. A staged document is not changed.
+
+    Raises:
+        Conflict: the tenant is not being imported, or another document has the key.
+    """
     try:
         _stage(connection, tenant, record)
     except IntegrityError as error:
@@ -290,7 +298,11 @@ def _show_documents(connection: Connection, tenant: TenantId) -> None:
 
 
 def open_tenant(connection: Connection, tenant: TenantId, opening: Opening) -> None:
-    """See `TransferCatalogue.open`."""
+    """Make all staged documents visible and the tenant active, in one transaction. Idempotent.
+
+    An attachment whose message was not staged becomes a document that was uploaded by itself.
+    ``state_version`` rises so far that readers discard everything they cached before.
+    """
     lock_tenant(connection, tenant)
     row = _tenant_row(connection, tenant)
     if row["state"] == _ACTIVE:
@@ -336,7 +348,7 @@ def _point_to_communities(
 
 
 def abandon(connection: Connection, tenant: TenantId) -> None:
-    """See `TransferCatalogue.abandon`."""
+    """Remove all staged documents, and make the tenant active and empty. An opened tenant is not changed."""
     lock_tenant(connection, tenant)
     if _tenant_row(connection, tenant)["state"] != _IMPORTING:
         return
@@ -346,8 +358,8 @@ def abandon(connection: Connection, tenant: TenantId) -> None:
     connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(state=_ACTIVE))
 
 
-class SqlTransfer(SqlPort):
-    """Implements `TransferCatalogue`."""
+class TransferCatalogue(CataloguePart):
+    """Export and import of a tenant's record."""
 
     snapshot = read(snapshot)
     headers = read(headers)

@@ -1,4 +1,4 @@
-"""The documents port on SQL: lists and counts. Other operations of the port are in their own modules."""
+"""The class of documents, and their lists and counts. Other operations of the class are in their own modules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from agentic_rag_backend.domain.document import Document, DocumentState
 from agentic_rag_backend.domain.filters import And, Comparison, Filter, filterable, matches
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.base import BegunJob, Page, ReadyVersion
 from agentic_rag_backend.stores.catalogue.documents import (
     chunk_rows,
     document_status,
@@ -24,13 +23,14 @@ from agentic_rag_backend.stores.catalogue.documents import (
     versions,
     visibility,
 )
-from agentic_rag_backend.stores.catalogue.jobs.adapter import start
+from agentic_rag_backend.stores.catalogue.documents.document_values import BegunJob, ReadyVersion
+from agentic_rag_backend.stores.catalogue.jobs.job_catalogue import start
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import read_job
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write, write_arriving
-from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write, write_arriving
+from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.rows import document_from, public_key
 from agentic_rag_backend.stores.catalogue.tables import chunk_questions, documents
-from agentic_rag_backend.stores.catalogue.tenants.adapter import read_ontology
+from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import read_ontology
 
 _SCOPE = "documents"
 _FILTER_BATCH = 200
@@ -40,7 +40,7 @@ _VISIBLE_ONE = select(documents).where(
 
 
 def read_document(connection: Connection, tenant: TenantId, document_id: str) -> Document:
-    """See `DocumentCatalogue.document`."""
+    """Return a document that is not deleted, or raise `NotFound`."""
     row = connection.execute(_VISIBLE_ONE, {"tenant": tenant.value, "document": document_id}).mappings().first()
     if row is None:
         raise NotFound(f"there is no document {document_id!r}")
@@ -48,7 +48,7 @@ def read_document(connection: Connection, tenant: TenantId, document_id: str) ->
 
 
 def ready(connection: Connection, tenant: TenantId, document_id: str, version: int) -> ReadyVersion:
-    """See `DocumentCatalogue.ready`."""
+    """Return a version with its document and prepared chunks, from one snapshot. Raises `NotFound` as `version` does."""
     return ReadyVersion(
         read_document(connection, tenant, document_id),
         versions.whole_version(connection, tenant, document_id, version),
@@ -58,7 +58,10 @@ def ready(connection: Connection, tenant: TenantId, document_id: str, version: i
 
 
 def begin_job(connection: Connection, tenant: TenantId, job_id: str, attempt: int) -> BegunJob:
-    """See `DocumentCatalogue.begin_job`."""
+    """Start a job, as `JobCatalogue.start` does, and move its version to ``processing``, as `begin_processing` does.
+
+    The version of a job that has ended, or has another attempt, is not moved. `NotFound` if there is no such job.
+    """
     job, version = read_job(connection, tenant, job_id), None
     if not job.state.ended and job.attempt == attempt:
         # This locks the document. The job comes after it, because a deletion locks them in this order.
@@ -67,7 +70,10 @@ def begin_job(connection: Connection, tenant: TenantId, job_id: str, attempt: in
 
 
 def counts(connection: Connection, tenant: TenantId) -> Mapping[str, int]:
-    """See `DocumentCatalogue.counts`."""
+    """Count ``documents`` by state, visible ``chunks`` and their synthetic ``questions``.
+
+    The keys are ``documents``, ``documents_<state>``, ``chunks`` and ``questions``.
+    """
     statement = (
         select(documents.c.state, func.count(), func.coalesce(func.sum(documents.c.chunk_count), 0))
         .where(documents.c.tenant_id == tenant.value)
@@ -106,7 +112,10 @@ def list_documents(
     filter: Filter | None = None,
     parent_id: str | None = None,
 ) -> Page[Document]:
-    """See `DocumentCatalogue.documents`. A filter is applied to batches of 200, so that memory stays bounded."""
+    """List documents, newest first; of ``parent_id`` if given, its attachments.
+
+    A filter is applied to batches of 200, so that memory stays bounded.
+    """
     check_limit(limit)
     listed = _listed(tenant, state, key, filter)
     if parent_id is not None:
@@ -156,8 +165,8 @@ def _required_ids(filter: Filter | None) -> list[str]:
     ]
 
 
-class SqlDocuments(SqlPort):
-    """Implements `DocumentCatalogue`."""
+class DocumentCatalogue(CataloguePart):
+    """Documents, their versions and their chunks."""
 
     submit = write_arriving(submissions.submit)
     revise = write(revisions.revise)
