@@ -35,7 +35,7 @@ from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.raptor.options import BuildOptions
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
+from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue, JobCatalogue, Outbox, TreeCatalogue
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import Collection
@@ -51,7 +51,7 @@ from watched_loops import watched_turns
 
 TENANT = TenantId("t_" + "d0" * 16)
 STORES: Mapping[str, type] = {
-    "blobs": ObstoreBlobStore,
+    "blobs": BlobStore,
     "documents": DocumentCatalogue,
     "jobs": JobCatalogue,
     "communities": CommunityCatalogue,

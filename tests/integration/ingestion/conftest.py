@@ -25,7 +25,7 @@ from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
-from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
+from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Submitted
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
@@ -38,7 +38,7 @@ class World:
     catalogue: Catalogue
     vectors: EdgeVectorStore
     graph: SqliteGraphStore
-    blobs: ObstoreBlobStore
+    blobs: BlobStore
     embedder: BundledEmbedder
     queue: DbosQueue
     ingestion: IngestionService
@@ -98,7 +98,7 @@ class Builder:
         await catalogue.migrate()
         graph = await SqliteGraphStore.open(self.folder / "graph.db")
         self.stack.push_async_callback(graph.close)
-        blobs = ObstoreBlobStore((self.folder / "blobs").as_uri())
+        blobs = BlobStore((self.folder / "blobs").as_uri())
         queue = DbosQueue(catalogue.sync_engine, executor_id="test", prepare_concurrency=4, polling_interval_s=POLLING_S)
         ingestion = IngestionService(
             catalogue=catalogue,

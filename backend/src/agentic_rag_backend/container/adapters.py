@@ -34,7 +34,6 @@ from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.models.reranking.base import PassageScorer
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.postgres import Patience
 from agentic_rag_backend.stores.graph.base import GraphSearch, GraphStore
@@ -241,8 +240,8 @@ async def open_blobs(settings: Settings, owner: Owner) -> BlobStore:
     if settings.blob_url is None:
         folder = settings.data_dir / "blobs"
         await asyncio.to_thread(folder.mkdir, mode=FOLDER_MODE, exist_ok=True)
-        return ObstoreBlobStore(folder.absolute().as_uri())
-    blobs = ObstoreBlobStore(settings.blob_url)
+        return BlobStore(folder.absolute().as_uri())
+    blobs = BlobStore(settings.blob_url)
     await blobs.claim(owner)
     return blobs
 

@@ -36,7 +36,7 @@ from agentic_rag_backend.ingestion.mirroring import mirror
 from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.preparation import Preparation
 from agentic_rag_backend.ingestion.questions.asking import Questioner, writers_with
-from agentic_rag_backend.ingestion.reading import IsolatedExtractor, IsolatedReader, Reader
+from agentic_rag_backend.ingestion.reading import IsolatedExtractor, IsolatedReader
 from agentic_rag_backend.ingestion.settlement import Settlement
 from agentic_rag_backend.ingestion.unsettled_names import UnsettledNames
 from agentic_rag_backend.ingestion.uploads import Upload, UploadCheck, checked_questions
@@ -115,7 +115,7 @@ class IngestionService:
         vectors: VectorStore,
         blobs: BlobStore,
         embedder: Embedder,
-        reader: Reader,
+        reader: IsolatedReader,
         extraction: ExtractionMethods,
         resolver: Resolver,
         queue: JobQueue,

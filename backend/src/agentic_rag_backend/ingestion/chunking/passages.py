@@ -14,11 +14,17 @@ from agentic_rag_backend.ingestion.chunking.functions import with_functions
 from agentic_rag_backend.ingestion.chunking.locations import Locator
 from agentic_rag_backend.ingestion.chunking.registry import chunker_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.models.embedding.base import Tokenizer
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 
 def chunks_of(
-    tenant: TenantId, document_id: str, version: int, parsed: ParsedDocument, options: ChunkingOptions, *, tokenizer: Tokenizer
+    tenant: TenantId,
+    document_id: str,
+    version: int,
+    parsed: ParsedDocument,
+    options: ChunkingOptions,
+    *,
+    tokenizer: WordPieceTokenizer,
 ) -> list[Chunk]:
     """Return the chunks of one version; the same input gives the same chunks in every process."""
     pieces = with_functions(chunker_of(options.strategy, tokenizer)(parsed, options), parsed)

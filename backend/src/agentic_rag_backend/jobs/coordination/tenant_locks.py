@@ -15,12 +15,15 @@ import time
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.catalogue.base import Fence, Leases
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.jobs.coordination.membership import Membership
 
 QUANTUM_S = 1.0
 """Seconds that a process may reuse a lease that another process may be waiting for."""
@@ -43,24 +46,16 @@ class TenantLock(StrEnum):
     RAPTOR = "raptor"
 
 
-class Lessee(Protocol):
-    """This process as a holder of leases."""
-
-    executor_id: str
-    sure_until: float
-    """Time by `time.monotonic` until which no other process can have declared this process dead."""
-
-
 class HeldLock:
     """A lock that is held. It can only be lost if there are other processes."""
 
-    def __init__(self, fence: Fence | None, tenant: TenantId, leases: Leases | None, lessee: Lessee | None) -> None:
+    def __init__(self, fence: Fence | None, tenant: TenantId, leases: Leases | None, membership: Membership | None) -> None:
         self.fence = fence
         self.lost = False
         self._tenant = tenant
         self._leases = leases
-        self._lessee = lessee
-        self._executor_id = lessee.executor_id if lessee is not None else ""
+        self._membership = membership
+        self._executor_id = membership.executor_id if membership is not None else ""
 
     async def confirm(self) -> None:
         """Check that no other process has the lock.
@@ -69,10 +64,10 @@ class HeldLock:
             asyncio.CancelledError: another process may have the lock, and continues the work.
             StoreUnavailable: the database could not be queried.
         """
-        if self.fence is None or self._leases is None or self._lessee is None:
+        if self.fence is None or self._leases is None or self._membership is None:
             return
-        same = self._lessee.executor_id == self._executor_id
-        if same and time.monotonic() < self._lessee.sure_until and not self.lost:
+        same = self._membership.executor_id == self._executor_id
+        if same and time.monotonic() < self._membership.sure_until and not self.lost:
             return
         if self.lost or not await self._leases.holds(self._tenant, self.fence):
             self.lost = True
@@ -119,12 +114,12 @@ class TenantLocks:
 
     Args:
         leases: None if no other process works on the database.
-        lessee: this process; required with ``leases``.
+        membership: this process among the workers; required with ``leases``.
     """
 
-    def __init__(self, leases: Leases | None = None, lessee: Lessee | None = None) -> None:
+    def __init__(self, leases: Leases | None = None, membership: Membership | None = None) -> None:
         self._leases = leases
-        self._lessee = lessee
+        self._membership = membership
         self._places: WeakValueDictionary[tuple[TenantLock, TenantId], _LockState] = WeakValueDictionary()
         self._giving_up: set[asyncio.Task[bool]] = set()
 
@@ -137,7 +132,7 @@ class TenantLocks:
         await self._enter(place, tenant)
         try:
             await self._lease(place, tenant_lock, tenant)
-            holding = HeldLock(place.fence, tenant, self._leases, self._lessee)
+            holding = HeldLock(place.fence, tenant, self._leases, self._membership)
             noted = _HELD.set(holding)
             try:
                 yield holding
@@ -166,22 +161,22 @@ class TenantLocks:
         place.asking -= 1
 
     async def _lease(self, place: _LockState, tenant_lock: TenantLock, tenant: TenantId) -> None:
-        if self._leases is None or self._lessee is None:
+        if self._leases is None or self._membership is None:
             return
         if place.fence is not None:
-            if place.executor_id == self._lessee.executor_id and time.monotonic() - place.since < QUANTUM_S:
+            if place.executor_id == self._membership.executor_id and time.monotonic() - place.since < QUANTUM_S:
                 return
             fence, place.fence = place.fence, None
             if await self._give_up(tenant, fence):
                 await asyncio.sleep(YIELD_S)
         while (taken := await self._take(tenant_lock, tenant)) is None:  # noqa: ASYNC110 - another process gives it up
             await asyncio.sleep(POLL_INTERVAL_S)
-        place.fence, place.executor_id, place.since = taken, self._lessee.executor_id, time.monotonic()
+        place.fence, place.executor_id, place.since = taken, self._membership.executor_id, time.monotonic()
 
     async def _take(self, tenant_lock: TenantLock, tenant: TenantId) -> Fence | None:
         """Try to take a lease. If the caller is cancelled meanwhile, the lease is given up again."""
-        assert self._leases is not None and self._lessee is not None  # noqa: S101, PT018 - called only with leases
-        taking = asyncio.ensure_future(self._leases.take(tenant, tenant_lock, self._lessee.executor_id))
+        assert self._leases is not None and self._membership is not None  # noqa: S101, PT018 - called only with leases
+        taking = asyncio.ensure_future(self._leases.take(tenant, tenant_lock, self._membership.executor_id))
         try:
             return await asyncio.shield(taking)
         except StoreUnavailable:
