@@ -87,7 +87,6 @@ class Identity:
                     size_tokens=line.size_tokens,
                     content_hash=digest,
                     location=line.location,
-                    statements=line.statements,
                 )
             )
             seen[digest] += 1

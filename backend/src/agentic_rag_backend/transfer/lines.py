@@ -88,7 +88,6 @@ def record_lines(record: DocumentRecord, stored: Mapping[str, str], *, original:
         yield ChunkLine(
             id=chunk.id,
             **chunk.location.as_fields(),
-            statements=chunk.statements,
             size_tokens=chunk.size_tokens,
             extraction=None if item is None else item.extraction,
             recipe=None if item is None else item.recipe,

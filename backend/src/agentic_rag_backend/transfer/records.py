@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, ValidationError, create_model, model_validator
 from pydantic_core import ErrorDetails
 
 from agentic_rag_backend.domain.document import MAX_QUESTIONS_PER_CHUNK, DocumentState
@@ -17,17 +17,14 @@ from agentic_rag_backend.domain.graph_edits import (
     MAX_EDITED_NAMES,
     MAX_REASON_CHARACTERS,
 )
-from agentic_rag_backend.domain.location import LOCATION_FIELDS, MAX_FUNCTIONS, Location
+from agentic_rag_backend.domain.location import LOCATION_FIELDS, LOCATION_TABLE, FieldKind, Location, LocationField
 from agentic_rag_backend.domain.ontology import Ontology, ontology_of
-from agentic_rag_backend.domain.text.entries.base import MAX_HEADER_CHARACTERS
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.transfer.values import (
     MAX_COUNTER,
     MAX_ITEMS,
     MAX_LEVEL,
     MAX_MEMBERS,
-    MAX_REGIONS,
-    MAX_STATEMENTS,
     MAX_WORD_CHARACTERS,
     Count,
     Counter,
@@ -195,22 +192,34 @@ class QuestionsRecord(Record):
     items: Annotated[tuple[QuestionRecord, ...], Field(max_length=MAX_QUESTIONS_PER_CHUNK)]
 
 
-class ChunkLine(Record):
-    """A passage of the document's text with its computed results. The lines are in reading order."""
+class _ChunkStart(Record):
+    """The first fields of a passage's line."""
 
     kind: Literal["chunk"] = "chunk"
     id: Uuid
-    start_char: Count
-    end_char: Count
-    start_line: Count
-    end_line: Count
-    headings: Annotated[tuple[Line, ...], Field(max_length=100)]
-    header: Annotated[str, Field(max_length=MAX_HEADER_CHARACTERS)] = ""
-    regions: Annotated[tuple[RegionRow, ...], Field(max_length=MAX_REGIONS)] = ()
-    parent_start: Count | None = None
-    parent_end: Count | None = None
-    functions: Annotated[tuple[Line, ...], Field(max_length=MAX_FUNCTIONS)] = ()
-    statements: Annotated[tuple[Line, ...], Field(max_length=MAX_STATEMENTS)] = ()
+
+
+def _location_limits(row: LocationField) -> Any:
+    """Return the type of a field of a passage's line, and its default."""
+    match row.kind:
+        case FieldKind.COUNT:
+            return Count, ...
+        case FieldKind.OPTIONAL_COUNT:
+            return Count | None, None
+        case FieldKind.TEXT:
+            return Annotated[str, Field(max_length=row.most)], ""
+        case FieldKind.TEXTS:
+            return Annotated[tuple[Line, ...], Field(max_length=row.most)], ()
+        case FieldKind.REGIONS:
+            return Annotated[tuple[RegionRow, ...], Field(max_length=row.most)], ()
+
+
+_LocatedLine = create_model("_LocatedLine", __base__=_ChunkStart, **{row.name: _location_limits(row) for row in LOCATION_TABLE})
+
+
+class ChunkLine(_LocatedLine):  # type: ignore[misc, valid-type]  # its fields come from a table
+    """A passage of the document's text with its location and its computed results. The lines are in reading order."""
+
     size_tokens: Count
     extraction: Extracted | None
     """None: no result is stored, and it is computed again."""

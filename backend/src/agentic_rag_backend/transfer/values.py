@@ -77,10 +77,6 @@ def _region(row: list[Any]) -> list[Any]:
 
 
 RegionRow = Annotated[list[Any], Field(min_length=2, max_length=_REGION_FIELDS), AfterValidator(_region)]
-MAX_STATEMENTS = 100
-"""Limit of the statements of a chunk. Chunking writes far fewer."""
-MAX_REGIONS = 40_000
-"""Limit of the regions of a chunk. A chunk has at most 32,768 characters, and a region at least one."""
 Flag = StrictBool | Annotated[StrictFloat, Field(ge=0, le=1)]
 """A boolean or a share. It is strict, because a number is not a boolean. `tenancy.features` has the type of each flag."""
 Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]

@@ -27,6 +27,7 @@ from sqlalchemy import (
     text,
 )
 
+from agentic_rag_backend.domain.location import LOCATION_TABLE, FieldKind, LocationField
 from agentic_rag_backend.stores.catalogue.columns import Json, PackedJson, UtcDateTime
 
 metadata = MetaData(
@@ -210,6 +211,19 @@ chunk_texts = Table(
 )
 Index("ix_chunk_texts_document", chunk_texts.c.tenant_id, chunk_texts.c.document_id)
 
+
+def _location_column(row: LocationField) -> Column[Any]:
+    match row.kind:
+        case FieldKind.COUNT:
+            return Column(row.name, Integer, nullable=False)
+        case FieldKind.OPTIONAL_COUNT:
+            return Column(row.name, Integer)
+        case FieldKind.TEXT:
+            return Column(row.name, String, nullable=False, server_default="")
+        case FieldKind.TEXTS | FieldKind.REGIONS:
+            return Column(row.name, Json, nullable=False, server_default="[]")
+
+
 # Position of a chunk in one version. An edit above a chunk moves it without changing its text or id.
 chunks = Table(
     "chunks",
@@ -219,17 +233,7 @@ chunks = Table(
     Column("version", Integer, primary_key=True),
     Column("ordinal", Integer, primary_key=True),
     Column("chunk_id", String, nullable=False),
-    Column("start_char", Integer, nullable=False),
-    Column("end_char", Integer, nullable=False),
-    Column("start_line", Integer, nullable=False),
-    Column("end_line", Integer, nullable=False),
-    Column("headings", Json, nullable=False),
-    Column("header", String, nullable=False, server_default=""),
-    Column("regions", Json, nullable=False, server_default="[]"),
-    Column("statements", Json, nullable=False, server_default="[]"),
-    Column("parent_start", Integer),
-    Column("parent_end", Integer),
-    Column("functions", Json, nullable=False, server_default="[]"),
+    *map(_location_column, LOCATION_TABLE),
     UniqueConstraint("tenant_id", "chunk_id", "version"),
     ForeignKeyConstraint(
         ["tenant_id", "document_id", "version"],

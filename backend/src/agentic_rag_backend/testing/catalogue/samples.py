@@ -84,8 +84,8 @@ def prepared(document_id: str, version: int, text: str) -> list[PreparedChunk]:
                 parent_start=0,
                 parent_end=len(text),
                 functions=("Engine.start", "Engine.stop"),
+                statements=("Ada wrote the first program.", "Größe zählt.") if ordinal else (),
             ),
-            statements=("Ada wrote the first program.", "Größe zählt.") if ordinal else (),
         )
         vector = np.arange(8, dtype=np.float32) / np.float32(7) + np.float32(ordinal)
         found.append(PreparedChunk(chunk, vector, _extraction(chunk), recipe=recipe(chunk)))

@@ -10,7 +10,7 @@ from sqlalchemy import Text, and_, bindparam, func, select, type_coerce
 from sqlalchemy.engine import Connection, Row
 
 from agentic_rag_backend.domain.document import Chunk, ChunkSpan, ParentPassage, VisibleChunk
-from agentic_rag_backend.domain.location import LOCATION_FIELDS, Location
+from agentic_rag_backend.domain.location import LOCATION_FIELDS, LOCATION_TABLE, FieldKind, Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue.pages import Page, check_limit, decode_cursor, encode_cursor
@@ -22,7 +22,7 @@ _SCOPE = "chunks"
 AnyRow = Row[*tuple[Any, ...]]
 
 # JSON is decoded by `chunk_from`, faster than by SQLAlchemy.
-_JSON_FIELDS = ("headings", "regions", "functions")
+_JSON_FIELDS = tuple(row.name for row in LOCATION_TABLE if row.kind in (FieldKind.TEXTS, FieldKind.REGIONS))
 _LOCATION_COLUMNS = tuple(
     type_coerce(chunks.c[name], Text).label(f"{name}_json") if name in _JSON_FIELDS else chunks.c[name]
     for name in LOCATION_FIELDS
@@ -35,7 +35,6 @@ CHUNK_COLUMNS = (
     chunk_texts.c.text,
     chunk_texts.c.size_tokens,
     chunk_texts.c.content_hash,
-    type_coerce(chunks.c.statements, Text).label("statements_json"),
     *_LOCATION_COLUMNS,
 )
 _DOCUMENT_COLUMNS = (
@@ -206,7 +205,7 @@ def chunk_from(row: AnyRow) -> Chunk:
     """Return the chunk in a row that begins with `CHUNK_COLUMNS`."""
     # By position, as `CHUNK_COLUMNS` orders them: names cost a look-up each, and this is the hot path of every query.
     place = dict(zip(LOCATION_FIELDS, row[_LOCATION_AT:], strict=False))
-    place |= {name: orjson.loads(place[name]) for name in _JSON_FIELDS}
+    place |= {name: () if place[name] == "[]" else orjson.loads(place[name]) for name in _JSON_FIELDS}
     return Chunk(
         id=row[0],
         document_id=row[1],
@@ -215,6 +214,5 @@ def chunk_from(row: AnyRow) -> Chunk:
         text=row[4],
         size_tokens=row[5],
         content_hash=row[6],
-        statements=() if row[7] == "[]" else tuple(orjson.loads(row[7])),
         location=Location.of_fields(place),
     )

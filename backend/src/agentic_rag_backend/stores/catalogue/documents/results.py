@@ -284,7 +284,6 @@ def _chunk_row(common: Mapping[str, Any], chunk: Chunk) -> dict[str, Any]:
         "version": chunk.version,
         "ordinal": chunk.ordinal,
         "chunk_id": chunk.id,
-        "statements": list(chunk.statements),
         **chunk.location.as_fields(),
     }
 
