@@ -32,7 +32,7 @@ from agentic_rag_backend.domain.document import ChunkingOptions, Document, Proce
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.uploads import Upload
-from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
+from agentic_rag_backend.jobs.queue.durable_queue import DurableQueue
 from agentic_rag_backend.raptor.options import BuildOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
@@ -59,7 +59,7 @@ STORES: Mapping[str, type] = {
     "outbox": Outbox,
     "graph": SqliteGraphStore,
     "vectors": EdgeVectorStore,
-    "queue": DbosQueue,
+    "queue": DurableQueue,
 }
 
 
@@ -81,7 +81,7 @@ def arm(kill: Mapping[str, Any]) -> None:
     original = getattr(STORES[store], method)
     if kill["when"] == "in transaction":
 
-        def enqueuer(self: DbosQueue, name: str) -> Any:
+        def enqueuer(self: DurableQueue, name: str) -> Any:
             enqueue = original(self, name)
 
             def enqueue_and_die(*arguments: Any) -> None:
@@ -216,7 +216,7 @@ async def everything_ended(container: Container) -> None:
     open_ones = """
         SELECT count(*) FROM jobs WHERE state IN ('queued', 'running')
         UNION ALL SELECT count(*) FROM outbox
-        UNION ALL SELECT count(*) FROM workflow_status WHERE status IN ('ENQUEUED', 'PENDING')"""
+        UNION ALL SELECT count(*) FROM workflows WHERE finished_us IS NULL"""
     connection = sqlite3.connect(container.settings.data_dir / "catalogue.db")
     async with asyncio.timeout(500):
         while any(count for (count,) in connection.execute(open_ones)):

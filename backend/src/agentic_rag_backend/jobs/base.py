@@ -4,8 +4,8 @@ A *workflow* is an async function ``(tenant, job_id, attempt) -> None`` of its o
 versioned name (``ingest_v1``). After a crash it starts again from its beginning, so each of its steps must be idempotent.
 Expensive results of a step are kept in the catalogue. A workflow may return a `Continuation`.
 
-Order between tenants: DBOS polls the partitions of a queue, one for each tenant, in random order. `coordination.slots` limits how
-many workflows run in a process, per tenant and per queue. `coordination.tenant_locks` lets one commit of a tenant run at a time
+Order between tenants: `queue.workflow_table` claims one workflow of each tenant in turn. `coordination.slots` limits how many
+workflows run in a process, per tenant and per queue. `coordination.tenant_locks` lets one commit of a tenant run at a time
 over all processes. Inside running workflows, `agentic_rag_backend.fairness` shares threads and model requests.
 """
 

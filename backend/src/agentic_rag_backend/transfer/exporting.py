@@ -242,7 +242,7 @@ class Exporter:
             for entity in (await self._source.graph.entities(tenant, some)).values():
                 # Omit a name that only documents outside the archive use.
                 name = entity.name if entity.name in names[entity.id] else min(names[entity.id])
-                found.append(EntityRecord(id=entity.id, name=name, type=entity.type))
+                found.append(EntityRecord.of(entity, name=name))
         return sorted(found, key=lambda entity: entity.id)
 
     async def _edits(self, tenant: TenantId) -> list[EditRecord]:
@@ -252,8 +252,8 @@ class Exporter:
         while True:
             page = await self._source.catalogue.graph_edits.page(tenant, limit=_PAGE, cursor=cursor)
             for edit in page.items:
-                times = {"number": edit.number, "created_at": edit.created_at, "undone_at": edit.undone_at}
-                found.append(EditRecord.model_validate({**asdict(edit.draft), **times}))
+                times = {"created_at": edit.created_at, "undone_at": edit.undone_at}
+                found.append(EditRecord.of(edit.draft, number=edit.number, **times))
             if (cursor := page.next_cursor) is None:
                 return found[::-1]
 
@@ -334,15 +334,7 @@ class Exporter:
 
 
 def _community(community: Community, vector: str | None, *, current: bool) -> CommunityRecord:
-    return CommunityRecord(
-        id=community.id,
-        level=community.level,
-        parent=community.parent_id,
-        members=community.entity_ids,
-        fingerprint=community.fingerprint,
-        current=current,
-        vector=vector,
-    )
+    return CommunityRecord.of(community, parent=community.parent_id, members=community.entity_ids, current=current, vector=vector)
 
 
 def _pages(items: Sequence[T]) -> Iterator[Sequence[T]]:

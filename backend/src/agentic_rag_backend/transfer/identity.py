@@ -49,21 +49,15 @@ class Identity:
 
     def edit(self, record: EditRecord) -> GraphEdit:
         """Return an edit of the graph."""
-        draft = EditDraft(
+        draft = record.into(
+            EditDraft,
             kind=EditKind(record.kind),
             entity_id=self.entity(record.entity_id),
-            entity_name=record.entity_name,
             entity_ids=tuple(map(self.entity, record.entity_ids)),
-            entity_names=record.entity_names,
             document_ids=tuple(map(self.document, record.document_ids)),
-            names=record.names,
-            kept_names=record.kept_names,
             new_id=record.new_id and self.entity(record.new_id),
-            name=record.name,
-            type=record.type,
-            reason=record.reason,
         )
-        return GraphEdit(number=record.number, draft=draft, created_at=record.created_at, undone_at=record.undone_at)
+        return record.into(GraphEdit, draft=draft)
 
     def community(self, members: Sequence[str], id: str) -> str:
         """Return a community's id, derived from ``members``, which are ids of the target."""

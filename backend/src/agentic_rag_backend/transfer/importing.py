@@ -375,24 +375,10 @@ class TenantImport:
     def _record(self, archived: ArchivedDocument, document_id: str, prepared: Sequence[PreparedChunk]) -> DocumentRecord:
         line, kept = archived.document, archived.original is not None and self.destination.keep_originals
         chunk_ids = {each.id: item.chunk.id for each, item in zip(archived.chunks, prepared, strict=True)}
-        return DocumentRecord(
+        return line.into(
+            DocumentRecord,
             id=document_id,
-            version=line.version,
-            key=line.key,
-            state=line.state,
-            title=line.title,
-            submitted_title=line.submitted_title,
-            metadata=line.metadata,
-            submitted_metadata=line.submitted_metadata,
-            content_hash=line.content_hash,
-            media_type=line.media_type,
-            size_bytes=line.size_bytes,
             blob_key=blob_key(document_id, line.version) if kept else "",
-            options=line.options,
-            text=line.text,
-            created_at=line.created_at,
-            updated_at=line.updated_at,
-            version_created_at=line.version_created_at,
             failures=tuple(replace(each, chunk_id=chunk_ids.get(each.chunk_id or "")) for each in line.failures),
             parent_id=None if line.parent_id is None or line.place is None else self.identity.document(line.parent_id),
             place=None if line.parent_id is None else line.place,
@@ -468,8 +454,7 @@ class TenantImport:
         )
 
     def _said(self, record: NameRecord) -> OtherName:
-        assigned = self.identity.entity(record.assigned) if record.assigned else ""
-        return OtherName(record.name, record.full, record.type, record.description, assigned, record.mark)
+        return record.into(OtherName, assigned=self.identity.entity(record.assigned) if record.assigned else "")
 
     def _fingerprint(self, record: CommunityRecord, now: str | None) -> str:
         """Return the fingerprint with which a rebuild finds the summary. A changed community gets one that no rebuild finds."""

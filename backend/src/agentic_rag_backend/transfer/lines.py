@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,30 +57,7 @@ def unpacked(text: str, *, dimensions: int, where: str = "the archive") -> Vecto
 
 def record_lines(record: DocumentRecord, stored: Mapping[str, str], *, original: bool) -> Iterator[Record]:
     """Yield the lines of the document and its chunks. ``stored`` has packed vectors of chunks without a computed vector."""
-    yield DocumentLine.model_validate(
-        {
-            "id": record.id,
-            "version": record.version,
-            "key": record.key,
-            "state": record.state,
-            "title": record.title,
-            "submitted_title": record.submitted_title,
-            "metadata": record.metadata,
-            "submitted_metadata": record.submitted_metadata,
-            "content_hash": record.content_hash,
-            "media_type": record.media_type,
-            "size_bytes": record.size_bytes,
-            "options": record.options,
-            "text": record.text,
-            "created_at": record.created_at,
-            "updated_at": record.updated_at,
-            "version_created_at": record.version_created_at,
-            "failures": record.failures,
-            "parent_id": record.parent_id,
-            "place": record.place,
-            "original": original,
-        }
-    )
+    yield DocumentLine.of(record, original=original)
     computed = {item.chunk.id: item for item in record.prepared}
     for chunk in record.chunks:
         item = computed.get(chunk.id)
@@ -99,16 +76,9 @@ def record_lines(record: DocumentRecord, stored: Mapping[str, str], *, original:
 
 def _questions(questions: ChunkQuestions) -> QuestionsRecord:
     items = tuple(
-        QuestionRecord.model_validate(
-            {
-                "text": item.question.text,
-                "source": item.question.source,
-                "vector": None if item.vector is None else packed(item.vector),
-            }
-        )
-        for item in questions.items
+        QuestionRecord.of(item.question, vector=None if item.vector is None else packed(item.vector)) for item in questions.items
     )
-    return QuestionsRecord(recipe=questions.recipe, failure=questions.failure, items=items)
+    return QuestionsRecord.of(questions, items=items)
 
 
 async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: DocumentRecord) -> list[Record]:
@@ -120,7 +90,7 @@ async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: Docum
     async for naming in _namings(graph, tenant, own):
         names.setdefault(naming.entity_id, []).append(naming.name)
         if naming.said is not None:
-            said.setdefault(naming.entity_id, []).append(NameRecord.model_validate(asdict(naming.said)))
+            said.setdefault(naming.entity_id, []).append(NameRecord.of(naming.said))
     mentions: dict[str, list[MentionRecord]] = {}
     async for found in graph.all_mentions(tenant, [record.id]):
         for each in found:
@@ -181,9 +151,7 @@ def _sentences(
         support = each.support
         if (support.document_id, support.version) == own and support.chunk_id in position:
             seen.add(support)
-            yield SentenceRecord(
-                chunk=position[support.chunk_id], start_char=each.start_char, end_char=each.end_char, fact=each.fact
-            )
+            yield SentenceRecord.of(each, chunk=position[support.chunk_id])
     for support in relationship.supports:
         silent = (support.document_id, support.version) == own and support.chunk_id in position and support not in seen
         if silent:

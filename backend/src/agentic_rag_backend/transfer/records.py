@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Final, Literal, TypeVar
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, ValidationError, create_model, model_validator
 from pydantic_core import ErrorDetails
@@ -56,17 +57,34 @@ from agentic_rag_backend.transfer.values import (
 )
 from agentic_rag_backend.wording import message_of, shortened
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 FORMAT: Final = "agentic-rag tenant"
 VERSION: Final = 1
 """Increase it if an older release cannot read the new format, or would misread it."""
 
 _SHOWN = 3
 
+R = TypeVar("R", bound=BaseModel)
+V = TypeVar("V", bound="DataclassInstance")
+
 
 class Record(BaseModel):
-    """One line."""
+    """One line. Its fields have the names of the value that it records, so each field is described here only."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def of(cls, value: object, /, **changed: Any) -> Self:
+        """Return the record of ``value``. ``changed`` has the fields that ``value`` lacks, or has in another form."""
+        same = {name: getattr(value, name) for name in cls.model_fields if name not in changed and hasattr(value, name)}
+        return cls.model_validate({**same, **changed})
+
+    def into(self, kind: type[V], /, **changed: Any) -> V:
+        """Return the value that is recorded, a dataclass. ``changed`` has the fields that the record has in another form."""
+        names = {each.name for each in fields(kind)} & type(self).model_fields.keys()
+        return kind(**{**{name: getattr(self, name) for name in names}, **changed})
 
 
 class TenantName(Record):
@@ -329,9 +347,6 @@ class End(Record):
 
 class PartOfDocument(RootModel[Annotated[ChunkLine | EntityLine | RelationshipLine, Field(discriminator="kind")]]):
     """A line of a document's record after the first."""
-
-
-R = TypeVar("R", bound=BaseModel)
 
 
 def decoded(kind: type[R], line: bytes, *, where: str) -> R:

@@ -52,20 +52,7 @@ async def read_tree(catalogue: Catalogue, vectors: VectorStore, tenant: TenantId
     generation = Generation(
         number=pointer.generation, stale=pointer.stale, built_at=pointer.built_at, details=dict(pointer.details)
     )
-    records = (
-        TreeNodeRecord(
-            id=node.id,
-            level=node.level,
-            children=node.children,
-            documents=node.documents,
-            fingerprint=node.fingerprint,
-            size=node.size,
-            prompt_version=node.prompt_version,
-            model=node.model,
-            vector=stored.get(node.id),
-        )
-        for node in nodes
-    )
+    records = (TreeNodeRecord.of(node, vector=stored.get(node.id)) for node in nodes)
     return ExportedTree(generation, tuple(records), tuple(summaries))
 
 
@@ -153,16 +140,8 @@ class ImportedTree:
         return self._node(record, tuple(child.id for child in below), (), fingerprint)
 
     def _node(self, record: TreeNodeRecord, children: tuple[str, ...], documents: tuple[str, ...], fingerprint: str) -> TreeNode:
-        return TreeNode(
-            id=record.id if self.passages.identity.kept else stable_id("imported-node", self.tenant, record.id),
-            level=record.level,
-            children=children,
-            documents=documents,
-            fingerprint=fingerprint,
-            size=record.size,
-            prompt_version=record.prompt_version,
-            model=record.model,
-        )
+        id = record.id if self.passages.identity.kept else stable_id("imported-node", self.tenant, record.id)
+        return record.into(TreeNode, id=id, children=children, documents=documents, fingerprint=fingerprint)
 
 
 def _says(summary: CommunitySummary) -> bool:

@@ -153,8 +153,8 @@ def test_other_urls_are_refused(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "driver"),
     [
-        ("sqlite:///x.db", "sqlite+catalogue"),
-        ("sqlite+aiosqlite:///x.db", "sqlite+catalogue"),
+        ("sqlite:///x.db", "sqlite"),
+        ("sqlite+aiosqlite:///x.db", "sqlite"),
         ("postgresql://host/x", "postgresql+psycopg"),
         ("postgresql+asyncpg://user:secret@host/x", "postgresql+psycopg"),
     ],

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
-from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow
+from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow
 from agentic_rag_backend.stores.catalogue.base import Worker, WorkerDirectory
 from agentic_rag_backend.telemetry.logs import get_logger
 

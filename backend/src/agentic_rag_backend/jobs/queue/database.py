@@ -13,18 +13,17 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.database import is_outage
-from agentic_rag_backend.stores.catalogue.sqlite import DRIVER
 
 
 def queue_engine(engine: Engine) -> tuple[Engine, bool]:
-    """Return an engine on the same database with the transactions that DBOS requires, and whether the caller must dispose it.
+    """Return an engine on the same database with the transactions that the queue needs, and whether the caller must dispose it.
 
     On SQLite, this engine takes the write lock at the first write. The catalogue's own engine takes it at BEGIN.
     """
     if engine.dialect.name != "sqlite":
         return engine, False
     # Few connections: writers then queue for a connection in order. Within SQLite they would sleep and retry.
-    own = create_engine(engine.url.set(drivername=DRIVER), pool_size=3, max_overflow=0)
+    own = create_engine(engine.url, pool_size=3, max_overflow=0)
 
     @event.listens_for(own, "connect")
     def configure(connection: Any, _record: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from agentic_rag_backend.jobs.coordination.recovery import caution
 from agentic_rag_backend.jobs.coordination.slots import Slots
 from agentic_rag_backend.jobs.coordination.tenant_locks import lock_lost
 from agentic_rag_backend.jobs.queue.claims import OwnClaims
-from agentic_rag_backend.jobs.queue.dbos_client import workflow_id
+from agentic_rag_backend.jobs.queue.workflow_table import workflow_id
 from agentic_rag_backend.telemetry.logs import get_logger
 
 Failed = Callable[[TenantId, str, int, Exception], Awaitable[None]]
@@ -77,22 +77,6 @@ class Execution:
         """Return the number of claimed workflows."""
         return len(self._waiting) + len(self._working)
 
-    def entry(self, declared: DeclaredWorkflow) -> Callable[[str, str, int], Coroutine[Any, Any, None]]:
-        """Return the function that DBOS calls for a workflow. It runs in the loop that is running now."""
-        loop = asyncio.get_running_loop()
-
-        async def run(tenant: str, job_id: str, attempt: int) -> None:
-            work = self._run(declared, TenantId(tenant), job_id, attempt)
-            if asyncio.get_running_loop() is loop:
-                await work
-            else:
-                # DBOS uses its own loop while ours pauses, for example between two tests. Shared objects of jobs belong to
-                # ours.
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
-
-        run.__qualname__ = run.__name__ = declared.name
-        return run
-
     async def stop(self, drain_s: float) -> None:
         """Cancel waiting workflows now, and running workflows after ``drain_s`` seconds."""
         _cancel(self._waiting)
@@ -103,7 +87,7 @@ class Execution:
         if rest:
             await asyncio.wait(rest, timeout=_CANCEL_S)
 
-    async def _run(self, declared: DeclaredWorkflow, tenant: TenantId, job_id: str, attempt: int) -> None:
+    async def run(self, declared: DeclaredWorkflow, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Run a workflow when its tenant and the process have a free slot. A cancelled workflow remains to be run again."""
         task = asyncio.current_task()
         if task is None or self.stopping:

@@ -19,6 +19,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Engine, create_engine, event, make_url, text
 from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import (
     ArgumentError,
@@ -34,7 +35,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.fairness import FairThreadPool
 from agentic_rag_backend.stores.catalogue.postgres import Patience, postgres_engine, until
-from agentic_rag_backend.stores.catalogue.sqlite import DRIVER, CatalogueDialect
 from agentic_rag_backend.stores.files import create_private, require_room, sqlite_failure
 
 P = ParamSpec("P")
@@ -66,7 +66,7 @@ def parse_url(url: str) -> URL:
     if backend == "sqlite":
         if not parsed.database or parsed.database == ":memory:":
             raise ConfigurationError("DATABASE_URL must name a file: sqlite:///path/to/catalogue.db; got one in memory")
-        return parsed.set(drivername=DRIVER)
+        return parsed.set(drivername="sqlite")
     if backend == "postgresql":
         return parsed.set(drivername="postgresql+psycopg")
     raise ConfigurationError(f"DATABASE_URL must be sqlite or postgresql; got {backend!r}")
@@ -80,7 +80,7 @@ def _pragmas(connection: Any, isolation_level: str | None) -> None:
         connection.execute(f"PRAGMA {pragma}").close()
 
 
-class _ReadingDialect(CatalogueDialect):
+class _ReadingDialect(SQLiteDialect_pysqlite):
     """Dialect that begins a transaction with the first statement, of any kind.
 
     The dialect replaces a listener to "begin": with a listener, each statement checks for listeners eight times, which took

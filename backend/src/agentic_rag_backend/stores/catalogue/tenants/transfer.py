@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import bindparam, delete, exists, func, insert, select, update
 from sqlalchemy.engine import Connection, RowMapping
@@ -49,6 +50,12 @@ from agentic_rag_backend.stores.catalogue.tenants.tenant_records import Document
 
 _IMPORTING, _ACTIVE = TenantState.IMPORTING.value, TenantState.ACTIVE.value
 _STAGED = DocumentState.PROCESSING.value
+
+
+_DOCUMENT_FIELDS = ("id", "key", "title", "created_at", "updated_at", "parent_id", "place")
+_CONTENT_FIELDS = ("content_hash", "media_type", "size_bytes")
+_VERSION_FIELDS = ("version", "submitted_title", "blob_key")
+"""Fields of a record that are columns of the same name: of documents, of both tables, and of versions."""
 
 
 def _tenant_row(connection: Connection, tenant: TenantId) -> RowMapping:
@@ -99,26 +106,13 @@ def read_record(connection: Connection, tenant: TenantId, document_id: str) -> D
     if version is None:
         return None
     return DocumentRecord(
-        id=document_id,
-        version=number,
-        key=face["key"],
+        **{name: face[name] for name in (*_DOCUMENT_FIELDS, "metadata")},
+        **{name: version[name] for name in (*_CONTENT_FIELDS, *_VERSION_FIELDS, "submitted_metadata")},
         state=DocumentState(version["state"]),
-        title=face["title"],
-        submitted_title=version["submitted_title"],
-        metadata=face["metadata"],
-        submitted_metadata=version["submitted_metadata"],
-        content_hash=version["content_hash"],
-        media_type=version["media_type"],
-        size_bytes=version["size_bytes"],
-        blob_key=version["blob_key"],
         options=options_from_json(version["options"]),
         text=version["text"] or "",
-        created_at=face["created_at"],
-        updated_at=face["updated_at"],
         version_created_at=version["created_at"],
         failures=failures_from_json(version["failures"]),
-        parent_id=face["parent_id"],
-        place=face["place"],
         chunks=_read_chunks(connection, tenant, document_id, number),
         prepared=tuple(results.prepared(connection, tenant, document_id, number)),
     )
@@ -227,40 +221,33 @@ def _stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> 
     if connection.execute(held).first() is not None:
         return
     shared = {
+        **_values(record, "title", *_CONTENT_FIELDS),
         "tenant_id": tenant.value,
-        "title": record.title,
-        "content_hash": record.content_hash,
-        "media_type": record.media_type,
-        "size_bytes": record.size_bytes,
         "metadata": plain(record.metadata),
         "failures": plain({"failures": list(record.failures)})["failures"],
     }
     face = {
-        "id": record.id,
-        "key": record.key,
+        **_values(record, *_DOCUMENT_FIELDS),
         "state": _STAGED,
         "current_version": 0,
         "latest_version": record.version,
         "chunk_count": 0,
-        "created_at": record.created_at,
-        "updated_at": record.updated_at,
-        "parent_id": record.parent_id,
-        "place": record.place,
     }
     version = {
+        **_values(record, *_VERSION_FIELDS, "text"),
         "document_id": record.id,
-        "version": record.version,
         "state": record.state.value,
-        "submitted_title": record.submitted_title,
         "submitted_metadata": plain(record.submitted_metadata),
-        "blob_key": record.blob_key,
         "options": options_to_json(record.options),
         "created_at": record.version_created_at,
-        "text": record.text,
     }
     connection.execute(insert(documents), {**shared, **face})
     connection.execute(insert(versions), {**shared, **version})
     results.save_prepared(connection, tenant, record.id, record.version, record.prepared)
+
+
+def _values(record: DocumentRecord, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
 
 
 def _show_documents(connection: Connection, tenant: TenantId) -> None:
