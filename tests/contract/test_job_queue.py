@@ -20,8 +20,8 @@ from sqlalchemy import Connection, Engine, create_engine
 
 from agentic_rag_backend.jobs.coordination.slots import Slots
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLocks
-from agentic_rag_backend.jobs.queue import durable_queue as module
-from agentic_rag_backend.jobs.queue.durable_queue import DurableQueue
+from agentic_rag_backend.jobs.queue import job_queue as module
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.database import committed, parse_url
 from agentic_rag_backend.testing.jobs import job_queue as contract
 
@@ -33,8 +33,8 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     opened.dispose()
 
 
-def _workplace(engine: Engine, adapter: type[DurableQueue] = DurableQueue) -> contract.Workplace:
-    def make() -> DurableQueue:
+def _workplace(engine: Engine, adapter: type[JobQueue] = JobQueue) -> contract.Workplace:
+    def make() -> JobQueue:
         return adapter(
             engine,
             executor_id=uuid.uuid4().hex,
@@ -66,7 +66,7 @@ async def test_durable_queue(engine: Engine, check: contract.Check) -> None:
     await check(_workplace(engine))
 
 
-class _OwnTransaction(DurableQueue):
+class _OwnTransaction(JobQueue):
     """Enqueues outside the caller's transaction."""
 
     def enqueuer(self, name):  # type: ignore[no-untyped-def]
@@ -84,7 +84,7 @@ class _Everybodys(TenantLocks):
         return contextlib.nullcontext()
 
 
-class _AllAtOnce(DurableQueue):
+class _AllAtOnce(JobQueue):
     """Runs several commits of a tenant at once."""
 
     def register(self, name, queue, workflow):  # type: ignore[no-untyped-def]
@@ -92,7 +92,7 @@ class _AllAtOnce(DurableQueue):
         super().register(name, queue, workflow)
 
 
-class _OneForAll(DurableQueue):
+class _OneForAll(JobQueue):
     """Has one slot for all tenants."""
 
     async def launch(self) -> None:
@@ -100,7 +100,7 @@ class _OneForAll(DurableQueue):
         await super().launch()
 
 
-class _Forgets(DurableQueue):
+class _Forgets(JobQueue):
     """Ends running workflows instead of handing them back."""
 
     async def launch(self) -> None:
@@ -116,21 +116,21 @@ class _Forgets(DurableQueue):
         await super().launch()
 
 
-class _NewNames(DurableQueue):
+class _NewNames(JobQueue):
     """Treats every enqueueing as a new job."""
 
     async def enqueue(self, name, tenant, job_id, attempt):  # type: ignore[no-untyped-def]
         await asyncio.to_thread(self._table.enqueue, name, self._workflow(name).queue, tenant, job_id, time.time_ns())
 
 
-class _KnowsAll(DurableQueue):
+class _KnowsAll(JobQueue):
     """Reports every job as having a workflow."""
 
     async def unended(self, jobs):  # type: ignore[no-untyped-def]
         return frozenset(job.id for job in jobs)
 
 
-class _TurnForAll(DurableQueue):
+class _TurnForAll(JobQueue):
     """Grants a turn to every caller."""
 
     def tenant_lock(self, queue, tenant):  # type: ignore[no-untyped-def]
@@ -150,7 +150,7 @@ class _TurnForAll(DurableQueue):
     ],
 )
 async def test_faulty_queues_fail(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, faulty: type[DurableQueue], check: contract.Check
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, faulty: type[JobQueue], check: contract.Check
 ) -> None:
     monkeypatch.setattr(contract, "_WAIT_S", 1.5)
     with pytest.raises(AssertionError):
@@ -163,7 +163,7 @@ from pathlib import Path
 from sqlalchemy import create_engine
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.queue.durable_queue import DurableQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.database import parse_url
 
 folder, jobs, hangs = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "hangs"
@@ -186,7 +186,7 @@ async def commit(tenant, job_id, attempt):
 async def main():
     global queue
     engine = create_engine(parse_url(f"sqlite:///{folder / 'catalogue.db'}"))
-    queue = DurableQueue(engine, executor_id=uuid.uuid4().hex, prepare_concurrency=2, polling_interval_s=0.05)
+    queue = JobQueue(engine, executor_id=uuid.uuid4().hex, prepare_concurrency=2, polling_interval_s=0.05)
     queue.register("prepare_v1", QueueName.PREPARE, prepare)
     queue.register("commit_v1", QueueName.COMMIT, commit)
     await queue.launch()

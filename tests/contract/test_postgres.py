@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
-from agentic_rag_backend.jobs.queue import durable_queue as module
-from agentic_rag_backend.jobs.queue.durable_queue import DurableQueue
+from agentic_rag_backend.jobs.queue import job_queue as module
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import parse_url
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_open_jobs
@@ -73,8 +73,8 @@ def engine(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engin
 
 @pytest.mark.parametrize("check", queue_contract.CHECKS, ids=lambda check: check.__name__)
 async def test_job_queue(engine: Engine, check: queue_contract.Check) -> None:
-    def make() -> DurableQueue:
-        return DurableQueue(
+    def make() -> JobQueue:
+        return JobQueue(
             engine,
             executor_id=uuid.uuid4().hex,
             prepare_concurrency=queue_contract.PREPARE_CONCURRENCY,

@@ -32,7 +32,7 @@ from agentic_rag_backend.domain.document import ChunkingOptions, Document, Proce
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.uploads import Upload
-from agentic_rag_backend.jobs.queue.durable_queue import DurableQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.raptor.options import BuildOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
@@ -59,7 +59,7 @@ STORES: Mapping[str, type] = {
     "outbox": Outbox,
     "graph": SqliteGraphStore,
     "vectors": EdgeVectorStore,
-    "queue": DurableQueue,
+    "queue": JobQueue,
 }
 
 
@@ -81,7 +81,7 @@ def arm(kill: Mapping[str, Any]) -> None:
     original = getattr(STORES[store], method)
     if kill["when"] == "in transaction":
 
-        def enqueuer(self: DurableQueue, name: str) -> Any:
+        def enqueuer(self: JobQueue, name: str) -> Any:
             enqueue = original(self, name)
 
             def enqueue_and_die(*arguments: Any) -> None:

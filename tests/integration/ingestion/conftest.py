@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService
 from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
-from agentic_rag_backend.jobs.queue.durable_queue import DurableQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
@@ -40,7 +40,7 @@ class World:
     graph: SqliteGraphStore
     blobs: BlobStore
     embedder: BundledEmbedder
-    queue: DurableQueue
+    queue: JobQueue
     ingestion: IngestionService
     tenant: TenantId
     folder: Path
@@ -99,7 +99,7 @@ class Builder:
         graph = await SqliteGraphStore.open(self.folder / "graph.db")
         self.stack.push_async_callback(graph.close)
         blobs = BlobStore((self.folder / "blobs").as_uri())
-        queue = DurableQueue(catalogue.sync_engine, executor_id="test", prepare_concurrency=4, polling_interval_s=POLLING_S)
+        queue = JobQueue(catalogue.sync_engine, executor_id="test", prepare_concurrency=4, polling_interval_s=POLLING_S)
         ingestion = IngestionService(
             catalogue=catalogue,
             graph=graph,

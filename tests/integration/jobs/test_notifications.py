@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.membership import Others
 from agentic_rag_backend.jobs.queue import notifications, queue_workers
-from agentic_rag_backend.jobs.queue.durable_queue import DurableQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 
@@ -33,14 +33,14 @@ ENQUEUE = """
 import asyncio, sys
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.queue.durable_queue import DurableQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 
 async def elsewhere(tenant, job_id, attempt): ...
 
 async def main():
     catalogue = await Catalogue.open(sys.argv[1])
-    queue = DurableQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
+    queue = JobQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
     queue.register("work_v1", QueueName.PREPARE, elsewhere)
     for job_id in sys.argv[2:]:
         await queue.enqueue("work_v1", TenantId("t_" + "a" * 32), job_id, 1)
@@ -66,7 +66,7 @@ def logged() -> Iterator[list[EventDict]]:
 class Worker:
     """This process as one of several that run jobs."""
 
-    def __init__(self, queue: DurableQueue, catalogue: Catalogue) -> None:
+    def __init__(self, queue: JobQueue, catalogue: Catalogue) -> None:
         self.queue = queue
         self.catalogue = catalogue
         self.ran: list[str] = []
@@ -107,7 +107,7 @@ class Worker:
 @asynccontextmanager
 async def worker_on(url: str) -> AsyncIterator[Worker]:
     catalogue = await Catalogue.open(url)
-    queue = DurableQueue(
+    queue = JobQueue(
         catalogue.sync_engine,
         executor_id="works",
         prepare_concurrency=4,
@@ -169,10 +169,10 @@ async def test_jobs_enqueued_again_notify_other_workers(worker: Worker, postgres
 
 
 @asynccontextmanager
-async def another(url: str) -> AsyncIterator[DurableQueue]:
+async def another(url: str) -> AsyncIterator[JobQueue]:
     """Open a queue that only enqueues."""
     catalogue = await Catalogue.open(url)
-    queue = DurableQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
+    queue = JobQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
 
     async def never(tenant: TenantId, job_id: str, attempt: int) -> None: ...
 

@@ -19,7 +19,7 @@ from sqlalchemy import NullPool, create_engine, text
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
-from agentic_rag_backend.jobs.queue.durable_queue import DurableQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import parse_url
 
@@ -30,7 +30,7 @@ WITHIN_S = 90
 class Site:
     """A database with worker processes, and the records of their jobs."""
 
-    def __init__(self, folder: Path, url: str, catalogue: Catalogue, queue: DurableQueue) -> None:
+    def __init__(self, folder: Path, url: str, catalogue: Catalogue, queue: JobQueue) -> None:
         self.folder = folder
         self.url = url
         self.engine = create_engine(parse_url(url), poolclass=NullPool)
@@ -118,7 +118,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 async def site(tmp_path: Path, url: str) -> AsyncIterator[Site]:
     catalogue = await Catalogue.open(url)
     await catalogue.migrate()
-    queue = DurableQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
+    queue = JobQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
 
     async def elsewhere(tenant: TenantId, job_id: str, attempt: int) -> None: ...
 

@@ -19,8 +19,8 @@ from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
 from agentic_rag_backend.jobs.backoff import Backoff
-from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Run, Runner
 from agentic_rag_backend.stores.catalogue.base import Catalogue, GenerationPointer, Page
 

@@ -41,8 +41,9 @@ from agentic_rag_backend.ingestion.settlement import Settlement
 from agentic_rag_backend.ingestion.unsettled_names import UnsettledNames
 from agentic_rag_backend.ingestion.uploads import Upload, UploadCheck, checked_questions
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
-from agentic_rag_backend.jobs.base import Continuation, JobQueue, QueueName, Workflow
+from agentic_rag_backend.jobs.base import Continuation, QueueName, Workflow
 from agentic_rag_backend.jobs.outbox import Handler, Relay
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Run, Runner, end
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
 from agentic_rag_backend.knowledge.model_calls import DocumentModel

@@ -17,8 +17,8 @@ from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.base import Entry, Outbox, Topic
 from agentic_rag_backend.telemetry.logs import get_logger
 

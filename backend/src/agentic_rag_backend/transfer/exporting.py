@@ -19,8 +19,8 @@ from agentic_rag_backend.communities.detection.knowledge import read_visible
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, community_point_id
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
-from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_summary
 from agentic_rag_backend.models.embedding.base import Embedder

@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.limits import printable_name
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, NotFound, PayloadTooLarge
-from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
 from agentic_rag_backend.stores.blob.base import blob_key
 from agentic_rag_backend.stores.files import LEAST_FREE_BYTES, full, full_os_error, require_room

@@ -12,7 +12,7 @@ from sqlalchemy import event
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.queue import queue_workers
-from agentic_rag_backend.jobs.queue.durable_queue import DurableQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.queue.queue_workers import IDLE_S, PollEvent
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 
@@ -70,7 +70,7 @@ async def test_an_idle_queue_is_not_looked_at_and_a_job_is_claimed_at_once(tmp_p
     async def work(tenant: TenantId, job_id: str, attempt: int) -> None:
         ran.set()
 
-    queue = DurableQueue(catalogue.sync_engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.01)
+    queue = JobQueue(catalogue.sync_engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.01)
     queue.register("work_v1", QueueName.PREPARE, work)
     await queue.launch()
     poll_events = queue._workers.poll_events
@@ -95,7 +95,7 @@ async def test_an_idle_process_asks_its_database_nothing(tmp_path: Path, monkeyp
 
     async def work(tenant: TenantId, job_id: str, attempt: int) -> None: ...
 
-    queue = DurableQueue(catalogue.sync_engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.01)
+    queue = JobQueue(catalogue.sync_engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.01)
     statements: list[str] = []
     event.listen(queue._engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
     queue.register("work_v1", QueueName.PREPARE, work)

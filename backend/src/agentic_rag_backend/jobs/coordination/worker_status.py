@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentic_rag_backend.domain.job import JobKind
-from agentic_rag_backend.jobs.base import JobQueue, QueueName
+from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.membership import Others
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.base import Worker, WorkerDirectory
 
 _THIS = Worker(executor_id="this process", beats=0, workflows=frozenset())

@@ -18,8 +18,9 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, InvalidScope, StoreUnavailable
-from agentic_rag_backend.jobs.base import Continuation, JobQueue, QueueName, Workflow
+from agentic_rag_backend.jobs.base import Continuation, QueueName, Workflow
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 
 A = TenantId("t_" + "a" * 32)
 B = TenantId("t_" + "b" * 32)

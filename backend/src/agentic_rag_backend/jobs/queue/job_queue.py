@@ -45,8 +45,8 @@ _HOUSEKEEPING_S = 30.0
 _log = get_logger(__name__)
 
 
-class DurableQueue:
-    """`JobQueue` on a table of workflows; see `jobs.base` for the contract.
+class JobQueue:
+    """Registers workflows and runs them as workers of this process; see `jobs.base`.
 
     Jobs are claimed in batches: claiming one job at a time would limit a tenant to one commit per polling interval. Slots in
     this process limit how many jobs of a tenant run at once, in claim order. A process launches one queue at a time.
@@ -58,7 +58,7 @@ class DurableQueue:
         drain_s: seconds that running jobs get to end at a shutdown; None: 3.
     """
 
-    _launched: DurableQueue | None = None
+    _launched: JobQueue | None = None
 
     def __init__(
         self,
@@ -108,12 +108,12 @@ class DurableQueue:
         """
         if name in self._declared:
             raise ConfigurationError(f"a workflow named {name!r} is registered already")
-        if DurableQueue._launched is self:
+        if JobQueue._launched is self:
             raise ConfigurationError(f"workflow {name!r} was registered after the queue was launched")
         self._declared[name] = DeclaredWorkflow(name, queue, workflow)
 
     def enqueuer(self, name: str) -> Enqueue:
-        """Return a function that enqueues a job for ``name`` inside an open catalogue transaction.
+        """Return a function that enqueues a job for ``name`` inside an open catalogue transaction (see `Enqueue`).
 
         Raises:
             ConfigurationError: no workflow of that name is registered.
@@ -132,7 +132,7 @@ class DurableQueue:
             await asyncio.to_thread(self._table.enqueue, name, queue, tenant, job_id, attempt)
 
     async def unended(self, jobs: Sequence[Job]) -> frozenset[str]:
-        """Return the ids of the jobs that have an unfinished workflow of their current attempt."""
+        """Return the ids of the tenant's jobs that have a queued or running workflow of their current attempt."""
         ids = {workflow_id(name, job.id, job.attempt): job.id for job in jobs for name in self._declared}
         with as_unavailable():
             found = await asyncio.to_thread(self._table.unended, ids)
@@ -143,12 +143,15 @@ class DurableQueue:
         return self._workflow(name).queue
 
     async def oldest_enqueued_s(self) -> Mapping[QueueName, float]:
-        """Return, by queue, the seconds that the oldest unclaimed workflow has waited."""
+        """Return, by queue, the seconds that the oldest unclaimed workflow has waited; 0 if none waits."""
         with as_unavailable():
             return await asyncio.to_thread(self._table.oldest_enqueued_s)
 
     def tenant_lock(self, tenant_lock: TenantLock, tenant: TenantId) -> AbstractAsyncContextManager[object]:
-        """Hold a tenant's lock. Requests of this process are served in order."""
+        """Wait for a tenant's lock and hold it. During ``commit``, none of its commits runs, in any process.
+
+        For work outside of a workflow, or in a workflow of another queue. Do not hold ``commit`` longer than a commit takes.
+        """
         return self._tenant_lock(tenant_lock, require_tenant(tenant))
 
     @contextlib.asynccontextmanager
@@ -161,7 +164,7 @@ class DurableQueue:
             yield
 
     async def leads(self) -> bool:
-        """Return whether this process does the housekeeping. The answer is cached for one heartbeat."""
+        """Return whether this process does the work that only one of all processes may do, such as housekeeping."""
         if self._others is None:
             return True
         now = time.monotonic()
@@ -171,21 +174,21 @@ class DurableQueue:
         return self._leading
 
     async def migrate(self) -> None:
-        """Create the queue's table unless it exists. A process that only enqueues calls this instead of `launch`."""
+        """Migrate the queue's tables to this release, as `launch` does. For processes that only enqueue."""
         with as_unavailable():
             await asyncio.to_thread(self._table.create)
-        self._only_enqueues = DurableQueue._launched is not self
+        self._only_enqueues = JobQueue._launched is not self
 
     async def launch(self) -> None:
-        """Start to work in the running loop, and recover the jobs of a previous process.
+        """Start working, and recover the jobs of an earlier process.
 
         Raises:
             ConfigurationError: another queue of this process is launched.
             StoreUnavailable: the database does not answer.
         """
-        if DurableQueue._launched is not None:
+        if JobQueue._launched is not None:
             raise ConfigurationError("a job queue is running in this process already; shut it down first")
-        DurableQueue._launched = self
+        JobQueue._launched = self
         try:
             await self.migrate()
             await self._begin()
@@ -200,10 +203,10 @@ class DurableQueue:
             self._keeping.append(asyncio.create_task(self._notifications.listen(), name="job-queue-notifications"))
 
     async def shutdown(self, *, drain: bool = True) -> None:
-        """Stop claiming jobs, give running jobs a few seconds to end, hand back the rest, and release the queue.
+        """Stop claiming jobs, hand back running jobs, and release the queue.
 
-        A handed-back workflow is cancelled (it sees `asyncio.CancelledError`) and starts again in another process or at the
-        next start.
+        Args:
+            drain: give running jobs a few seconds to end before they are handed back.
         """
         self._execution.stopping = True
         for task in self._keeping:
@@ -214,8 +217,8 @@ class DurableQueue:
         await self._destroy()
 
     async def ping(self) -> None:
-        """Raise `StoreUnavailable` unless the queue runs, or was opened for enqueueing only, and its database answers."""
-        if self._execution.stopping or not (DurableQueue._launched is self or self._only_enqueues):
+        """Raise `StoreUnavailable` unless the queue runs. If the process only enqueues, unless the database answers."""
+        if self._execution.stopping or not (JobQueue._launched is self or self._only_enqueues):
             raise StoreUnavailable("the job queue is not running")
         with as_unavailable():
             await asyncio.to_thread(ping, self._engine)
@@ -267,7 +270,7 @@ class DurableQueue:
 
     async def _begin_anew(self) -> None:
         """Release everything that other processes took over, and rejoin as a new worker."""
-        if DurableQueue._launched is not self:
+        if JobQueue._launched is not self:
             await self._enter(())
             return
         if not self._is_to_begin:
@@ -336,9 +339,9 @@ class DurableQueue:
 
     async def _destroy(self) -> None:
         await self._tenant_locks.close()
-        if DurableQueue._launched is self:
+        if JobQueue._launched is self:
             await asyncio.to_thread(self._workers.stop)
-            DurableQueue._launched = None
+            JobQueue._launched = None
         if self._entered:
             self._entered = False
             with contextlib.suppress(AgenticRagError):  # on failure, it is recovered like the work of a killed process

@@ -20,9 +20,9 @@ from agentic_rag_backend.jobs.coordination.membership import Others
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
 from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
-from agentic_rag_backend.jobs.queue import durable_queue as module
+from agentic_rag_backend.jobs.queue import job_queue as module
 from agentic_rag_backend.jobs.queue import workflow_table
-from agentic_rag_backend.jobs.queue.durable_queue import DurableQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import parse_url
 
@@ -47,8 +47,8 @@ class _Ended:
         self.told.append((job_id, attempt, str(error)))
 
 
-def _queue(engine: Engine, workflow: Workflow, *, name: str = "work_v1", ended: _Ended | None = None) -> DurableQueue:
-    queue = DurableQueue(engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.02, on_failed=ended)
+def _queue(engine: Engine, workflow: Workflow, *, name: str = "work_v1", ended: _Ended | None = None) -> JobQueue:
+    queue = JobQueue(engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.02, on_failed=ended)
     queue.register(name, QueueName.COMMIT, workflow)
     return queue
 
@@ -205,7 +205,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RunningJournal, "ended", lambda self, workflow: None)
 
 
-def _kills(queue: DurableQueue) -> dict[str, int]:
+def _kills(queue: JobQueue) -> dict[str, int]:
     assert isinstance(queue._membership, membership.SoleProcess)
     return dict(queue._membership._journal.kills)
 
@@ -309,8 +309,8 @@ async def test_kills_count_in_the_second_part_of_a_workflow_but_not_while_it_wai
         prepared.append(job_id)
         return Continuation(QueueName.COMMIT, hangs, lambda: False)
 
-    def make() -> DurableQueue:
-        queue = DurableQueue(engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.02, on_failed=ended)
+    def make() -> JobQueue:
+        queue = JobQueue(engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.02, on_failed=ended)
         queue.register("work_v1", QueueName.PREPARE, prepare)
         # A killed process records no end.
         monkeypatch.setattr(RunningJournal, "ended", lambda self, workflow: queue._execution.stopping or note_end(self, workflow))
@@ -369,7 +369,7 @@ async def test_a_process_that_only_looks_may_hold_a_turn_beside_workers(tmp_path
     await catalogue.migrate()
     others = Others(directory=catalogue.workers, leases=catalogue.leases, silent_after_s=3)
     looks, works = (
-        DurableQueue(
+        JobQueue(
             catalogue.sync_engine, executor_id=name, prepare_concurrency=1, polling_interval_s=0.02, others=others, drain_s=0
         )
         for name in ("looks", "works")
@@ -397,7 +397,7 @@ async def test_a_worker_that_could_not_begin_anew_tries_again(tmp_path: Path, mo
     catalogue = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await catalogue.migrate()
     others = Others(directory=catalogue.workers, leases=catalogue.leases, silent_after_s=0.6)
-    queue = DurableQueue(
+    queue = JobQueue(
         catalogue.sync_engine, executor_id="works", prepare_concurrency=1, polling_interval_s=0.02, others=others, drain_s=0
     )
     ran = asyncio.Event()
