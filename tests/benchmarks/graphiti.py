@@ -51,7 +51,7 @@ from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, document_versions, documents
-from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion, GraphSearch
+from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.graph.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker
 from agentic_rag_backend.stores.graph.graphiti.filters import valid_at
@@ -377,7 +377,7 @@ class Measurement:
         }
 
 
-async def ask(retriever: GraphRetriever, engine: GraphSearch | None, tenant: Tenant, asked: Asked, into: Measurement) -> None:
+async def ask(retriever: GraphRetriever, engine: Any, tenant: Tenant, asked: Asked, into: Measurement) -> None:
     """Ask one question of the leg alone, if there is one, and of the low level."""
     if engine is not None:
         question = GraphQuestion(text=asked.text, vector=asked.vector, limit=20)
@@ -426,7 +426,7 @@ async def measure(folder: Path, address: Neo4jAddress, sizes: argparse.Namespace
             facts=FactReader(graph, catalogue.documents, Ontologies(catalogue.tenants, DEFAULT_ONTOLOGY)),
         )
         graphs = TenantGraphs(graph, catalogue.documents, max_bytes=512 * 1024 * 1024)
-        engines: dict[str, GraphSearch | None] = {"with the interface": ours, "without": stock, "direct": None}
+        engines: dict[str, Any] = {"with the interface": ours, "without": stock, "direct": None}
         hybrid = Hybrid(stores, graphs)
         ways = {
             name: (RankedRetriever(GraphRetriever(replace(stores, leg=GraphLeg(engine, timeout_s=120)), graphs, hybrid)), engine)

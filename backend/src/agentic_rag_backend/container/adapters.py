@@ -6,6 +6,7 @@ import asyncio
 import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agentic_rag_backend.container.deployments import identify
 from agentic_rag_backend.container.embedders import model_key, tokenizer_file
@@ -36,7 +37,7 @@ from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.postgres import Patience
-from agentic_rag_backend.stores.graph.base import GraphSearch, GraphStore
+from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.ownership import Owner
 from agentic_rag_backend.stores.vector.base import VectorStore
@@ -44,6 +45,9 @@ from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
 from agentic_rag_backend.stores.vector.edge.folder import lock
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.edge.upkeep import UpkeepOptions
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +71,7 @@ class Adapters:
     """Checks claims, with CLAIM_VERIFIER=nli."""
     cross_encoder: PassageScorer | None = None
     rerank_endpoint: PassageScorer | None = None
-    graph_search: GraphSearch | None = None
+    graph_search: GraphitiSearch | None = None
     reindex_due: str | None = None
     """Reason for a required reindexing. Until then, the embedder that made the vectors reads them, or no embedder does."""
 
@@ -276,7 +280,7 @@ async def open_graph(settings: Settings, owner: Owner) -> GraphStore:
 
 def _open_graph_search(
     settings: Settings, graph: GraphStore, vectors: VectorStore, model: LanguageModel, calibrator: Calibrator
-) -> GraphSearch | None:
+) -> GraphitiSearch | None:
     """Return Graphiti's search over the graph. None if it is disabled or the graph is not in Neo4j."""
     if settings.graph_store != "neo4j" or not settings.graphiti_search_enabled:
         return None

@@ -1,4 +1,4 @@
-"""`EpisodeExtractor` by Graphiti's ``add_episode``. Nothing that it saves is written.
+"""Extraction from episodes by Graphiti's ``add_episode``. Nothing that it saves is written.
 
 Graphiti reads the episode, the known entities and the known facts from us (`_EpisodeReads`, `_EpisodeSearch`), and its results
 are returned as values. They reach the graph with their document, through the store's own transaction (ADR 36).
@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict
 
 from agentic_rag_backend.domain.graph import name_words
 from agentic_rag_backend.domain.ontology import UNTYPED, Ontology
-from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.errors import InvalidScope, StoreUnavailable
 from agentic_rag_backend.stores.graph.episodes import (
@@ -26,7 +25,6 @@ from agentic_rag_backend.stores.graph.episodes import (
     EpisodeEntity,
     EpisodeFact,
     EpisodeKnowledge,
-    EpisodeMemory,
     EpisodeScope,
     KnownEntity,
     KnownFact,
@@ -66,7 +64,7 @@ _UNDATED = "The date of the text is not known: valid_at and invalid_at are null 
 
 
 class GraphitiEpisodes:
-    """Runs ``add_episode``. The object has no state."""
+    """Extracts knowledge from episodes with ``add_episode``. The object has no state."""
 
     @property
     def version(self) -> str:
@@ -112,7 +110,7 @@ class _Run:
     def __init__(self, scope: EpisodeScope, episode: Episode) -> None:
         self.uuid = graph_uuid(scope.tenant, episode.chunk_id)
         self.types = _Types(scope.ontology)
-        self.reads = _Reads(scope.tenant, scope.memory, self.types)
+        self.reads = _Reads(scope, self.types)
         node = EpisodicNode(
             uuid=self.uuid,
             name=episode.title,
@@ -202,8 +200,7 @@ def _described(name: str, text: str) -> type[BaseModel]:
 class _Reads:
     """Reads of one episode. Remembers what Graphiti was given."""
 
-    tenant: TenantId
-    memory: EpisodeMemory
+    scope: EpisodeScope
     types: _Types
     entities: dict[str, KnownEntity] = field(default_factory=dict)
     facts: dict[str, KnownFact] = field(default_factory=dict)
@@ -213,7 +210,7 @@ class _Reads:
 
     async def nodes(self, names: Sequence[str]) -> list[EntityNode]:
         try:
-            found = await self.memory.named(names)
+            found = await self.scope.known_entities(names)
         except StoreUnavailable as error:
             self.problem = error
             raise
@@ -231,7 +228,7 @@ class _Reads:
         """
         if (wanted := frozenset(self.entities)) - self._read:
             try:
-                found = await self.memory.facts_at(sorted(wanted))
+                found = await self.scope.known_facts(sorted(wanted))
             except StoreUnavailable as error:
                 self.problem = error
                 raise
@@ -246,7 +243,7 @@ class _Reads:
         return EntityNode(
             uuid=known.id,
             name=known.name,
-            group_id=self.tenant.value,
+            group_id=self.scope.tenant.value,
             labels=self.types.labels(known.type),
             created_at=_EPOCH,
         )
@@ -254,7 +251,7 @@ class _Reads:
     def _edge(self, known: KnownFact) -> EntityEdge:
         return EntityEdge(
             uuid=known.id,
-            group_id=self.tenant.value,
+            group_id=self.scope.tenant.value,
             source_node_uuid=known.source_id,
             target_node_uuid=known.target_id,
             name=known.relation,
