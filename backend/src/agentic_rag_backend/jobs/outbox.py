@@ -78,25 +78,25 @@ class Relay:
         task = asyncio.create_task(self._deliver(tenant), name="outbox-delivery")
         self._delivering.add(task)
         task.add_done_callback(self._delivering.discard)
-        ended, _ = await asyncio.wait({task}, timeout=within_s)
-        delivery = task.result() if ended else Delivery()
+        finished_tasks, _ = await asyncio.wait({task}, timeout=within_s)
+        delivery = task.result() if finished_tasks else Delivery()
         if not delivery.done:
             self._left.set()
         return delivery
 
     async def catch_up(self, topics: Sequence[Topic], *, within_s: float) -> bool:
         """Deliver the entries of ``topics`` of all tenants. Return whether none is left after ``within_s`` seconds at most."""
-        done, after = True, None
+        is_complete, after = True, None
         try:
             async with asyncio.timeout(within_s):
                 while tenants := await self._outbox.tenants(limit=_PAGE, topics=topics, after=after):
                     for tenant in tenants:
-                        done &= (await self._deliver(tenant, topics)).done
+                        is_complete &= (await self._deliver(tenant, topics)).done
                     after = tenants[-1]
         except (TimeoutError, AgenticRagError) as error:
             _log.warning("changes_not_caught_up", reason=str(error) or f"not done within {within_s:g} s")
             return False
-        return done
+        return is_complete
 
     async def run(self, leads: Callable[[], Awaitable[bool]]) -> None:
         """Deliver remaining entries until cancelled, in the process for which ``leads`` returns True."""
@@ -122,12 +122,12 @@ class Relay:
         try:
             if not await leads():
                 return True
-            found = await self._outbox.tenants(limit=_PAGE)
+            tenants = await self._outbox.tenants(limit=_PAGE)
         except AgenticRagError as error:
             _log.warning("outbox_not_read", code=error.code, reason=error.message)
             return False
-        deliveries = [(await self._deliver(tenant)).done for tenant in found]
-        return all(deliveries) and len(found) < _PAGE
+        deliveries = [(await self._deliver(tenant)).done for tenant in tenants]
+        return all(deliveries) and len(tenants) < _PAGE
 
     async def _deliver(self, tenant: TenantId, topics: Sequence[Topic] | None = None) -> Delivery:
         delivery = Delivery()
@@ -161,9 +161,9 @@ class Relay:
         if handler is None:
             return False
         try:
-            async with contextlib.AsyncExitStack() as held:
+            async with contextlib.AsyncExitStack() as stack:
                 if entry.topic in _IN_TURN:
-                    await held.enter_async_context(self._queue.tenant_lock(TenantLock.COMMIT, tenant))
+                    await stack.enter_async_context(self._queue.tenant_lock(TenantLock.COMMIT, tenant))
                 counts = await handler(tenant, entry.subject)
         except AgenticRagError as error:
             _log.warning("entry_not_delivered", **_about(tenant, entry), code=error.code, reason=error.message)

@@ -110,11 +110,11 @@ def parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
     if pending is not None:
         yield pending
     yield from map(Communities, _records(CommunityRecord, _named(member, archive.COMMUNITIES)))
-    for some in _records(SummaryRecord, _expected(members, archive.SUMMARIES)):
-        yield Summaries(tuple(each.summary for each in some))
+    for batch in _records(SummaryRecord, _expected(members, archive.SUMMARIES)):
+        yield Summaries(tuple(record.summary for record in batch))
     yield from map(TreeNodes, _records(TreeNodeRecord, _expected(members, archive.TREE)))
-    for some in _records(SummaryRecord, _expected(members, archive.TREE_SUMMARIES)):
-        yield TreeSummaries(tuple(each.summary for each in some))
+    for batch in _records(SummaryRecord, _expected(members, archive.TREE_SUMMARIES)):
+        yield TreeSummaries(tuple(record.summary for record in batch))
     end = decoded(End, archive.small(_expected(members, archive.END)), where=archive.END)
     if end.documents != documents:
         raise InvalidRequest(f"the archive contains {documents} documents instead of {end.documents}")
@@ -155,13 +155,13 @@ def _records(kind: type[R], member: Member) -> Iterator[tuple[R, ...]]:
 
 def _document(member: Member, limits: ArchiveLimits) -> ArchivedDocument:
     lines = member.lines(limit=archive.PART_LINE_BYTES, first=limits.document_line)
-    first = next(lines, None)
-    if first is None:
+    first_line = next(lines, None)
+    if first_line is None:
         raise InvalidRequest(f"{member.name} is empty")
-    found = ArchivedDocument(decoded(DocumentLine, first, where=f"{member.name}, line 1"))
+    document = ArchivedDocument(decoded(DocumentLine, first_line, where=f"{member.name}, line 1"))
     for number, line in enumerate(lines, start=2):
-        found.add(decoded(PartOfDocument, line, where=f"{member.name}, line {number}").root)
-    return found
+        document.add(decoded(PartOfDocument, line, where=f"{member.name}, line {number}").root)
+    return document
 
 
 def _batches(items: Iterable[T]) -> Iterator[tuple[T, ...]]:

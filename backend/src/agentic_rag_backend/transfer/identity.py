@@ -66,14 +66,14 @@ class Identity:
     def chunks(self, archived: ArchivedDocument) -> list[Chunk]:
         """Return the document's chunks, with ids derived from their texts."""
         document = self.document(archived.document.id)
-        seen: Counter[str] = Counter()
-        found: list[Chunk] = []
+        occurrences: Counter[str] = Counter()
+        new_chunks: list[Chunk] = []
         for ordinal, line in enumerate(archived.chunks):
             text = archived.text_of(line)
             digest = content_hash(text)
-            found.append(
+            new_chunks.append(
                 Chunk(
-                    id=chunk_id(self.target, document, digest, seen[digest]),
+                    id=chunk_id(self.target, document, digest, occurrences[digest]),
                     document_id=document,
                     version=archived.document.version,
                     ordinal=ordinal,
@@ -83,8 +83,8 @@ class Identity:
                     location=line.location,
                 )
             )
-            seen[digest] += 1
-        return found
+            occurrences[digest] += 1
+        return new_chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class Passages:
         """Return the passage with ids of the target. A passage that the archive lacks gets an id that does not exist."""
         if self.identity.kept:
             return support
-        own = self.chunks.get(support.chunk_id) or stable_id("imported-chunk", self.identity.target, support.chunk_id)
-        return Support(self.identity.document(support.document_id), support.version, own)
+        new_id = self.chunks.get(support.chunk_id) or stable_id("imported-chunk", self.identity.target, support.chunk_id)
+        return Support(self.identity.document(support.document_id), support.version, new_id)
 
     def rewritten(self, value: T) -> T:
         """Return ``value``, a tree of dataclasses and tuples, with ids of the target in every `Support`."""
@@ -115,5 +115,5 @@ class Passages:
         if isinstance(value, tuple):
             return tuple(map(self._rewritten, value))
         if is_dataclass(value) and not isinstance(value, type):
-            return replace(value, **{each.name: self._rewritten(getattr(value, each.name)) for each in fields(value)})
+            return replace(value, **{item.name: self._rewritten(getattr(value, item.name)) for item in fields(value)})
         return value

@@ -78,12 +78,12 @@ class Record(BaseModel):
     @classmethod
     def of(cls, value: object, /, **changed: Any) -> Self:
         """Return the record of ``value``. ``changed`` has the fields that ``value`` lacks, or has in another form."""
-        same = {name: getattr(value, name) for name in cls.model_fields if name not in changed and hasattr(value, name)}
-        return cls.model_validate({**same, **changed})
+        equal_fields = {name: getattr(value, name) for name in cls.model_fields if name not in changed and hasattr(value, name)}
+        return cls.model_validate({**equal_fields, **changed})
 
     def into(self, kind: type[V], /, **changed: Any) -> V:
         """Return the value that is recorded, a dataclass. ``changed`` has the fields that the record has in another form."""
-        names = {each.name for each in fields(kind)} & type(self).model_fields.keys()
+        names = {item.name for item in fields(kind)} & type(self).model_fields.keys()
         return kind(**{**{name: getattr(self, name) for name in names}, **changed})
 
 
@@ -383,12 +383,12 @@ def _holds_nul(line: bytes) -> bool:
 
 
 def _problem(item: ErrorDetails) -> str:
-    given, field = item.get("input"), ".".join(map(str, item["loc"])) or "line"
+    value, field = item.get("input"), ".".join(map(str, item["loc"])) or "line"
     problem = f"{shortened(field, 200)}: {message_of(item)}"
-    if isinstance(given, int | float) and abs(given) < 2**63:
-        return f"{problem}; it is {given}"
-    sized = isinstance(given, str | list | dict) and item["type"] != "json_invalid"
-    return f"{problem}; it has a length of {len(given)}" if sized else problem
+    if isinstance(value, int | float) and abs(value) < 2**63:
+        return f"{problem}; it is {value}"
+    sized = isinstance(value, str | list | dict) and item["type"] != "json_invalid"
+    return f"{problem}; it has a length of {len(value)}" if sized else problem
 
 
 def encoded(record: BaseModel) -> bytes:

@@ -117,12 +117,12 @@ class TransferService:
         async with self._workplace() as folder:
             path, size = folder / "archive", 0
             with path.open("wb") as file:
-                async for some in content:
-                    size += len(some)
+                async for content_part in content:
+                    size += len(content_part)
                     if size > self._options.max_archive:
-                        most = self._options.max_archive
-                        raise PayloadTooLarge(f"an archive may have at most {most} bytes (MAX_IMPORT_MB); more arrived")
-                    await asyncio.to_thread(_write, file, some, path)
+                        limit = self._options.max_archive
+                        raise PayloadTooLarge(f"an archive may have at most {limit} bytes (MAX_IMPORT_MB); more arrived")
+                    await asyncio.to_thread(_write, file, content_part, path)
             yield path
 
     async def begin(self, archive: Path, *, target: TenantId | None = None, name: str | None = None, copy: bool = False) -> Begun:
@@ -190,21 +190,21 @@ class TransferService:
 
     def _manifest(self, archive: Path) -> Manifest:
         with reading(archive, self._options.limits) as reader:
-            first = next(parts(reader, self._options.limits))
-        if not isinstance(first, Manifest):  # pragma: no cover - `parts` begins with it
+            manifest = next(parts(reader, self._options.limits))
+        if not isinstance(manifest, Manifest):  # pragma: no cover - `parts` begins with it
             raise InvalidRequest("this is not an archive of a tenant")
-        return first
+        return manifest
 
     async def _prepare_tenant(self, archived: TenantName, name: str | None, *, copy: bool) -> TenantId:
         """Return the archive's tenant or, if it exists under another name than ``name``, a new one. Create it if necessary."""
-        directory, own = self._destination.catalogue.tenants, TenantId(archived.id)
+        directory, archived_id = self._destination.catalogue.tenants, TenantId(archived.id)
         if not copy:
             try:
-                existing = await directory.tenant(own)
+                existing = await directory.tenant(archived_id)
             except NotFound:
-                return (await directory.create(name or archived.name, tenant_id=own)).id
+                return (await directory.create(name or archived.name, tenant_id=archived_id)).id
             if name is None or name == existing.name:
-                return own
+                return archived_id
         return (await directory.create(name or archived.name)).id
 
     async def _reserve(self, tenant: TenantId) -> Tenant:
@@ -213,12 +213,12 @@ class TransferService:
 
     async def _stored(self, tenant: TenantId, archive: Path) -> dict[str, Any]:
         """Store the archive in parts where every worker can read it."""
-        kept, number = str(uuid.uuid4()), 0
+        key, number = str(uuid.uuid4()), 0
         with archive.open("rb") as file:
             while content := await asyncio.to_thread(file.read, _PART_BYTES):
                 number += 1
-                await self._destination.blobs.put(tenant, blob_key(kept, number), content)
-        return {"archive": kept, "parts": number}
+                await self._destination.blobs.put(tenant, blob_key(key, number), content)
+        return {"archive": key, "parts": number}
 
     async def _fill(self, run: Run) -> None:
         transfer = self._destination.transfer
@@ -250,20 +250,20 @@ class TransferService:
 
     async def _filled(self, run: Run, path: Path) -> dict[str, Any]:
         with reading(path, self._options.limits) as reader:
-            found = parts(reader, self._options.limits)
-            manifest = await asyncio.to_thread(_next, found)
+            archive_parts = parts(reader, self._options.limits)
+            manifest = await asyncio.to_thread(_next, archive_parts)
             if not isinstance(manifest, Manifest):  # pragma: no cover - `parts` begins with it
                 raise InvalidRequest("this is not an archive of a tenant")
             tenant_import = TenantImport(run, self._destination, manifest)
             await tenant_import.begin()
-            end = await self._take_in(tenant_import, found)
+            end = await self._take_in(tenant_import, archive_parts)
         await tenant_import.finish()
         return {**end.model_dump(), "archive_of": manifest.tenant.id, "embedded": tenant_import.embedded}
 
-    async def _take_in(self, tenant_import: TenantImport, found: Any) -> End:
+    async def _take_in(self, tenant_import: TenantImport, archive_parts: Any) -> End:
         hierarchy = False
         while True:
-            part: Part | None = await asyncio.to_thread(_next, found)
+            part: Part | None = await asyncio.to_thread(_next, archive_parts)
             if isinstance(part, Entities):
                 await tenant_import.entities(part.records)
             elif isinstance(part, Edits):
@@ -317,6 +317,6 @@ def _translated(error: OSError) -> Exception:
     return full(_ARCHIVES) if full_os_error(error) else error
 
 
-def _next(found: Any) -> Part | None:
+def _next(archive_parts: Any) -> Part | None:
     """Return the next part; None at the end, because no StopIteration may leave the thread."""
-    return next(found, None)
+    return next(archive_parts, None)

@@ -100,9 +100,9 @@ def _refuse(reason: str) -> PydanticCustomError:
 
 def _processing(value: ProcessingOptions) -> ProcessingOptions:
     # The message omits the values of these fields; sizes are numbers, so it repeats them.
-    for field, given, known in (("strategy", value.chunking.strategy, KNOWN), ("unit", value.chunking.unit, SIZES)):
-        if given not in known:
-            raise _refuse(f"the chunking {field} is not known; known are {', '.join(known)}")
+    for field, name, names in (("strategy", value.chunking.strategy, KNOWN), ("unit", value.chunking.unit, SIZES)):
+        if name not in names:
+            raise _refuse(f"the chunking {field} is not known; known are {', '.join(names)}")
     check_options(value.chunking)
     if len(value.charset or "") > MAX_CHARSET_CHARACTERS:
         raise _refuse(f"a charset has at most {MAX_CHARSET_CHARACTERS} characters")
@@ -168,11 +168,11 @@ def _computed(value: T) -> T:
 
 def _problem(value: Any, at: str) -> str:
     if isinstance(value, str):
-        most = _MOST.get(at.rpartition(".")[2], MAX_CHARACTERS)
-        return f"{at} has {len(value)} characters; the limit is {most}" if len(value) > most else ""
+        limit = _MOST.get(at.rpartition(".")[2], MAX_CHARACTERS)
+        return f"{at} has {len(value)} characters; the limit is {limit}" if len(value) > limit else ""
     if isinstance(value, int | float):
-        most = _MOST.get(at.rpartition(".")[2], 2**31 - 1)
-        return "" if 0 <= value <= most else f"{at} is {_shown(value)}; it must be from 0 to {most}"
+        limit = _MOST.get(at.rpartition(".")[2], 2**31 - 1)
+        return "" if 0 <= value <= limit else f"{at} is {_shown(value)}; it must be from 0 to {limit}"
     if isinstance(value, Support) and not (_UUID.match(value.document_id) and _UUID.match(value.chunk_id)):
         return f"{at} must be an id of a document or chunk"
     if isinstance(value, tuple | list):
@@ -180,8 +180,8 @@ def _problem(value: Any, at: str) -> str:
             return f"{at} has {len(value)} items; the limit is {MAX_ITEMS}"
         return next(filter(None, (_problem(item, f"{at}[{number}]") for number, item in enumerate(value))), "")
     if is_dataclass(value):
-        found = (_problem(getattr(value, each.name), f"{at}.{each.name}".lstrip(".")) for each in fields(value))
-        return next(filter(None, found), "")
+        problems = (_problem(getattr(value, part.name), f"{at}.{part.name}".lstrip(".")) for part in fields(value))
+        return next(filter(None, problems), "")
     return ""
 
 
@@ -209,11 +209,11 @@ _SHAPES: Mapping[str, type | tuple[type, ...]] = {
 
 
 def _details(value: dict[str, Any]) -> dict[str, Any]:
-    for name, held in value.items():
+    for name, detail in value.items():
         kind = _SHAPES.get(name)
-        if kind is not None and (not isinstance(held, kind) or isinstance(held, bool)):
+        if kind is not None and (not isinstance(detail, kind) or isinstance(detail, bool)):
             raise _refuse(f"{name} is of another type than {kind}")
-        if problem := _detail_problem(held, MAX_DETAIL_DEPTH):
+        if problem := _detail_problem(detail, MAX_DETAIL_DEPTH):
             raise _refuse(f"{name[:80]} {problem}")
     for pair in value.get("written_under", ()):
         if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)):

@@ -23,7 +23,7 @@ LEAST_CPU_S = 60
 CPU_S_PER_MIB = 10
 """Seconds of processor time per MiB of the archive, above the minimum. A MiB of texts and vectors takes about 0.5 s."""
 _REFUSED, _TOO_MUCH = 3, 4
-_KINDS: dict[str, type[AgenticRagError]] = {each.code: each for each in (InvalidRequest, PayloadTooLarge)}
+_KINDS: dict[str, type[AgenticRagError]] = {error_class.code: error_class for error_class in (InvalidRequest, PayloadTooLarge)}
 
 _log = get_logger(__name__)
 

@@ -109,13 +109,13 @@ class SoleProcess:
     def _take_up(self) -> list[ClaimedWorkflow]:
         """Hand back the workflows to run again, and return the workflows to fail."""
         with as_unavailable():
-            left = by_id(self._table.claimed())
+            claims = by_id(self._table.claimed())
             running = self._journal.left()
             unended = self._table.unended(self._journal.kills)
-            planned = plan(left, running, {workflow: self._journal.kills[workflow] for workflow in unended})
+            planned = plan(claims, running, {workflow: self._journal.kills[workflow] for workflow in unended})
             self._journal.begin(planned.kills)
-            self._table.hand_back(left[workflow] for workflow in planned.resumed)
-            return [left[workflow] for workflow in planned.given_up]
+            self._table.hand_back(claims[workflow] for workflow in planned.resumed)
+            return [claims[workflow] for workflow in planned.given_up]
 
 
 class SharedDatabase:
@@ -145,9 +145,9 @@ class SharedDatabase:
         self.executor_id = self._first_id if self._lives == 1 else f"{self._first_id}-{self._lives}"
         self.crash_counter = DatabaseCrashCounter(self._directory, self.executor_id)
         self._watch = Watch(self._directory, workflows, silent_after_s=self._silent_after_s)
-        begun = time.monotonic()
+        begun_s = time.monotonic()
         await self._directory.join(self.executor_id, workflows)
-        self._beaten(begun)
+        self._beaten(begun_s)
 
     async def refresh(self) -> bool:
         """Send a heartbeat, bury silent workers, and hand back or fail the workflows that no live worker runs."""
@@ -182,9 +182,9 @@ class SharedDatabase:
     def close(self) -> None:
         """Do nothing."""
 
-    def _beaten(self, begun: float) -> None:
+    def _beaten(self, begun_s: float) -> None:
         """Use half of the silence limit only, because clocks of other processes may run at another speed."""
-        self.sure_until = begun + self._silent_after_s / 2
+        self.sure_until = begun_s + self._silent_after_s / 2
 
 
 async def _claimed_by(table: WorkflowTable, executor_id: str) -> list[ClaimedWorkflow]:

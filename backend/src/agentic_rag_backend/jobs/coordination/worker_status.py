@@ -49,7 +49,7 @@ class WorkerStatus:
             return [_THIS] if self.here else []
         silent_after_s = self._others.silent_after_s
         # A worker without workflows, such as a command that runs a reconciliation, only holds leases.
-        return [each for each in await self._directory.workers() if each.workflows and each.silent_s < silent_after_s]
+        return [worker for worker in await self._directory.workers() if worker.workflows and worker.silent_s < silent_after_s]
 
     async def open_jobs(self) -> Mapping[str, int]:
         """Count the jobs of all tenants that are ``queued`` and ``running``."""

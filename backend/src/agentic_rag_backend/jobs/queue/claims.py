@@ -71,17 +71,17 @@ class OwnClaims:
         Raises:
             StoreUnavailable: the database does not answer; no mark is lost.
         """
-        asked = time.monotonic()
+        asked_s = time.monotonic()
         with as_unavailable():
             claimed = await asyncio.to_thread(self._table.claimed)
         ids = {workflow.id for workflow in claimed}
-        self._begun = {id: at for id, at in self._begun.items() if id in ids or at >= asked}
-        own = [workflow for workflow in claimed if workflow.executor_id == executor_id and workflow.name in known]
-        lost = self._unstarted.lost(own, self._begun, asked)
+        self._begun = {id: at for id, at in self._begun.items() if id in ids or at >= asked_s}
+        own_claims = [workflow for workflow in claimed if workflow.executor_id == executor_id and workflow.name in known]
+        lost = self._unstarted.lost(own_claims, self._begun, asked_s)
         for workflow in lost:
             _log.warning("unheard_workflow_queued_again", workflow=workflow.id)
         again = set(self._again)
-        stopped = [workflow for workflow in own if workflow.id in again]
+        stopped = [workflow for workflow in own_claims if workflow.id in again]
         for workflow in stopped:
             self._begun.pop(workflow.id, None)  # first: the workflow may start here again before the next line
         with as_unavailable():

@@ -23,9 +23,9 @@ def queue_engine(engine: Engine) -> tuple[Engine, bool]:
     if engine.dialect.name != "sqlite":
         return engine, False
     # Few connections: writers then queue for a connection in order. Within SQLite they would sleep and retry.
-    own = create_engine(engine.url, pool_size=3, max_overflow=0)
+    own_engine = create_engine(engine.url, pool_size=3, max_overflow=0)
 
-    @event.listens_for(own, "connect")
+    @event.listens_for(own_engine, "connect")
     def configure(connection: Any, _record: object) -> None:
         connection.isolation_level = "IMMEDIATE"
         connection.execute("PRAGMA journal_mode = WAL")
@@ -34,7 +34,7 @@ def queue_engine(engine: Engine) -> tuple[Engine, bool]:
         connection.execute("PRAGMA busy_timeout = 30000")
         connection.execute("PRAGMA foreign_keys = ON")
 
-    return own, True
+    return own_engine, True
 
 
 def sidecar_path(engine: Engine, suffix: str) -> Path | None:

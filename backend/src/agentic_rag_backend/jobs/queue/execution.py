@@ -82,10 +82,10 @@ class Execution:
         _cancel(self._waiting)
         if self._working and drain_s:
             await asyncio.wait(set(self._working), timeout=drain_s)
-        rest = self._working | self._waiting
-        _cancel(rest)
-        if rest:
-            await asyncio.wait(rest, timeout=_CANCEL_S)
+        unfinished = self._working | self._waiting
+        _cancel(unfinished)
+        if unfinished:
+            await asyncio.wait(unfinished, timeout=_CANCEL_S)
 
     async def run(self, declared: DeclaredWorkflow, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Run a workflow when its tenant and the process have a free slot. A cancelled workflow remains to be run again."""
@@ -93,13 +93,13 @@ class Execution:
         if task is None or self.stopping:
             raise asyncio.CancelledError
         act_for(tenant, job=True)
-        this, crash_counter = workflow_id(declared.name, job_id, attempt), self._membership.crash_counter
-        self._claims.begun(this)
+        id, crash_counter = workflow_id(declared.name, job_id, attempt), self._membership.crash_counter
+        self._claims.begun(id)
         self._waiting.add(task)
         task.add_done_callback(partial(self._forget, declared.queue))
-        with self._again_without_database(this):
-            kills = await crash_counter.kills(this)
-        claimed = _Claimed(this, tenant, job_id, attempt, kills)
+        with self._again_without_database(id):
+            kills = await crash_counter.kills(id)
+        claimed = _Claimed(id, tenant, job_id, attempt, kills)
         part: Continuation | None = Continuation(declared.queue, declared.workflow, lambda: False)
         while part is not None:
             async with self._slots.taken(part.queue, tenant, caution(kills)):

@@ -135,8 +135,8 @@ class JobQueue:
         """Return the ids of the tenant's jobs that have a queued or running workflow of their current attempt."""
         ids = {workflow_id(name, job.id, job.attempt): job.id for job in jobs for name in self._declared}
         with as_unavailable():
-            found = await asyncio.to_thread(self._table.unended, ids)
-        return frozenset(ids[each] for each in found)
+            open_ids = await asyncio.to_thread(self._table.unended, ids)
+        return frozenset(ids[id] for id in open_ids)
 
     def queue_of(self, name: str) -> QueueName:
         """Return the queue that a workflow was registered for."""

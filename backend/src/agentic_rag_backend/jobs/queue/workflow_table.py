@@ -221,8 +221,8 @@ def _claimable(queue: QueueName, claimant: str | None, per_tenant: int) -> Selec
     Rows that another process is claiming are skipped, so that processes do not wait for each other.
     """
     of_queue = workflows.c.queue == queue.value
-    counted = workflows.c.claimant.is_not(None) if claimant is None else workflows.c.claimant == claimant
-    claims = select(workflows.c.tenant_id, func.count().label("count")).where(_OPEN, of_queue, counted)
+    is_counted = workflows.c.claimant.is_not(None) if claimant is None else workflows.c.claimant == claimant
+    claims = select(workflows.c.tenant_id, func.count().label("count")).where(_OPEN, of_queue, is_counted)
     claims_of = claims.group_by(workflows.c.tenant_id).subquery()
     order = (workflows.c.enqueued_us, workflows.c.id)
     turn = func.row_number().over(partition_by=workflows.c.tenant_id, order_by=order).label("turn")
@@ -272,4 +272,4 @@ def _now_us() -> int:
 
 
 def _pages(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (items[first : first + _PAGE] for first in range(0, len(items), _PAGE))
+    return (items[start : start + _PAGE] for start in range(0, len(items), _PAGE))

@@ -173,9 +173,9 @@ class Catalogue:
 
     async def require_migrated(self) -> None:
         """Raise `ConfigurationError` unless the schema matches this release."""
-        found = await self._database.read(missing)
-        if found is not None:
-            raise ConfigurationError(f"the database's schema is not this release's: {found}; run 'agentic-rag migrate'")
+        difference = await self._database.read(missing)
+        if difference is not None:
+            raise ConfigurationError(f"the database's schema is not this release's: {difference}; run 'agentic-rag migrate'")
 
     async def downgrade(self, revision: str) -> None:
         """Downgrade the schema to ``revision`` (``base``: no tables)."""

@@ -34,8 +34,8 @@ def _create(connection: Connection, name: str) -> RecordedDeployment:
     row = {"slot": _SLOT, "deployment_id": new_deployment_id(), "name": name, "created_at": utc_now()}
     # Without `replace`, the row of a faster process stays.
     upsert(connection, deployments, [row], keys=("slot",))
-    held = connection.execute(_FIND).one()
-    return RecordedDeployment(held.deployment_id, held.name)
+    deployment_row = connection.execute(_FIND).one()
+    return RecordedDeployment(deployment_row.deployment_id, deployment_row.name)
 
 
 def rename(connection: Connection, name: str) -> None:

@@ -96,16 +96,16 @@ def begin(
     if connection.execute(_insert(connection.dialect.name), row).first() is not None:
         _drop_oldest(connection, row["tenant_id"])
         return IdempotencyClaim(str(row["claim"]))
-    held = connection.execute(select(idempotency_keys).where(*its)).mappings().first()
-    if held is not None and held["fingerprint"] != row["fingerprint"]:
+    key_row = connection.execute(select(idempotency_keys).where(*its)).mappings().first()
+    if key_row is not None and key_row["fingerprint"] != row["fingerprint"]:
         raise IdempotencyKeyReused(
             "the Idempotency-Key was used for a request with another body; use a new key for a new request"
         )
-    if held is None or held["claim"] is not None:
+    if key_row is None or key_row["claim"] is not None:
         raise IdempotencyInProgress(
             "the request of this Idempotency-Key is in progress; retry in a moment", retry_after_s=_RETRY_AFTER_S
         )
-    return StoredResponse(held["status"], held["headers"], held["body"])
+    return StoredResponse(key_row["status"], key_row["headers"], key_row["body"])
 
 
 def _drop_oldest(connection: Connection, owner: object) -> None:

@@ -120,7 +120,7 @@ def document_from(row: Mapping[str, Any] | RowMapping) -> Document:
     )
 
 
-def require_revision(held: RowMapping, expected: Expected) -> None:
+def require_revision(document: RowMapping, expected: Expected) -> None:
     """Compare the revision of a document's row, which this transaction has locked, with the caller's.
 
     Raises:
@@ -128,9 +128,9 @@ def require_revision(held: RowMapping, expected: Expected) -> None:
     """
     if expected is None or ANY_REVISION in expected:
         return
-    revision = document_from(held).revision
+    revision = document_from(document).revision
     if revision not in expected:
-        raise PreconditionFailed(f"document {held['id']!r} was changed in the meantime: its revision is {revision!r} now")
+        raise PreconditionFailed(f"document {document['id']!r} was changed in the meantime: its revision is {revision!r} now")
 
 
 def job_from(row: RowMapping) -> Job:

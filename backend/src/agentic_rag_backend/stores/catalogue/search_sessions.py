@@ -91,8 +91,8 @@ def _row(connection: Connection, statement: Select[tuple[object, ...]], tenant: 
 
 
 def _memory(row: RowMapping) -> SessionMemory:
-    facts = tuple(FactPlace(**each) for each in row["facts"])
-    return SessionMemory(facts, tuple(RememberedConstraint(**each) for each in row["constraints"]))
+    facts = tuple(FactPlace(**item) for item in row["facts"])
+    return SessionMemory(facts, tuple(RememberedConstraint(**item) for item in row["constraints"]))
 
 
 class SearchSessions(CataloguePart):

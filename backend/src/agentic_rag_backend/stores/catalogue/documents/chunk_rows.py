@@ -137,16 +137,16 @@ def read_parents(connection: Connection, tenant: TenantId, chunk_ids: Sequence[s
 
     Two statements for each parent.
     """
-    found: dict[str, ParentPassage] = {}
+    passages: dict[str, ParentPassage] = {}
     for batch in batches(list(dict.fromkeys(chunk_ids))):
         places = connection.execute(_PARENTS, {"tenant": tenant.value, "ids": batch}).all()
         for document_id, version, start, end in places:
             bound = {"tenant": tenant.value, "document": document_id, "number": version, "first": start}
-            own = tuple(chunk_from(row) for row in connection.execute(_IN_PARENT, bound).all())
+            children = tuple(chunk_from(row) for row in connection.execute(_IN_PARENT, bound).all())
             text = str(connection.execute(_TEXT, {**bound, "length": end - start}).scalar_one())
-            id = own[0].parent_id or ""
-            found[id] = ParentPassage(id=id, start_char=start, end_char=end, text=text, chunks=own)
-    return found
+            id = children[0].parent_id or ""
+            passages[id] = ParentPassage(id=id, start_char=start, end_char=end, text=text, chunks=children)
+    return passages
 
 
 def read_passages(connection: Connection, tenant: TenantId, spans: Sequence[ChunkSpan]) -> dict[ChunkSpan, ParentPassage]:
@@ -154,17 +154,17 @@ def read_passages(connection: Connection, tenant: TenantId, spans: Sequence[Chun
 
     Two statements for each span.
     """
-    found: dict[ChunkSpan, ParentPassage] = {}
+    passages: dict[ChunkSpan, ParentPassage] = {}
     for span in dict.fromkeys(spans):
         bound = {"tenant": tenant.value, "document": span.document_id}
         rows = connection.execute(_IN_SPAN, {**bound, "low": span.first, "high": span.last}).all()
-        own = [chunk_from(row) for row in rows]
-        if not own:
+        members = [chunk_from(row) for row in rows]
+        if not members:
             continue
-        start, end = min(each.location.start_char for each in own), max(each.location.end_char for each in own)
-        place = {**bound, "number": own[0].version, "first": start, "length": end - start}
-        found[span] = ParentPassage.of_chunks(own, str(connection.execute(_TEXT, place).scalar_one()), start)
-    return found
+        start, end = min(chunk.location.start_char for chunk in members), max(chunk.location.end_char for chunk in members)
+        part = {**bound, "number": members[0].version, "first": start, "length": end - start}
+        passages[span] = ParentPassage.of_chunks(members, str(connection.execute(_TEXT, part).scalar_one()), start)
+    return passages
 
 
 def list_chunks(
@@ -177,35 +177,35 @@ def list_chunks(
     if connection.execute(_EXISTS, bound).first() is None:
         raise NotFound(f"there is no document {document_id!r}")
     rows = connection.execute(_LIST, {**bound, "after": after, "count": limit + 1}).all()
-    more = encode_cursor(_SCOPE, (rows[limit - 1].ordinal,)) if len(rows) > limit else None
-    return Page(tuple(_visible(rows[:limit])), more)
+    next_cursor = encode_cursor(_SCOPE, (rows[limit - 1].ordinal,)) if len(rows) > limit else None
+    return Page(tuple(_visible(rows[:limit])), next_cursor)
 
 
 def _visible(rows: Sequence[AnyRow]) -> list[VisibleChunk]:
     metadata: dict[str, Mapping[str, Any]] = {}
-    found = []
+    visible_chunks = []
     for row in rows:
         title, key, document_hash, metadata_json, published_at = row[_DOCUMENT_AT:]
-        held = metadata.get(row[1])
-        if held is None:
-            held = metadata[row[1]] = orjson.loads(metadata_json)
-        found.append(
+        document_metadata = metadata.get(row[1])
+        if document_metadata is None:
+            document_metadata = metadata[row[1]] = orjson.loads(metadata_json)
+        visible_chunks.append(
             VisibleChunk(
                 chunk=chunk_from(row),
                 document_title=title,
                 document_key=public_key(key, document_hash),
-                metadata=held,
+                metadata=document_metadata,
                 published_at=published_at,
             )
         )
-    return found
+    return visible_chunks
 
 
 def chunk_from(row: AnyRow) -> Chunk:
     """Return the chunk in a row that begins with `CHUNK_COLUMNS`."""
     # By position, as `CHUNK_COLUMNS` orders them: names cost a look-up each, and this is the hot path of every query.
-    place = dict(zip(LOCATION_FIELDS, row[_LOCATION_AT:], strict=False))
-    place |= {name: () if place[name] == "[]" else orjson.loads(place[name]) for name in _JSON_FIELDS}
+    values = dict(zip(LOCATION_FIELDS, row[_LOCATION_AT:], strict=False))
+    values |= {name: () if values[name] == "[]" else orjson.loads(values[name]) for name in _JSON_FIELDS}
     return Chunk(
         id=row[0],
         document_id=row[1],
@@ -214,5 +214,5 @@ def chunk_from(row: AnyRow) -> Chunk:
         text=row[4],
         size_tokens=row[5],
         content_hash=row[6],
-        location=Location.of_fields(place),
+        location=Location.of_fields(values),
     )

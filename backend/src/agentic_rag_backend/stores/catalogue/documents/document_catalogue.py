@@ -79,15 +79,15 @@ def counts(connection: Connection, tenant: TenantId) -> Mapping[str, int]:
         .where(documents.c.tenant_id == tenant.value)
         .group_by(documents.c.state)
     )
-    found = {"documents": 0, "chunks": 0, "questions": _questions(connection, tenant)} | {
+    totals = {"documents": 0, "chunks": 0, "questions": _questions(connection, tenant)} | {
         f"documents_{state.value}": 0 for state in DocumentState
     }
     for state, number, chunk_count in connection.execute(statement):
-        found[f"documents_{state}"] = number
+        totals[f"documents_{state}"] = number
         if state != DocumentState.DELETING.value:
-            found["documents"] += number
-            found["chunks"] += int(chunk_count)
-    return found
+            totals["documents"] += number
+            totals["chunks"] += int(chunk_count)
+    return totals
 
 
 def _questions(connection: Connection, tenant: TenantId) -> int:
@@ -97,8 +97,8 @@ def _questions(connection: Connection, tenant: TenantId) -> int:
         documents.c.current_version == chunk_questions.c.version,
         documents.c.deleted_at.is_(None),
     )
-    counted = select(func.count()).select_from(chunk_questions.join(documents, visible))
-    return int(connection.execute(counted.where(chunk_questions.c.tenant_id == tenant.value)).scalar_one())
+    statement = select(func.count()).select_from(chunk_questions.join(documents, visible))
+    return int(connection.execute(statement.where(chunk_questions.c.tenant_id == tenant.value)).scalar_one())
 
 
 def list_documents(
@@ -117,21 +117,21 @@ def list_documents(
     A filter is applied to batches of 200, so that memory stays bounded.
     """
     check_limit(limit)
-    listed = _listed(tenant, state, key, filter)
+    selected = _listed(tenant, state, key, filter)
     if parent_id is not None:
-        listed = listed.where(documents.c.parent_id == parent_id)
+        selected = selected.where(documents.c.parent_id == parent_id)
     size = limit + 1 if filter is None else max(_FILTER_BATCH, limit + 1)
-    found: list[RowMapping] = []
-    while len(found) <= limit:
-        statement = listed if cursor is None else listed.where(beyond(documents, _SCOPE, cursor, newest_first=True))
+    matching_rows: list[RowMapping] = []
+    while len(matching_rows) <= limit:
+        statement = selected if cursor is None else selected.where(beyond(documents, _SCOPE, cursor, newest_first=True))
         rows = connection.execute(statement.limit(size)).mappings().all()
-        found.extend(row for row in rows if filter is None or _passes(row, filter))
+        matching_rows.extend(row for row in rows if filter is None or _passes(row, filter))
         if len(rows) < size:
             break
         cursor = time_cursor(_SCOPE, rows[-1]["created_at"], rows[-1]["id"])
-    last = found[limit - 1] if len(found) > limit else None
-    more = time_cursor(_SCOPE, last["created_at"], last["id"]) if last is not None else None
-    return Page(tuple(document_from(row) for row in found[:limit]), more)
+    last_row = matching_rows[limit - 1] if len(matching_rows) > limit else None
+    next_cursor = time_cursor(_SCOPE, last_row["created_at"], last_row["id"]) if last_row is not None else None
+    return Page(tuple(document_from(row) for row in matching_rows[:limit]), next_cursor)
 
 
 def _listed(tenant: TenantId, state: DocumentState | None, key: str | None, filter: Filter | None) -> Select[Any]:

@@ -62,7 +62,7 @@ def statuses(
     statement = _STATUSES.where(documents.c.tenant_id == tenant.value, documents.c.id > after)
     if ids is not None:
         statement = statement.where(documents.c.id.in_(sorted(set(ids))))
-    found = connection.execute(statement.order_by(documents.c.id).limit(limit)).mappings()
+    rows = connection.execute(statement.order_by(documents.c.id).limit(limit)).mappings()
     return [
         DocumentStatus(
             document=document_from(row),
@@ -71,7 +71,7 @@ def statuses(
             unfinished=row["latest_state"] in UNFINISHED_STATES,
             blob_key=row["blob_key"] or None,
         )
-        for row in found
+        for row in rows
     ]
 
 
@@ -84,7 +84,7 @@ _CURRENT = and_(
 
 def visible_chunk_ids(connection: Connection, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
     """Return the chunk ids of each document's visible version, in reading order. Documents without one are absent."""
-    found: dict[str, list[str]] = {}
+    chunk_ids: dict[str, list[str]] = {}
     for batch in batches(list(dict.fromkeys(document_ids))):
         statement = (
             select(chunks.c.document_id, chunks.c.chunk_id)
@@ -93,8 +93,8 @@ def visible_chunk_ids(connection: Connection, tenant: TenantId, document_ids: Se
             .order_by(chunks.c.document_id, chunks.c.ordinal)
         )
         for document_id, chunk_id in connection.execute(statement):
-            found.setdefault(document_id, []).append(chunk_id)
-    return found
+            chunk_ids.setdefault(document_id, []).append(chunk_id)
+    return chunk_ids
 
 
 def visible_chunks_in_order(connection: Connection, tenant: TenantId) -> list[str]:
@@ -108,8 +108,8 @@ def visible_chunks_in_order(connection: Connection, tenant: TenantId) -> list[st
         .where(chunks.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None))
     )
     # Sorted here, because databases sort texts differently.
-    found = sorted(connection.execute(statement), key=lambda row: (row[1], row[2]))
-    return [chunk_id for chunk_id, _, _ in found]
+    rows = sorted(connection.execute(statement), key=lambda row: (row[1], row[2]))
+    return [chunk_id for chunk_id, _, _ in rows]
 
 
 def take_up(connection: Connection, tenant: TenantId, document_id: str, enqueue: Callable[[JobKind], Enqueue]) -> Job | None:
@@ -120,14 +120,14 @@ def take_up(connection: Connection, tenant: TenantId, document_id: str, enqueue:
     unfinished job, needs none, or does not exist.
     """
     lock_tenant(connection, tenant)
-    held = lock_document(connection, tenant, document_id)
+    document = lock_document(connection, tenant, document_id)
     open_one = select(jobs.c.id).where(
         jobs.c.tenant_id == tenant.value, jobs.c.document_id == document_id, jobs.c.state.in_(OPEN)
     )
-    if held is None or connection.execute(open_one.limit(1)).first() is not None:
+    if document is None or connection.execute(open_one.limit(1)).first() is not None:
         return None
-    version, changed = held["latest_version"], {}
-    if held["deleted_at"] is not None:
+    version, changed = document["latest_version"], {}
+    if document["deleted_at"] is not None:
         kind = JobKind.DELETE
     else:
         latest = read_version(connection, tenant, document_id, version)
@@ -149,6 +149,6 @@ def record_repair(connection: Connection, tenant: TenantId, document_id: str | N
     lock_tenant(connection, tenant)
     raise_state_version(connection, tenant, content=knowledge)
     if knowledge and document_id is not None:
-        held = lock_document(connection, tenant, document_id)
-        shown = held is not None and held["deleted_at"] is None
-        record_change(connection, tenant, document_id, held["current_version"] if held is not None and shown else 0)
+        document = lock_document(connection, tenant, document_id)
+        is_visible = document is not None and document["deleted_at"] is None
+        record_change(connection, tenant, document_id, document["current_version"] if document is not None and is_visible else 0)

@@ -36,12 +36,12 @@ def reuse(connection: Connection, tenant: TenantId, document_id: str, version: i
 
     Failed calls have no value and are absent.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for batch in batches(list(dict.fromkeys(recipes))):
         bound = {"tenant": tenant.value, "document": document_id, "recipes": list(batch)}
-        found |= {row.recipe: row.value for row in connection.execute(_KNOWN, bound)}
+        values |= {row.recipe: row.value for row in connection.execute(_KNOWN, bound)}
         connection.execute(_KEEP, {**bound, "number": version})
-    return found
+    return values
 
 
 def save(
@@ -51,12 +51,12 @@ def save(
 
     The cost of a repeated call is added. `NotFound` if the document does not exist or was deleted.
     """
-    held = lock_document(connection, tenant, document_id)
-    if held is None or held["deleted_at"] is not None:
+    document = lock_document(connection, tenant, document_id)
+    if document is None or document["deleted_at"] is not None:
         raise NotFound(f"there is no document {document_id!r}")
     key = {"tenant_id": tenant.value, "document_id": document_id, "recipe": recipe}
-    own = [model_results.c[name] == value_of for name, value_of in key.items()]
-    before = connection.execute(select(model_results).where(*own)).mappings().first()
+    of_result = [model_results.c[name] == value_of for name, value_of in key.items()]
+    before = connection.execute(select(model_results).where(*of_result)).mappings().first()
     counts = {name: getattr(usage, name) for name in _COUNTS}
     if before is None:
         row = {**key, **counts, "version": version, "paid_version": version, "value": value}
@@ -64,9 +64,11 @@ def save(
         return
     if before["paid_version"] == version:
         counts = {name: count + before[name] for name, count in counts.items()}
-    kept = before["value"] if value is None else value
+    recorded_value = before["value"] if value is None else value
     latest = max(version, before["version"])
-    connection.execute(update(model_results).where(*own).values(**counts, version=latest, paid_version=version, value=kept))
+    connection.execute(
+        update(model_results).where(*of_result).values(**counts, version=latest, paid_version=version, value=recorded_value)
+    )
 
 
 def usage(connection: Connection, tenant: TenantId, document_id: str, version: int) -> Usage:

@@ -137,11 +137,17 @@ def save(
     ordinals = _ordinals(connection, bound, list(questions))
     if len(ordinals) < len(questions):
         raise InvalidRequest(f"version {version} of document {document_id!r} has no such chunks; {len(questions)} were named")
-    for some in batches(sorted(ordinals.values())):
-        connection.execute(_CLEAR, {**bound, "places": some})
-    marks = [{**bound, "place": ordinals[id], **_mark(each)} for id, each in questions.items()]
+    for batch in batches(sorted(ordinals.values())):
+        connection.execute(_CLEAR, {**bound, "places": batch})
+    marks = [{**bound, "place": ordinals[id], **_mark(questions_of_chunk)} for id, questions_of_chunk in questions.items()]
     connection.execute(_MARK, marks)
-    insert_questions(connection, tenant, document_id, version, {ordinals[id]: each for id, each in questions.items()})
+    insert_questions(
+        connection,
+        tenant,
+        document_id,
+        version,
+        {ordinals[id]: questions_of_chunk for id, questions_of_chunk in questions.items()},
+    )
 
 
 def reuse(connection: Connection, tenant: TenantId, document_id: str, version: int, wanted: Mapping[str, str]) -> frozenset[str]:
@@ -154,27 +160,29 @@ def reuse(connection: Connection, tenant: TenantId, document_id: str, version: i
     """
     open_for_writing = writable(connection, tenant, document_id, version) is not None
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
-    kept: set[str] = set()
+    reused: set[str] = set()
     for batch in batches(list(wanted.items())):
         recipes = dict(batch)
-        known = connection.execute(_KNOWN, {**bound, "ids": list(recipes), "recipes": batch}).all()
-        own = {row.chunk_id for row in known if row.version == version}
-        kept |= own
+        recorded = connection.execute(_KNOWN, {**bound, "ids": list(recipes), "recipes": batch}).all()
+        own_ids = {row.chunk_id for row in recorded if row.version == version}
+        reused |= own_ids
         # Versions may have different questions by the same recipe, because a model made them. One version's are copied.
         newest: dict[str, int] = {}
-        for id, number in known:
+        for id, number in recorded:
             newest[id] = max(number, newest.get(id, 0))
-        others = {id: number for id, number in newest.items() if id not in own}
-        if others and open_for_writing:
-            ordinals = _ordinals(connection, bound, list(others))
-            for some in batches(sorted(ordinals.values())):
-                connection.execute(_CLEAR, {**bound, "places": some})
-            connection.execute(_COPY, {**bound, "ids": list(ordinals), "sources": [(id, others[id]) for id in ordinals]})
-            marks = [{**bound, "place": place, "new_recipe": recipes[id], "new_failure": None} for id, place in ordinals.items()]
+        source_versions = {id: number for id, number in newest.items() if id not in own_ids}
+        if source_versions and open_for_writing:
+            ordinals = _ordinals(connection, bound, list(source_versions))
+            for ordinal_batch in batches(sorted(ordinals.values())):
+                connection.execute(_CLEAR, {**bound, "places": ordinal_batch})
+            connection.execute(_COPY, {**bound, "ids": list(ordinals), "sources": [(id, source_versions[id]) for id in ordinals]})
+            marks = [
+                {**bound, "place": ordinal, "new_recipe": recipes[id], "new_failure": None} for id, ordinal in ordinals.items()
+            ]
             if marks:
                 connection.execute(_MARK, marks)
-            kept |= ordinals.keys()
-    return frozenset(kept)
+            reused |= ordinals.keys()
+    return frozenset(reused)
 
 
 def revector_questions(
@@ -190,49 +198,49 @@ def revector_questions(
             "question": item.question.id,
             "new_vector": _packed(item.vector),
         }
-        for each in questions.values()
-        for item in each.items
+        for questions_of_chunk in questions.values()
+        for item in questions_of_chunk.items
     ]
     if vectors:
         connection.execute(_REVECTOR, vectors)
     places = _ordinals(connection, bound, list(questions))
     if places:
-        connection.execute(_MARK, [{**bound, "place": place, **_mark(questions[id])} for id, place in places.items()])
+        connection.execute(_MARK, [{**bound, "place": ordinal, **_mark(questions[id])} for id, ordinal in places.items()])
 
 
 def _ordinals(connection: Connection, bound: Mapping[str, Any], ids: Sequence[str]) -> dict[str, int]:
     """Return the positions of the chunks ``ids`` of a version that are staged."""
-    found: dict[str, int] = {}
-    for some in batches(ids):
-        found.update((row.chunk_id, row.ordinal) for row in connection.execute(_ORDINALS, {**bound, "ids": some}))
-    return found
+    ordinals: dict[str, int] = {}
+    for batch in batches(ids):
+        ordinals.update((row.chunk_id, row.ordinal) for row in connection.execute(_ORDINALS, {**bound, "ids": batch}))
+    return ordinals
 
 
 def of_chunks(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, tuple[SyntheticQuestion, ...]]:
     """Return the questions of chunks of visible versions, in order. Chunks without questions are absent."""
-    found: dict[str, tuple[SyntheticQuestion, ...]] = {}
-    for some in batches(list(dict.fromkeys(chunk_ids))):
-        for row in connection.execute(_OF_CHUNKS, {"tenant": tenant.value, "ids": some}):
-            found[row.chunk_id] = (*found.get(row.chunk_id, ()), _question(row))
-    return found
+    by_chunk: dict[str, tuple[SyntheticQuestion, ...]] = {}
+    for batch in batches(list(dict.fromkeys(chunk_ids))):
+        for row in connection.execute(_OF_CHUNKS, {"tenant": tenant.value, "ids": batch}):
+            by_chunk[row.chunk_id] = (*by_chunk.get(row.chunk_id, ()), _question(row))
+    return by_chunk
 
 
 def by_id(connection: Connection, tenant: TenantId, question_ids: Sequence[str]) -> dict[str, SyntheticQuestion]:
     """Return questions of visible versions. Other questions are absent."""
-    found: dict[str, SyntheticQuestion] = {}
-    for some in batches(list(dict.fromkeys(question_ids))):
-        for row in connection.execute(_BY_ID, {"tenant": tenant.value, "ids": some}):
-            found[row.question_id] = _question(row)
-    return found
+    by_question: dict[str, SyntheticQuestion] = {}
+    for batch in batches(list(dict.fromkeys(question_ids))):
+        for row in connection.execute(_BY_ID, {"tenant": tenant.value, "ids": batch}):
+            by_question[row.question_id] = _question(row)
+    return by_question
 
 
 def embedded(connection: Connection, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
     """Return the ids of the questions that each document's visible version has in the vector store."""
-    found: dict[str, list[str]] = {}
-    for some in batches(list(dict.fromkeys(document_ids))):
-        for document_id, id in connection.execute(_EMBEDDED, {"tenant": tenant.value, "ids": some}):
-            found.setdefault(document_id, []).append(id)
-    return found
+    ids_of: dict[str, list[str]] = {}
+    for batch in batches(list(dict.fromkeys(document_ids))):
+        for document_id, id in connection.execute(_EMBEDDED, {"tenant": tenant.value, "ids": batch}):
+            ids_of.setdefault(document_id, []).append(id)
+    return ids_of
 
 
 def question_columns(questions: ChunkQuestions | None) -> dict[str, Any]:
@@ -263,8 +271,8 @@ def insert_questions(
             "text": item.question.text,
             "vector": _packed(item.vector),
         }
-        for ordinal, each in questions.items()
-        for number, item in enumerate(each.items)
+        for ordinal, questions_of_chunk in questions.items()
+        for number, item in enumerate(questions_of_chunk.items)
     ]
     if rows:
         connection.execute(_INSERT, rows)
@@ -274,12 +282,12 @@ def read_questions(
     connection: Connection, tenant: TenantId, document_id: str, version: int
 ) -> dict[int, tuple[PreparedQuestion, ...]]:
     """Return the questions of a version by the ordinals of their chunks."""
-    found: dict[int, tuple[PreparedQuestion, ...]] = {}
+    by_ordinal: dict[int, tuple[PreparedQuestion, ...]] = {}
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
     for row in connection.execute(_PREPARED, bound):
         vector = None if row.vector is None else np.frombuffer(row.vector, dtype="<f4").astype(np.float32)
-        found[row.ordinal] = (*found.get(row.ordinal, ()), PreparedQuestion(_question(row), vector))
-    return found
+        by_ordinal[row.ordinal] = (*by_ordinal.get(row.ordinal, ()), PreparedQuestion(_question(row), vector))
+    return by_ordinal
 
 
 def _packed(vector: NDArray[np.float32] | None) -> bytes | None:

@@ -47,39 +47,41 @@ def revise(connection: Connection, tenant: TenantId, document_id: str, change: C
     `Conflict` if the content is to be processed again and no version of the document was ever readable.
     """
     lock_tenant(connection, tenant)
-    held = lock_document(connection, tenant, document_id)
-    if held is None or held["deleted_at"] is not None:
+    document = lock_document(connection, tenant, document_id)
+    if document is None or document["deleted_at"] is not None:
         raise NotFound(f"there is no document {document_id!r}")
-    require_revision(held, change.expected)
-    latest = _row(connection, tenant, held, held["latest_version"])
+    require_revision(document, change.expected)
+    latest = _row(connection, tenant, document, document["latest_version"])
     source = {**latest}
     if change.processes:
-        source = _cut_again(connection, tenant, held, latest, change)
+        source = _cut_again(connection, tenant, document, latest, change)
     labelled = _labelled(source, change)
     cut = options_from_json(labelled["options"]) != options_from_json(latest["options"])
     if cut or change.again or (change.processes and latest["state"] in FAILED_STATES):
-        return _process(connection, tenant, held, labelled, enqueue)
+        return _process(connection, tenant, document, labelled, enqueue)
     if latest["state"] in UNFINISHED_STATES and labelled != source:
-        return _process(connection, tenant, held, labelled, enqueue)
+        return _process(connection, tenant, document, labelled, enqueue)
     if latest["state"] not in FAILED_STATES and differ(latest["metadata"], labelled["metadata"], change.entity_fields):
-        return _process(connection, tenant, held, labelled, enqueue)
-    return _relabel(connection, tenant, held, source, change)
+        return _process(connection, tenant, document, labelled, enqueue)
+    return _relabel(connection, tenant, document, source, change)
 
 
-def _row(connection: Connection, tenant: TenantId, held: RowMapping, version: int) -> RowMapping:
-    row = read_version(connection, tenant, held["id"], version)
+def _row(connection: Connection, tenant: TenantId, document: RowMapping, version: int) -> RowMapping:
+    row = read_version(connection, tenant, document["id"], version)
     if row is None:  # pragma: no cover - versions up to the visible one go, the visible and later ones stay
-        raise LookupError(f"version {version} of document {held['id']} has no row")
+        raise LookupError(f"version {version} of document {document['id']} has no row")
     return row
 
 
-def _cut_again(connection: Connection, tenant: TenantId, held: RowMapping, latest: RowMapping, change: Change) -> dict[str, Any]:
+def _cut_again(
+    connection: Connection, tenant: TenantId, document: RowMapping, latest: RowMapping, change: Change
+) -> dict[str, Any]:
     """Return the newest readable version, whose original is processed again, with the new options."""
     source = latest
     if latest["state"] == DocumentState.UNREADABLE.value:
-        if held["current_version"] == 0:
-            raise Conflict(f"document {held['id']!r} is unreadable, so it cannot be chunked again; upload it again")
-        source = _row(connection, tenant, held, held["current_version"])
+        if document["current_version"] == 0:
+            raise Conflict(f"document {document['id']!r} is unreadable, so it cannot be chunked again; upload it again")
+        source = _row(connection, tenant, document, document["current_version"])
     options = options_from_json(source["options"])
     options = replace(
         options,
@@ -111,32 +113,34 @@ def _labelled(source: Mapping[str, Any], change: Change) -> dict[str, Any]:
 
 
 def _process(
-    connection: Connection, tenant: TenantId, held: RowMapping, source: Mapping[str, Any], enqueue: Enqueue
+    connection: Connection, tenant: TenantId, document: RowMapping, source: Mapping[str, Any], enqueue: Enqueue
 ) -> Submitted:
     """Add a version of ``source`` with its own job."""
-    job = new_job(connection, tenant, JobKind.INGEST, document_id=held["id"], version=held["latest_version"] + 1)
-    next_version(connection, tenant, held, source, job.id)
+    job = new_job(connection, tenant, JobKind.INGEST, document_id=document["id"], version=document["latest_version"] + 1)
+    next_version(connection, tenant, document, source, job.id)
     enqueue(connection, tenant, job)
-    after = lock_document(connection, tenant, held["id"])
-    return Submitted(document_from(after or held), job, unchanged=False)
+    after = lock_document(connection, tenant, document["id"])
+    return Submitted(document_from(after or document), job, unchanged=False)
 
 
-def _relabel(connection: Connection, tenant: TenantId, held: RowMapping, latest: Mapping[str, Any], change: Change) -> Submitted:
+def _relabel(
+    connection: Connection, tenant: TenantId, document: RowMapping, latest: Mapping[str, Any], change: Change
+) -> Submitted:
     """Write title and metadata to the newest version, to an older visible version, and to the document."""
     rows = [dict(latest)]
-    if latest["state"] in FAILED_STATES and held["current_version"]:
-        rows.append({**_row(connection, tenant, held, held["current_version"])})
+    if latest["state"] in FAILED_STATES and document["current_version"]:
+        rows.append({**_row(connection, tenant, document, document["current_version"])})
     labelled = [_labelled(row, change) for row in rows]
     if labelled == rows:
-        return Submitted(document_from(held), None, unchanged=True)
+        return Submitted(document_from(document), None, unchanged=True)
     for row in labelled:
         _write(connection, tenant, row)
-    shown = labelled[-1]
-    changed = {"title": shown["title"], "metadata": present(shown["metadata"]), "updated_at": utc_now()}
-    change_document(connection, tenant, held["id"], changed)
-    record(connection, tenant, Topic.LABELS, held["id"])
+    visible_version = labelled[-1]
+    changed = {"title": visible_version["title"], "metadata": present(visible_version["metadata"]), "updated_at": utc_now()}
+    change_document(connection, tenant, document["id"], changed)
+    record(connection, tenant, Topic.LABELS, document["id"])
     raise_state_version(connection, tenant)
-    return Submitted(document_from({**held, **changed}), None, unchanged=False)
+    return Submitted(document_from({**document, **changed}), None, unchanged=False)
 
 
 def _write(connection: Connection, tenant: TenantId, row: Mapping[str, Any]) -> None:

@@ -86,25 +86,25 @@ def submit(connection: Connection, tenant: TenantId, submission: Submission, enq
     version.
     """
     lock_tenant(connection, tenant)
-    held = _held(connection, tenant, submission)
-    if held is None:
+    document = _held(connection, tenant, submission)
+    if document is None:
         if submission.expected is not None:
             raise PreconditionFailed("there is no document of this key to compare a revision with")
         return _create(connection, tenant, submission, enqueue)
-    require_revision(held, submission.expected)
-    latest = read_version(connection, tenant, held["id"], held["latest_version"])
+    require_revision(document, submission.expected)
+    latest = read_version(connection, tenant, document["id"], document["latest_version"])
     if submission.parent is not None and latest is not None:
         submission = _keeping_changes(submission, latest)
     if latest is None or not _same_work(latest, submission) or latest["state"] in FAILED_STATES:
-        return _supersede(connection, tenant, held, submission, enqueue)
+        return _supersede(connection, tenant, document, submission, enqueue)
     if latest["submitted_title"] == submission.title and latest["submitted_metadata"] == plain(submission.metadata):
-        return Submitted(document_from(held), None, unchanged=True)
+        return Submitted(document_from(document), None, unchanged=True)
     if latest["state"] in UNFINISHED_STATES:
         # Its job may be merging the old metadata right now. A separate version avoids this race.
-        return _supersede(connection, tenant, held, submission, enqueue)
+        return _supersede(connection, tenant, document, submission, enqueue)
     if differ(latest["metadata"], _merged(latest, submission), _entity_fields(connection, tenant)):
-        return _supersede(connection, tenant, held, submission, enqueue)
-    return _update_metadata(connection, tenant, held, latest, submission)
+        return _supersede(connection, tenant, document, submission, enqueue)
+    return _update_metadata(connection, tenant, document, latest, submission)
 
 
 def _entity_fields(connection: Connection, tenant: TenantId) -> frozenset[str]:
@@ -131,8 +131,8 @@ def require_parent(connection: Connection, tenant: TenantId, parent_id: str, ver
     Raises:
         NotFound: the message was deleted, or shows another version.
     """
-    held = lock_document(connection, tenant, parent_id)
-    if held is None or held["deleted_at"] is not None or held["current_version"] != version:
+    parent = lock_document(connection, tenant, parent_id)
+    if parent is None or parent["deleted_at"] is not None or parent["current_version"] != version:
         raise NotFound(f"version {version} of document {parent_id!r} is not visible")
 
 
@@ -143,13 +143,13 @@ def _held(connection: Connection, tenant: TenantId, submission: Submission) -> R
         require_parent(connection, tenant, parent.document_id, parent.version)
         bound = {"tenant": tenant.value, "parent": parent.document_id, "place": parent.place}
         return connection.execute(_BY_PLACE, bound).mappings().first()
-    held = _with_key(connection, tenant, submission.key)
-    if held is not None and held["parent_id"] is not None:
+    document = _with_key(connection, tenant, submission.key)
+    if document is not None and document["parent_id"] is not None:
         raise Conflict(
-            f"the key {submission.key!r} belongs to an attachment of document {held['parent_id']!r}; "
+            f"the key {submission.key!r} belongs to an attachment of document {document['parent_id']!r}; "
             "upload the message again, or use another key"
         )
-    return held
+    return document
 
 
 def _with_key(connection: Connection, tenant: TenantId, key: str) -> RowMapping | None:
@@ -245,21 +245,23 @@ def _insert_version(connection: Connection, tenant: TenantId, document_id: str, 
     connection.execute(_INSERT_VERSION, row)
 
 
-def _supersede(connection: Connection, tenant: TenantId, held: RowMapping, submission: Submission, enqueue: Enqueue) -> Submitted:
-    version = held["latest_version"] + 1
-    _insert_version(connection, tenant, held["id"], version, submission)
-    job = new_job(connection, tenant, JobKind.INGEST, document_id=held["id"], version=version)
+def _supersede(
+    connection: Connection, tenant: TenantId, document: RowMapping, submission: Submission, enqueue: Enqueue
+) -> Submitted:
+    version = document["latest_version"] + 1
+    _insert_version(connection, tenant, document["id"], version, submission)
+    job = new_job(connection, tenant, JobKind.INGEST, document_id=document["id"], version=version)
     changed: dict[str, Any] = {"latest_version": version, "state": PENDING, "job_id": job.id, "updated_at": utc_now()}
-    if held["current_version"] == 0:  # without a visible version, the document shows the newest submission
+    if document["current_version"] == 0:  # without a visible version, the document shows the newest submission
         changed |= {name: getattr(submission, name) for name in FACE if name not in ("metadata", "failures")}
         changed |= {"metadata": present(plain(submission.metadata)), "failures": []}
-    change_document(connection, tenant, held["id"], changed)
+    change_document(connection, tenant, document["id"], changed)
     enqueue(connection, tenant, job)
-    return Submitted(document_from({**held, **changed}), job, unchanged=False)
+    return Submitted(document_from({**document, **changed}), job, unchanged=False)
 
 
 def _update_metadata(
-    connection: Connection, tenant: TenantId, held: RowMapping, latest: RowMapping, submission: Submission
+    connection: Connection, tenant: TenantId, document: RowMapping, latest: RowMapping, submission: Submission
 ) -> Submitted:
     submitted = plain(submission.metadata)
     merged = _merged(latest, submission)
@@ -268,16 +270,16 @@ def _update_metadata(
         update(versions)
         .where(
             versions.c.tenant_id == tenant.value,
-            versions.c.document_id == held["id"],
+            versions.c.document_id == document["id"],
             versions.c.version == latest["version"],
         )
         .values(title=title, submitted_title=submission.title, metadata=merged, submitted_metadata=submitted)
     )
     changed = {"title": title, "metadata": merged, "updated_at": utc_now()}
-    change_document(connection, tenant, held["id"], changed)
-    record(connection, tenant, Topic.LABELS, held["id"])
+    change_document(connection, tenant, document["id"], changed)
+    record(connection, tenant, Topic.LABELS, document["id"])
     raise_state_version(connection, tenant)
-    return Submitted(document_from({**held, **changed}), None, unchanged=False)
+    return Submitted(document_from({**document, **changed}), None, unchanged=False)
 
 
 def change_document(connection: Connection, tenant: TenantId, document_id: str, changed: dict[str, Any]) -> None:
@@ -296,19 +298,19 @@ def _change(names: tuple[str, ...]) -> Update:
     )
 
 
-def resubmit(connection: Connection, tenant: TenantId, held: RowMapping, version: int, job_id: str) -> int:
+def resubmit(connection: Connection, tenant: TenantId, document: RowMapping, version: int, job_id: str) -> int:
     """Add a version with the input of the visible ``version``, for a retried job. Return its number."""
-    source = read_version(connection, tenant, held["id"], version)
+    source = read_version(connection, tenant, document["id"], version)
     if source is None:  # pragma: no cover - the visible version's row cannot be gone
-        raise LookupError(f"version {version} of document {held['id']} has no row")
-    return next_version(connection, tenant, held, source, job_id)
+        raise LookupError(f"version {version} of document {document['id']} has no row")
+    return next_version(connection, tenant, document, source, job_id)
 
 
 def next_version(
-    connection: Connection, tenant: TenantId, held: RowMapping, source: Mapping[str, Any] | RowMapping, job_id: str
+    connection: Connection, tenant: TenantId, document: RowMapping, source: Mapping[str, Any] | RowMapping, job_id: str
 ) -> int:
     """Add a version with the submitted values of ``source``, for a job. Return its number."""
-    number: int = held["latest_version"] + 1
+    number: int = document["latest_version"] + 1
     row = {
         **source,
         "version": number,
@@ -320,12 +322,12 @@ def next_version(
     }
     if not source["blob_key"]:  # the original was not kept: the source's text and metadata replace it
         row["text"] = connection.execute(
-            _TEXT, {"tenant": tenant.value, "document": held["id"], "version": source["version"]}
+            _TEXT, {"tenant": tenant.value, "document": document["id"], "version": source["version"]}
         ).scalar_one()
         row["metadata"] = {**source["metadata"], **source["submitted_metadata"]}
     connection.execute(_INSERT_VERSION, row)
     changed = {"latest_version": number, "state": PENDING, "job_id": job_id, "updated_at": utc_now()}
-    if held["current_version"] == 0:  # without a visible version, the document shows the newest submission
+    if document["current_version"] == 0:  # without a visible version, the document shows the newest submission
         changed |= {name: row[name] for name in FACE} | {"metadata": present(row["metadata"])}
-    change_document(connection, tenant, held["id"], changed)
+    change_document(connection, tenant, document["id"], changed)
     return number

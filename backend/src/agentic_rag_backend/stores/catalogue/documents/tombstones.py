@@ -32,12 +32,12 @@ def tombstone(connection: Connection, tenant: TenantId, document_id: str, enqueu
     of the expected revisions.
     """
     lock_tenant(connection, tenant)
-    held = lock_document(connection, tenant, document_id)
-    if held is None:
+    document = lock_document(connection, tenant, document_id)
+    if document is None:
         raise NotFound(f"there is no document {document_id!r}")
-    if held["deleted_at"] is None:
-        require_revision(held, expected)
-    return _hide_all(connection, tenant, held, enqueue)
+    if document["deleted_at"] is None:
+        require_revision(document, expected)
+    return _hide_all(connection, tenant, document, enqueue)
 
 
 def retire_attachments(
@@ -55,20 +55,22 @@ def retire_attachments(
     return len(retired)
 
 
-def _hide_all(connection: Connection, tenant: TenantId, held: RowMapping, enqueue: Enqueue) -> Job:
+def _hide_all(connection: Connection, tenant: TenantId, document: RowMapping, enqueue: Enqueue) -> Job:
     """Hide a document and everything attached to it. Return the document's own job."""
     within: dict[str, RowMapping] = {}
-    layer = [held["id"]]
+    layer = [document["id"]]
     while layer:
-        found = [row for row in _attached_to(connection, tenant, layer) if row["id"] not in {held["id"], *within}]
-        within.update((row["id"], row) for row in found)
-        layer = [row["id"] for row in found]
+        attachments = [row for row in _attached_to(connection, tenant, layer) if row["id"] not in {document["id"], *within}]
+        within.update((row["id"], row) for row in attachments)
+        layer = [row["id"] for row in attachments]
     jobs = [_hide(connection, tenant, row, enqueue) for row in within.values()]
-    return _hide(connection, tenant, held, enqueue, jobs)
+    return _hide(connection, tenant, document, enqueue, jobs)
 
 
-def _hide(connection: Connection, tenant: TenantId, held: RowMapping, enqueue: Enqueue, attachments: Sequence[Job] = ()) -> Job:
-    now, document_id = utc_now(), held["id"]
+def _hide(
+    connection: Connection, tenant: TenantId, document: RowMapping, enqueue: Enqueue, attachments: Sequence[Job] = ()
+) -> Job:
+    now, document_id = utc_now(), document["id"]
     hidden = connection.execute(
         update(documents)
         .where(documents.c.tenant_id == tenant.value, documents.c.id == document_id, documents.c.deleted_at.is_(None))
@@ -79,7 +81,7 @@ def _hide(connection: Connection, tenant: TenantId, held: RowMapping, enqueue: E
     cancel_open_jobs(connection, tenant, document_id)
     deleted = [{"document_id": job.document_id, "job_id": job.id} for job in attachments]
     arguments = {ATTACHMENTS: deleted} if deleted else {}
-    version = held["latest_version"]
+    version = document["latest_version"]
     job = new_job(connection, tenant, JobKind.DELETE, document_id=document_id, version=version, arguments=arguments)
     change_document(connection, tenant, document_id, {"job_id": job.id})
     raise_state_version(connection, tenant, content=True)
@@ -93,7 +95,7 @@ def _attached_to(connection: Connection, tenant: TenantId, parents: Sequence[str
 
     This is the order of an index. An order by id would read all documents of the tenant.
     """
-    found: list[RowMapping] = []
+    attachments: list[RowMapping] = []
     for batch in batches(parents):
         statement = (
             select(documents)
@@ -101,5 +103,5 @@ def _attached_to(connection: Connection, tenant: TenantId, parents: Sequence[str
             .order_by(documents.c.parent_id, documents.c.place)
             .with_for_update(key_share=True)
         )
-        found += connection.execute(statement).mappings()
-    return found
+        attachments += connection.execute(statement).mappings()
+    return attachments

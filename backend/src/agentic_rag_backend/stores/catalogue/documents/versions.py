@@ -127,13 +127,13 @@ def begin_processing(connection: Connection, tenant: TenantId, document_id: str,
 
     A version that is already visible is returned unchanged.
     """
-    held = lock_document(connection, tenant, document_id)
-    if held is None or held["deleted_at"] is not None or held["latest_version"] != version:
+    document = lock_document(connection, tenant, document_id)
+    if document is None or document["deleted_at"] is not None or document["latest_version"] != version:
         return None
-    if held["current_version"] != version:
+    if document["current_version"] != version:
         if connection.execute(_BEGIN, _bound(tenant, document_id, version)).rowcount == 0:
             return None
-        if held["state"] != PROCESSING:
+        if document["state"] != PROCESSING:
             change_document(connection, tenant, document_id, {"state": PROCESSING, "updated_at": utc_now()})
     return whole_version(connection, tenant, document_id, version)
 
@@ -181,10 +181,10 @@ def record_parsed(
     bound = _bound(tenant, document_id, version)
     if not status["same_text"]:  # offsets of chunks from another parse do not fit this text
         drop_staged(connection, tenant, document_id, version)
-    held = plain(parsed.metadata)
-    connection.execute(_SAVE_PARSED, {**bound, "parsed": text, "new_title": title, "new_metadata": held})
+    metadata = plain(parsed.metadata)
+    connection.execute(_SAVE_PARSED, {**bound, "parsed": text, "new_title": title, "new_metadata": metadata})
     if status["current_version"] == 0 and status["latest_version"] == version:
-        change_document(connection, tenant, document_id, {"title": title, "metadata": held, "updated_at": utc_now()})
+        change_document(connection, tenant, document_id, {"title": title, "metadata": metadata, "updated_at": utc_now()})
     return status
 
 
@@ -231,26 +231,26 @@ def publish(
 
 def _publish(connection: Connection, tenant: TenantId, document_id: str, version: int, failures: Sequence[Failure]) -> bool:
     lock_tenant(connection, tenant)
-    held = lock_document(connection, tenant, document_id)
-    if held is None or held["deleted_at"] is not None or held["current_version"] > version:
+    document = lock_document(connection, tenant, document_id)
+    if document is None or document["deleted_at"] is not None or document["current_version"] > version:
         return False
-    if held["current_version"] == version:
+    if document["current_version"] == version:
         return True
     row = read_version(connection, tenant, document_id, version)
     if row is None or row["state"] not in UNFINISHED_STATES:
         return False
     bound = _bound(tenant, document_id, version)
-    ended = DocumentState.PARTIAL.value if failures else DocumentState.READY.value
-    listed = plain({"failures": list(failures)})["failures"]
-    state = ended
-    if held["latest_version"] > version and held["state"] in UNFINISHED_STATES:
-        state = held["state"]  # a newer version is being processed
+    end_state = DocumentState.PARTIAL.value if failures else DocumentState.READY.value
+    failures_json = plain({"failures": list(failures)})["failures"]
+    state = end_state
+    if document["latest_version"] > version and document["state"] in UNFINISHED_STATES:
+        state = document["state"]  # a newer version is being processed
     face = {f"new_{name}": row[name] for name in ("title", "content_hash", "media_type", "size_bytes", "metadata")}
     count = connection.execute(_COUNT_CHUNKS, bound).scalar_one()
-    face |= {"new_state": state, "new_failures": listed, "new_chunk_count": count, "new_updated_at": utc_now()}
+    face |= {"new_state": state, "new_failures": failures_json, "new_chunk_count": count, "new_updated_at": utc_now()}
     if connection.execute(_PUBLISH, bound | face).rowcount == 0:
         return False
-    connection.execute(_END, {**bound, "ended": ended, "listed": listed})
+    connection.execute(_END, {**bound, "ended": end_state, "listed": failures_json})
     if version > 1:
         for drop in _DROP_RESULTS:
             connection.execute(drop, bound)
@@ -261,8 +261,8 @@ def _publish(connection: Connection, tenant: TenantId, document_id: str, version
 
 def forget_original(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
     """Remove the name of a visible version's original, as `publish` does without ``keep_original``. Idempotent."""
-    held = lock_document(connection, tenant, document_id)
-    if held is not None and held["deleted_at"] is None and held["current_version"] == version:
+    document = lock_document(connection, tenant, document_id)
+    if document is not None and document["deleted_at"] is None and document["current_version"] == version:
         _drop_original(connection, tenant, document_id, version)
 
 
@@ -282,19 +282,19 @@ def fail(
     """
     if state.value not in FAILED_STATES:
         raise InvalidRequest(f"a version ends as one of {', '.join(FAILED_STATES)}; got {state.value!r}")
-    held = lock_document(connection, tenant, document_id)
-    if held is None:
+    document = lock_document(connection, tenant, document_id)
+    if document is None:
         return
-    listed = plain({"failures": [failure]})["failures"]
-    ended = _bound(tenant, document_id, version) | {"ended": state.value, "listed": listed}
-    if connection.execute(_END, ended).rowcount == 0:
+    failures_json = plain({"failures": [failure]})["failures"]
+    bound = _bound(tenant, document_id, version) | {"ended": state.value, "listed": failures_json}
+    if connection.execute(_END, bound).rowcount == 0:
         return
-    if held["deleted_at"] is not None or held["latest_version"] != version:
+    if document["deleted_at"] is not None or document["latest_version"] != version:
         return
-    changed: dict[str, Any] = {"state": state.value, "failures": listed, "updated_at": utc_now()}
-    visible = read_version(connection, tenant, document_id, held["current_version"]) if held["current_version"] else None
+    changed: dict[str, Any] = {"state": state.value, "failures": failures_json, "updated_at": utc_now()}
+    visible = read_version(connection, tenant, document_id, document["current_version"]) if document["current_version"] else None
     if visible is not None:
-        changed |= {"state": visible["state"], "failures": [*visible["failures"], *listed]}
+        changed |= {"state": visible["state"], "failures": [*visible["failures"], *failures_json]}
     change_document(connection, tenant, document_id, changed)
 
 
@@ -304,15 +304,15 @@ def purge(connection: Connection, tenant: TenantId, document_id: str, *, up_to_v
     A document that is not tombstoned is not changed.
     """
     lock_tenant(connection, tenant)
-    held = lock_document(connection, tenant, document_id)
-    if held is None or held["deleted_at"] is None:
+    document = lock_document(connection, tenant, document_id)
+    if document is None or document["deleted_at"] is None:
         return {str(table.name): 0 for table in _TABLES}
     counts = _remove_versions(connection, tenant, document_id, up_to_version)
-    left = connection.execute(
+    remaining = connection.execute(
         select(func.count()).where(versions.c.tenant_id == tenant.value, versions.c.document_id == document_id)
     ).scalar_one()
     counts["documents"] = 0
-    if left == 0:
+    if remaining == 0:
         removed = delete(documents).where(documents.c.tenant_id == tenant.value, documents.c.id == document_id)
         counts["documents"] = connection.execute(removed).rowcount
     raise_state_version(connection, tenant, content=True)
@@ -324,8 +324,8 @@ def remains(connection: Connection, tenant: TenantId, document_id: str) -> Mappi
     counts = {}
     for table in _TABLES:
         name = table.c.id if table is documents else table.c.document_id
-        held = select(func.count()).where(table.c.tenant_id == tenant.value, name == document_id)
-        counts[str(table.name)] = connection.execute(held).scalar_one()
+        rows = select(func.count()).where(table.c.tenant_id == tenant.value, name == document_id)
+        counts[str(table.name)] = connection.execute(rows).scalar_one()
     return counts
 
 
@@ -335,20 +335,20 @@ def drop_versions(connection: Connection, tenant: TenantId, document_id: str, *,
     Raises ``state_version`` if there were any: the caller has removed their data from the other stores before.
     """
     lock_tenant(connection, tenant)
-    held = lock_document(connection, tenant, document_id)
-    if held is None or held["deleted_at"] is not None:
+    document = lock_document(connection, tenant, document_id)
+    if document is None or document["deleted_at"] is not None:
         return ()
-    last = min(below, held["current_version"]) - 1
-    older = versions.c.version <= last
+    last_dropped = min(below, document["current_version"]) - 1
+    older = versions.c.version <= last_dropped
     if not connection.execute(
         select(exists().where(versions.c.tenant_id == tenant.value, versions.c.document_id == document_id, older))
     ).scalar():
         return ()
-    before = blob_keys(connection, tenant, document_id, up_to_version=last)
-    _remove_versions(connection, tenant, document_id, last)
-    kept = set(blob_keys(connection, tenant, document_id, up_to_version=held["latest_version"]))
+    before = blob_keys(connection, tenant, document_id, up_to_version=last_dropped)
+    _remove_versions(connection, tenant, document_id, last_dropped)
+    kept_blobs = set(blob_keys(connection, tenant, document_id, up_to_version=document["latest_version"]))
     raise_state_version(connection, tenant)
-    return [key for key in before if key not in kept]
+    return [key for key in before if key not in kept_blobs]
 
 
 def blob_keys(connection: Connection, tenant: TenantId, document_id: str, *, up_to_version: int) -> Sequence[str]:
@@ -368,24 +368,26 @@ def blob_keys(connection: Connection, tenant: TenantId, document_id: str, *, up_
 
 def unknown_blobs(connection: Connection, tenant: TenantId, keys: Sequence[str]) -> list[str]:
     """Return the ``keys`` that no version names. Tombstoned documents count."""
-    known: set[str] = set()
+    known_keys: set[str] = set()
     for batch in batches(keys):
-        named = select(versions.c.blob_key).where(versions.c.tenant_id == tenant.value, versions.c.blob_key.in_(batch))
-        known.update(connection.execute(named).scalars())
-    return [key for key in keys if key not in known]
+        statement = select(versions.c.blob_key).where(versions.c.tenant_id == tenant.value, versions.c.blob_key.in_(batch))
+        known_keys.update(connection.execute(statement).scalars())
+    return [key for key in keys if key not in known_keys]
 
 
-def _remove_versions(connection: Connection, tenant: TenantId, document_id: str, last: int) -> dict[str, int]:
+def _remove_versions(connection: Connection, tenant: TenantId, document_id: str, up_to_version: int) -> dict[str, int]:
     counts = {}
     for table in (*STAGED_TABLES, model_results):
         counts[table.name] = connection.execute(
-            delete(table).where(table.c.tenant_id == tenant.value, table.c.document_id == document_id, table.c.version <= last)
+            delete(table).where(
+                table.c.tenant_id == tenant.value, table.c.document_id == document_id, table.c.version <= up_to_version
+            )
         ).rowcount
     counts["chunk_texts"] = _drop_unused_texts(connection, tenant, document_id)
-    gone = delete(versions).where(
-        versions.c.tenant_id == tenant.value, versions.c.document_id == document_id, versions.c.version <= last
+    removal = delete(versions).where(
+        versions.c.tenant_id == tenant.value, versions.c.document_id == document_id, versions.c.version <= up_to_version
     )
-    counts["document_versions"] = connection.execute(gone).rowcount
+    counts["document_versions"] = connection.execute(removal).rowcount
     return counts
 
 

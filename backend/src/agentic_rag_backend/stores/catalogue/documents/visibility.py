@@ -59,5 +59,5 @@ def visibility(connection: Connection, tenant: TenantId, *, since: int | None = 
     now = connection.execute(_NOW, {"tenant": tenant.value}).scalar_one_or_none() or 0
     if since is None or not now - CHANGES_KEPT <= since <= now:
         return Visibility(now, visible_versions(connection, tenant), whole=True)
-    found = connection.execute(_SINCE, {"tenant": tenant.value, "since": since})
-    return Visibility(now, {row[0]: row[1] for row in found}, whole=False)
+    changes = connection.execute(_SINCE, {"tenant": tenant.value, "since": since})
+    return Visibility(now, {row[0]: row[1] for row in changes}, whole=False)

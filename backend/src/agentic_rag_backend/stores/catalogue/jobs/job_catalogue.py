@@ -110,9 +110,9 @@ def list_jobs(
     if cursor is not None:
         statement = statement.where(beyond(jobs, _SCOPE, cursor, newest_first=True))
     statement = statement.order_by(jobs.c.created_at.desc(), jobs.c.id.desc()).limit(limit + 1)
-    found = [job_from(row) for row in connection.execute(statement).mappings()]
-    last = found[limit - 1] if len(found) > limit else None
-    return Page(tuple(found[:limit]), time_cursor(_SCOPE, last.created_at, last.id) if last else None)
+    listed_jobs = [job_from(row) for row in connection.execute(statement).mappings()]
+    last_job = listed_jobs[limit - 1] if len(listed_jobs) > limit else None
+    return Page(tuple(listed_jobs[:limit]), time_cursor(_SCOPE, last_job.created_at, last_job.id) if last_job else None)
 
 
 def start(connection: Connection, tenant: TenantId, job_id: str) -> Job:
@@ -154,10 +154,10 @@ def pending_documents(connection: Connection, tenant: TenantId, *, queued_before
 
 def remember(connection: Connection, tenant: TenantId, job_id: str, name: str, value: Any) -> Any:
     """Store a JSON value with a job, for all its attempts. Return the stored value: the first value of a name is kept."""
-    held = read_job(connection, tenant, job_id, lock=True).arguments
-    if name not in held:
-        held = _change(connection, tenant, job_id, {"arguments": plain({**held, name: value})}).arguments
-    return held[name]
+    arguments = read_job(connection, tenant, job_id, lock=True).arguments
+    if name not in arguments:
+        arguments = _change(connection, tenant, job_id, {"arguments": plain({**arguments, name: value})}).arguments
+    return arguments[name]
 
 
 def _change(connection: Connection, tenant: TenantId, job_id: str, changed: Mapping[str, Any]) -> Job:
@@ -208,25 +208,25 @@ def _reopen_version(connection: Connection, tenant: TenantId, job: Job) -> int:
 
     A version that is partly visible is not changed. The job gets a new version of the same input.
     """
-    held = lock_document(connection, tenant, job.document_id or "")
-    if held is None or held["deleted_at"] is not None:
+    document = lock_document(connection, tenant, job.document_id or "")
+    if document is None or document["deleted_at"] is not None:
         raise Conflict(f"the document of job {job.id!r} was deleted")
-    if job.version is None or held["latest_version"] != job.version:
-        raise Conflict(f"version {job.version} of job {job.id!r} was replaced by version {held['latest_version']}")
-    if held["current_version"] == job.version:
-        return submissions.resubmit(connection, tenant, held, job.version, job.id)
+    if job.version is None or document["latest_version"] != job.version:
+        raise Conflict(f"version {job.version} of job {job.id!r} was replaced by version {document['latest_version']}")
+    if document["current_version"] == job.version:
+        return submissions.resubmit(connection, tenant, document, job.version, job.id)
     pending = {"state": submissions.PENDING}
     connection.execute(
         update(document_versions)
         .where(
             document_versions.c.tenant_id == tenant.value,
-            document_versions.c.document_id == held["id"],
+            document_versions.c.document_id == document["id"],
             document_versions.c.version == job.version,
         )
         .values(**pending, failures=[])
     )
     changed = {**pending, "job_id": job.id, "updated_at": utc_now()}
-    submissions.change_document(connection, tenant, held["id"], changed)
+    submissions.change_document(connection, tenant, document["id"], changed)
     return job.version
 
 

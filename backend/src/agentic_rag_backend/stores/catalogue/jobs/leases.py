@@ -78,18 +78,18 @@ def _take(connection: Connection, tenant: str, name: str, executor_id: str) -> F
         return None
     if connection.execute(_JOINED_LOCKED, {"worker": executor_id}).first() is None:
         return None
-    this = {"tenant": tenant, "lease": name}
-    row = connection.execute(_HELD_LOCKED, this).first()
+    key = {"tenant": tenant, "lease": name}
+    row = connection.execute(_HELD_LOCKED, key).first()
     if row is None:
         fresh = {"tenant_id": tenant, "name": name, "holder": None, "fence": 0, "wanted": False}
         upsert(connection, leases, [fresh], keys=("tenant_id", "name"))
-        row = connection.execute(_HELD_LOCKED, this).one()
+        row = connection.execute(_HELD_LOCKED, key).one()
     # Checked after the row was locked: its previous holder joined before that.
     if row.holder not in (None, executor_id) and _is_worker(connection, row.holder):
         if not row.wanted:
-            connection.execute(_WANT, this)
+            connection.execute(_WANT, key)
         return None
-    return Fence(name, connection.execute(_TAKE, {**this, "worker": executor_id}).scalar_one())
+    return Fence(name, connection.execute(_TAKE, {**key, "worker": executor_id}).scalar_one())
 
 
 def take(connection: Connection, tenant: TenantId, name: str, executor_id: str) -> Fence | None:

@@ -94,10 +94,10 @@ def add_all(connection: Connection, tenant: TenantId, topic: Topic, subjects: Se
 
 def pending(connection: Connection, tenant: TenantId, *, limit: int, topics: Sequence[Topic] | None = None) -> list[Entry]:
     """Return the tenant's entries, optionally of some topics, oldest first."""
-    wanted = () if topics is None else (outbox.c.topic.in_([topic.value for topic in topics]),)
+    conditions = () if topics is None else (outbox.c.topic.in_([topic.value for topic in topics]),)
     statement = (
         select(outbox.c.topic, outbox.c.subject, outbox.c.token)
-        .where(outbox.c.tenant_id == tenant.value, *wanted)
+        .where(outbox.c.tenant_id == tenant.value, *conditions)
         .order_by(outbox.c.recorded_at, outbox.c.topic, outbox.c.subject)
         .limit(limit)
     )
@@ -106,8 +106,8 @@ def pending(connection: Connection, tenant: TenantId, *, limit: int, topics: Seq
 
 def holds(connection: Connection, tenant: TenantId, topics: Sequence[Topic]) -> bool:
     """Return whether the tenant has entries of some topics."""
-    wanted = (outbox.c.tenant_id == tenant.value, outbox.c.topic.in_([topic.value for topic in topics]))
-    return connection.execute(select(outbox.c.subject).where(*wanted).limit(1)).first() is not None
+    conditions = (outbox.c.tenant_id == tenant.value, outbox.c.topic.in_([topic.value for topic in topics]))
+    return connection.execute(select(outbox.c.subject).where(*conditions).limit(1)).first() is not None
 
 
 def delivered(connection: Connection, tenant: TenantId, entries: Sequence[Entry]) -> None:

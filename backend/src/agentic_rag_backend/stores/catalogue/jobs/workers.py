@@ -148,8 +148,8 @@ def oldest_queued_s(connection: Connection) -> Mapping[JobKind, float]:
 
 def forget(connection: Connection, workflow_ids: Collection[str]) -> None:
     """Forget the kills of workflows that no worker runs."""
-    named = workflow_runs.c.workflow_id.in_(list(workflow_ids))
-    connection.execute(delete(workflow_runs).where(named, workflow_runs.c.executor_id.is_(None)))
+    of_workflows = workflow_runs.c.workflow_id.in_(list(workflow_ids))
+    connection.execute(delete(workflow_runs).where(of_workflows, workflow_runs.c.executor_id.is_(None)))
 
 
 class WorkerDirectory(CataloguePart):

@@ -38,23 +38,23 @@ def summaries(
 
     Without prompt and model, return the last written summary of each fingerprint.
     """
-    found = COMMUNITIES.find_summaries(connection, tenant, fingerprints, prompt_version=prompt_version, model=model)
+    matches = COMMUNITIES.find_summaries(connection, tenant, fingerprints, prompt_version=prompt_version, model=model)
     # The mapping keeps the last summary written.
-    return {summary.fingerprint: summary for summary in found}
+    return {summary.fingerprint: summary for summary in matches}
 
 
 def summaries_resting_on(connection: Connection, tenant: TenantId, document_id: str) -> list[CommunitySummary]:
     """Return the summaries with a part that passages of the document support, in the order of writing."""
     # Reads all summaries of the tenant. They are few: a millisecond for some hundreds. The id is a uuid, so a text that
     # contains it refers to the document.
-    held = community_summaries.c
+    columns = community_summaries.c
     statement = (
         select(community_summaries)
         .where(
-            held.tenant_id == tenant.value,
-            or_(*(cast(held[name], Text).contains(document_id, autoescape=True) for name in _RESTING)),
+            columns.tenant_id == tenant.value,
+            or_(*(cast(columns[name], Text).contains(document_id, autoescape=True) for name in _RESTING)),
         )
-        .order_by(held.written_at, held.prompt_version, held.model)
+        .order_by(columns.written_at, columns.prompt_version, columns.model)
     )
     return [summary_from(row) for row in connection.execute(statement).mappings()]
 

@@ -70,16 +70,16 @@ class GenerationStore:
 
     def pointer(self, connection: Connection, tenant: TenantId) -> GenerationPointer:
         """Return the current generation. Generation 0 before the first build."""
-        held = self.pointers.c
+        columns = self.pointers.c
         statement = (
             select(
                 tenants.c.content_version,
-                func.coalesce(held.generation, 0).label("generation"),
-                func.coalesce(held.built_from, 0).label("built_from"),
-                held.built_at,
-                held.details,
+                func.coalesce(columns.generation, 0).label("generation"),
+                func.coalesce(columns.built_from, 0).label("built_from"),
+                columns.built_at,
+                columns.details,
             )
-            .outerjoin(self.pointers, held.tenant_id == tenants.c.tenant_id)
+            .outerjoin(self.pointers, columns.tenant_id == tenants.c.tenant_id)
             .where(tenants.c.tenant_id == tenant.value)
         )
         row = connection.execute(statement).mappings().first()
@@ -101,8 +101,8 @@ class GenerationStore:
     def next_generation(self, connection: Connection, tenant: TenantId) -> int:
         """Return a generation number that was never used."""
         lock_tenant(connection, tenant)
-        first = {"tenant_id": tenant.value, "generation": 0, "last_generation": 0, "built_from": 0, "details": {}}
-        upsert(connection, self.pointers, [first], keys=("tenant_id",))
+        first_row = {"tenant_id": tenant.value, "generation": 0, "last_generation": 0, "built_from": 0, "details": {}}
+        upsert(connection, self.pointers, [first_row], keys=("tenant_id",))
         statement = (
             update(self.pointers)
             .where(self.pointers.c.tenant_id == tenant.value)
@@ -221,16 +221,16 @@ class GenerationStore:
             prompt_version: only summaries made with this prompt; None: any.
             model: only summaries made by this model; None: any.
         """
-        held = self.summaries.c
-        found: list[CommunitySummary] = []
+        columns = self.summaries.c
+        matches: list[CommunitySummary] = []
         for batch in batches(fingerprints):
-            statement = select(self.summaries).where(held.tenant_id == tenant.value, held.fingerprint.in_(batch))
-            for column, value in ((held.prompt_version, prompt_version), (held.model, model)):
+            statement = select(self.summaries).where(columns.tenant_id == tenant.value, columns.fingerprint.in_(batch))
+            for column, value in ((columns.prompt_version, prompt_version), (columns.model, model)):
                 if value is not None:
                     statement = statement.where(column == value)
-            statement = statement.order_by(held.written_at, held.prompt_version, held.model)
-            found.extend(summary_from(row) for row in connection.execute(statement).mappings())
-        return found
+            statement = statement.order_by(columns.written_at, columns.prompt_version, columns.model)
+            matches.extend(summary_from(row) for row in connection.execute(statement).mappings())
+        return matches
 
     def save_summaries(self, connection: Connection, tenant: TenantId, summaries: Sequence[CommunitySummary]) -> None:
         """Record summaries. An existing summary of the same fingerprint, prompt and model is replaced."""
@@ -245,17 +245,17 @@ class GenerationStore:
         It is the last step of a rebuild, after the removal of what other stores held of older generations.
         """
         lock_tenant(connection, tenant)
-        own = self.summaries.c.tenant_id == tenant.value
-        held = connection.execute(select(self.summaries.c.fingerprint).where(own).distinct()).scalars()
+        of_tenant = self.summaries.c.tenant_id == tenant.value
+        recorded = connection.execute(select(self.summaries.c.fingerprint).where(of_tenant).distinct()).scalars()
         raise_state_version(connection, tenant)
-        return self.delete_summaries(connection, tenant, sorted(set(held) - set(keep)))
+        return self.delete_summaries(connection, tenant, sorted(set(recorded) - set(keep)))
 
     def delete_summaries(self, connection: Connection, tenant: TenantId, fingerprints: Sequence[str]) -> int:
         """Remove all summaries of ``fingerprints``. Return their number."""
-        held, count = self.summaries.c, 0
+        columns, count = self.summaries.c, 0
         for batch in batches(fingerprints):
-            gone = delete(self.summaries).where(held.tenant_id == tenant.value, held.fingerprint.in_(batch))
-            count += connection.execute(gone).rowcount
+            removal = delete(self.summaries).where(columns.tenant_id == tenant.value, columns.fingerprint.in_(batch))
+            count += connection.execute(removal).rowcount
         return count
 
 

@@ -39,8 +39,8 @@ def write_nodes(connection: Connection, tenant: TenantId, generation: int, nodes
     `Conflict` if the generation is current or was never allocated.
     """
     lock_tenant(connection, tenant)
-    current, last = TREES.pointer(connection, tenant).generation, TREES.last_generation(connection, tenant)
-    if current >= generation or last < generation:
+    current, last_number = TREES.pointer(connection, tenant).generation, TREES.last_generation(connection, tenant)
+    if current >= generation or last_number < generation:
         raise Conflict(f"generation {generation} of the tree cannot be written: it is current, old, or was never allocated")
     _delete_nodes(connection, tenant, generation, [node.id for node in nodes])
     _insert_nodes(connection, tenant, generation, nodes)
@@ -80,7 +80,7 @@ def _delete_nodes(connection: Connection, tenant: TenantId, generation: int, ids
             )
 
 
-def _insert_nodes(connection: Connection, tenant: TenantId, generation: int, written: Sequence[TreeNode]) -> None:
+def _insert_nodes(connection: Connection, tenant: TenantId, generation: int, new_nodes: Sequence[TreeNode]) -> None:
     common = {"tenant_id": tenant.value, "generation": generation}
     rows = [
         {
@@ -93,7 +93,7 @@ def _insert_nodes(connection: Connection, tenant: TenantId, generation: int, wri
             "model": node.model,
             "point_id": node.point_id(tenant),
         }
-        for node in written
+        for node in new_nodes
     ]
     if not rows:
         return
@@ -108,7 +108,7 @@ def _insert_nodes(connection: Connection, tenant: TenantId, generation: int, wri
                 "child_id": child,
                 "document_id": node.documents[ordinal] if node.documents else None,
             }
-            for node in written
+            for node in new_nodes
             for ordinal, child in enumerate(node.children)
         ],
     )
@@ -124,18 +124,18 @@ def nodes(
     point_ids: Sequence[str] | None = None,
 ) -> list[TreeNode]:
     """Return a generation's nodes by level, descending size and id, optionally of one level or of some ids or vectors."""
-    own = and_(raptor_nodes.c.tenant_id == tenant.value, raptor_nodes.c.generation == generation)
+    of_generation = and_(raptor_nodes.c.tenant_id == tenant.value, raptor_nodes.c.generation == generation)
     if level is not None:
-        own = and_(own, raptor_nodes.c.level == level)
-    statement = select(raptor_nodes).where(own)
-    found: list[RowMapping] = []
+        of_generation = and_(of_generation, raptor_nodes.c.level == level)
+    statement = select(raptor_nodes).where(of_generation)
+    rows: list[RowMapping] = []
     if ids is None and point_ids is None:
-        found.extend(connection.execute(statement).mappings())
-    for column, wanted in ((raptor_nodes.c.id, ids), (raptor_nodes.c.point_id, point_ids)):
-        for batch in batches(list(dict.fromkeys(wanted or ()))):
-            found.extend(connection.execute(statement.where(column.in_(batch))).mappings())
-    children = _children(connection, tenant, generation, None if ids is None and point_ids is None else [n["id"] for n in found])
-    by_id = {row["id"]: _node_from(row, children.get(row["id"], ())) for row in found}
+        rows.extend(connection.execute(statement).mappings())
+    for column, values in ((raptor_nodes.c.id, ids), (raptor_nodes.c.point_id, point_ids)):
+        for batch in batches(list(dict.fromkeys(values or ()))):
+            rows.extend(connection.execute(statement.where(column.in_(batch))).mappings())
+    children = _children(connection, tenant, generation, None if ids is None and point_ids is None else [n["id"] for n in rows])
+    by_id = {row["id"]: _node_from(row, children.get(row["id"], ())) for row in rows}
     return sorted(by_id.values(), key=lambda node: (node.level, -node.size, node.id))
 
 
@@ -147,7 +147,7 @@ def _children(
         .where(links.c.tenant_id == tenant.value, links.c.generation == generation)
         .order_by(links.c.node_id, links.c.ordinal)
     )
-    parts: Iterable[Any] = [statement] if ids is None else (statement.where(links.c.node_id.in_(some)) for some in batches(ids))
+    parts: Iterable[Any] = [statement] if ids is None else (statement.where(links.c.node_id.in_(batch)) for batch in batches(ids))
     children: dict[str, list[tuple[str, str | None]]] = {}
     for part in parts:
         for node_id, child_id, document_id in connection.execute(part):
@@ -170,7 +170,7 @@ def _node_from(row: RowMapping, children: Sequence[tuple[str, str | None]]) -> T
 
 def above(connection: Connection, tenant: TenantId, generation: int, child_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return, for each of the children, the ids of the nodes that contain it. Children without a node are absent."""
-    found: dict[str, list[str]] = {}
+    parents: dict[str, list[str]] = {}
     for batch in batches(child_ids):
         statement = (
             select(links.c.child_id, links.c.node_id)
@@ -182,8 +182,8 @@ def above(connection: Connection, tenant: TenantId, generation: int, child_ids: 
             .order_by(links.c.child_id, links.c.node_id)
         )
         for child, node in connection.execute(statement):
-            found.setdefault(child, []).append(node)
-    return {child: tuple(nodes) for child, nodes in found.items()}
+            parents.setdefault(child, []).append(node)
+    return {child: tuple(nodes) for child, nodes in parents.items()}
 
 
 def resting_on(connection: Connection, tenant: TenantId, generation: int, document_id: str) -> list[str]:
@@ -212,15 +212,15 @@ def delete_generations(connection: Connection, tenant: TenantId, *, keep: int) -
     lock_tenant(connection, tenant)
     count = 0
     for table in (links, raptor_nodes):
-        gone = delete(table).where(table.c.tenant_id == tenant.value, table.c.generation != keep)
-        count = connection.execute(gone).rowcount
+        removal = delete(table).where(table.c.tenant_id == tenant.value, table.c.generation != keep)
+        count = connection.execute(removal).rowcount
     return count
 
 
 def summaries(connection: Connection, tenant: TenantId, keys: Sequence[SummaryKey]) -> dict[SummaryKey, CommunitySummary]:
     """Return the summaries that exist."""
-    found = TREES.find_summaries(connection, tenant, sorted({fingerprint for fingerprint, _, _ in keys}))
-    by_key = {(summary.fingerprint, summary.prompt_version, summary.model): summary for summary in found}
+    matches = TREES.find_summaries(connection, tenant, sorted({fingerprint for fingerprint, _, _ in keys}))
+    by_key = {(summary.fingerprint, summary.prompt_version, summary.model): summary for summary in matches}
     return {key: by_key[key] for key in keys if key in by_key}
 
 

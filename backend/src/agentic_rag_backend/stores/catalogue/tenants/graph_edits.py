@@ -32,13 +32,13 @@ def add(connection: Connection, tenant: TenantId, draft: EditDraft) -> GraphEdit
     lock_tenant(connection, tenant)
     of_tenant = graph_edits.c.tenant_id == tenant.value
     counts = select(func.count(), func.coalesce(func.max(graph_edits.c.number), 0))
-    ((held, _),) = connection.execute(counts.where(of_tenant, graph_edits.c.undone_at.is_(None)))
-    if held >= MAX_GRAPH_EDITS:
+    ((in_effect_count, _),) = connection.execute(counts.where(of_tenant, graph_edits.c.undone_at.is_(None)))
+    if in_effect_count >= MAX_GRAPH_EDITS:
         raise InvalidRequest(
-            f"the tenant has {held} edits of the graph in effect; {MAX_GRAPH_EDITS} are allowed. Undo some first"
+            f"the tenant has {in_effect_count} edits of the graph in effect; {MAX_GRAPH_EDITS} are allowed. Undo some first"
         )
-    ((_, last),) = connection.execute(counts.where(of_tenant))
-    edit = GraphEdit(number=last + 1, draft=draft, created_at=utc_now())
+    ((_, last_number),) = connection.execute(counts.where(of_tenant))
+    edit = GraphEdit(number=last_number + 1, draft=draft, created_at=utc_now())
     insert_edits(connection, tenant, [edit])
     _changed(connection, tenant, edit.number)
     return edit
@@ -67,9 +67,9 @@ def undo(connection: Connection, tenant: TenantId, number: int) -> GraphEdit:
         NotFound: the tenant has no edit of this number.
     """
     lock_tenant(connection, tenant)
-    found = read_edit(connection, tenant, number)
-    if found.undone_at is not None:
-        return found
+    edit = read_edit(connection, tenant, number)
+    if edit.undone_at is not None:
+        return edit
     of_edit = (graph_edits.c.tenant_id == tenant.value, graph_edits.c.number == number)
     connection.execute(update(graph_edits).where(*of_edit).values(undone_at=utc_now()))
     _changed(connection, tenant, number)
@@ -98,9 +98,9 @@ def page(connection: Connection, tenant: TenantId, *, limit: int, cursor: str | 
         (before,) = decode_cursor(_SCOPE, cursor, int)
         statement = statement.where(graph_edits.c.number < before)
     statement = statement.order_by(graph_edits.c.number.desc()).limit(check_limit(limit) + 1)
-    found = [_edit(row) for row in connection.execute(statement).mappings()]
-    following = encode_cursor(_SCOPE, (found[limit - 1].number,)) if len(found) > limit else None
-    return Page(tuple(found[:limit]), following)
+    edits = [_edit(row) for row in connection.execute(statement).mappings()]
+    following = encode_cursor(_SCOPE, (edits[limit - 1].number,)) if len(edits) > limit else None
+    return Page(tuple(edits[:limit]), following)
 
 
 def changes(connection: Connection, tenant: TenantId) -> int:
@@ -119,10 +119,10 @@ def _edit(row: RowMapping) -> GraphEdit:
     return GraphEdit(number=row["number"], draft=draft_of(row["draft"]), created_at=row["created_at"], undone_at=row["undone_at"])
 
 
-def draft_of(held: dict[str, Any]) -> EditDraft:
+def draft_of(values: dict[str, Any]) -> EditDraft:
     """Return a draft that was stored as JSON."""
-    lists = {name: tuple(value) for name, value in held.items() if isinstance(value, list)}
-    return EditDraft(**{**held, **lists, "kind": EditKind(held["kind"])})
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return EditDraft(**{**values, **lists, "kind": EditKind(values["kind"])})
 
 
 class GraphEditCatalogue(CataloguePart):

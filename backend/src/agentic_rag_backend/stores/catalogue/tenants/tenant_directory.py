@@ -53,25 +53,27 @@ def _key_from(row: RowMapping) -> ApiKey:
 def create(connection: Connection, name: str, *, tenant_id: TenantId | None = None) -> Tenant:
     """Create a tenant. `Conflict` if the name is taken; the message has the id of the tenant with this name."""
     new = TenantId.new() if tenant_id is None else require_tenant(tenant_id)
-    if (taken := tenant_by_name(connection, name)) is not None:
-        raise Conflict(f"the tenant name {name!r} is taken by {taken.id}, which is {taken.state.value}: choose another name")
-    made = Tenant(new, name, TenantState.ACTIVE, 0, utc_now())
+    if (namesake := tenant_by_name(connection, name)) is not None:
+        raise Conflict(
+            f"the tenant name {name!r} is taken by {namesake.id}, which is {namesake.state.value}: choose another name"
+        )
+    tenant = Tenant(new, name, TenantState.ACTIVE, 0, utc_now())
     row: dict[str, Any] = {
         "tenant_id": new.value,
         "name": name,
-        "state": made.state.value,
+        "state": tenant.state.value,
         "state_version": 0,
         "content_version": 0,
         "flags": {},
-        "created_at": made.created_at,
+        "created_at": tenant.created_at,
     }
     try:
         connection.execute(insert(tenants), row)
     except IntegrityError as error:
         # Another process has just created it, or the caller gave an id that is in use.
-        given = "" if tenant_id is None else f", or the id {tenant_id}"
-        raise Conflict(f"the tenant name {name!r}{given} is taken: choose another name") from error
-    return made
+        id_clause = "" if tenant_id is None else f", or the id {tenant_id}"
+        raise Conflict(f"the tenant name {name!r}{id_clause} is taken: choose another name") from error
+    return tenant
 
 
 def read_tenant(connection: Connection, tenant: TenantId) -> Tenant:
@@ -100,9 +102,11 @@ def list_tenants(connection: Connection, *, limit: int, cursor: str | None = Non
         statement = statement.where(beyond(tenants, scope, cursor, newest_first=newest_first))
     order = (tenants.c.created_at, tenants.c.tenant_id)
     statement = statement.order_by(*(column.desc() for column in order) if newest_first else order).limit(limit + 1)
-    listed = [_tenant_from(row) for row in connection.execute(statement).mappings()]
-    last = listed[limit - 1] if len(listed) > limit else None
-    return Page(tuple(listed[:limit]), time_cursor(scope, last.created_at, last.id.value) if last else None)
+    listed_tenants = [_tenant_from(row) for row in connection.execute(statement).mappings()]
+    last_tenant = listed_tenants[limit - 1] if len(listed_tenants) > limit else None
+    return Page(
+        tuple(listed_tenants[:limit]), time_cursor(scope, last_tenant.created_at, last_tenant.id.value) if last_tenant else None
+    )
 
 
 def known(connection: Connection, ids: Iterable[TenantId]) -> frozenset[TenantId]:
@@ -116,11 +120,11 @@ def removed(connection: Connection, ids: Iterable[TenantId]) -> frozenset[Tenant
 
 
 def _among(connection: Connection, column: Column[str], ids: Sequence[TenantId]) -> frozenset[TenantId]:
-    found: set[TenantId] = set()
-    for some in batches(ids):
-        held = connection.execute(select(column).where(column.in_([each.value for each in some]))).scalars()
-        found.update(TenantId(value) for value in held)
-    return frozenset(found)
+    matches: set[TenantId] = set()
+    for batch in batches(ids):
+        values = connection.execute(select(column).where(column.in_([tenant_id.value for tenant_id in batch]))).scalars()
+        matches.update(TenantId(value) for value in values)
+    return frozenset(matches)
 
 
 def mark_deleting(connection: Connection, tenant: TenantId) -> None:
@@ -203,28 +207,28 @@ def authenticate(connection: Connection, secret_sha256: str) -> Principal | None
 
 def read_flags(connection: Connection, tenant: TenantId) -> Mapping[str, Any]:
     """Return the flags that the tenant has set. A tenant that does not exist has no flags."""
-    held: Mapping[str, Any] | None = connection.execute(
+    flags: Mapping[str, Any] | None = connection.execute(
         select(tenants.c.flags).where(tenants.c.tenant_id == tenant.value)
     ).scalar_one_or_none()
-    return held or {}
+    return flags or {}
 
 
 def set_flags(connection: Connection, tenant: TenantId, flags: Mapping[str, Any]) -> Mapping[str, Any]:
     """Set flags (None removes a flag) and raise ``state_version``. Return the tenant's flags."""
     lock_tenant(connection, tenant)
     merged = {**read_flags(connection, tenant), **plain(flags)}
-    held = {name: value for name, value in merged.items() if value is not None}
+    new_flags = {name: value for name, value in merged.items() if value is not None}
     # A flag may have enabled a rebuild that was not wanted before.
-    changed = {"flags": held, "rebuild_asked_at": None}
+    changed = {"flags": new_flags, "rebuild_asked_at": None}
     connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(changed))
     raise_state_version(connection, tenant)
-    return held
+    return new_flags
 
 
 def read_ontology(connection: Connection, tenant: TenantId) -> Ontology | None:
     """Return the ontology that the tenant has set. None: it uses the deployment's."""
-    held = connection.execute(_ONTOLOGY, {"tenant": tenant.value}).scalar_one_or_none()
-    return None if held is None else ontology_of(held)
+    value = connection.execute(_ONTOLOGY, {"tenant": tenant.value}).scalar_one_or_none()
+    return None if value is None else ontology_of(value)
 
 
 def set_ontology(connection: Connection, tenant: TenantId, ontology: Ontology | None) -> None:

@@ -89,7 +89,7 @@ def headers(connection: Connection, tenant: TenantId) -> dict[str, DocumentHeade
 
 def read_record(connection: Connection, tenant: TenantId, document_id: str) -> DocumentRecord | None:
     """Return a document with its visible version. None if it has no visible version or is deleted."""
-    held = connection.execute(
+    rows = connection.execute(
         select(documents).where(
             documents.c.tenant_id == tenant.value,
             documents.c.id == document_id,
@@ -97,7 +97,7 @@ def read_record(connection: Connection, tenant: TenantId, document_id: str) -> D
             documents.c.current_version > 0,
         )
     ).mappings()
-    face = held.first()
+    face = rows.first()
     if face is None:
         return None
     number = face["current_version"]
@@ -119,13 +119,13 @@ def read_record(connection: Connection, tenant: TenantId, document_id: str) -> D
 
 
 def _read_chunks(connection: Connection, tenant: TenantId, document_id: str, version: int) -> tuple[Chunk, ...]:
-    placed = (
+    statement = (
         select(*CHUNK_COLUMNS)
         .select_from(WITH_TEXT)
         .where(chunks.c.tenant_id == tenant.value, chunks.c.document_id == document_id, chunks.c.version == version)
         .order_by(chunks.c.ordinal)
     )
-    return tuple(chunk_from(row) for row in connection.execute(placed).all())
+    return tuple(chunk_from(row) for row in connection.execute(statement).all())
 
 
 _REVECTOR = (
@@ -156,8 +156,8 @@ def revector(connection: Connection, tenant: TenantId, document_id: str, version
     ]
     if rows:
         connection.execute(_REVECTOR, rows)
-    asked = {item.chunk.id: item.questions for item in prepared if item.questions is not None}
-    revector_questions(connection, tenant, document_id, version, asked)
+    questions_of = {item.chunk.id: item.questions for item in prepared if item.questions is not None}
+    revector_questions(connection, tenant, document_id, version, questions_of)
 
 
 def list_summaries(connection: Connection, tenant: TenantId) -> list[CommunitySummary]:
@@ -180,8 +180,8 @@ def reserve(connection: Connection, tenant: TenantId) -> None:
         raise Conflict(f"the tenant is {state}; only an active one can be filled")
     # A tenant in the state ``importing`` belongs to another import, unless that import failed before it had a job.
     open_jobs = (jobs, "jobs that have not ended", (jobs.c.tenant_id == tenant.value) & jobs.c.state.in_(OPEN))
-    held = (documents, "documents", documents.c.tenant_id == tenant.value)
-    for table, what, which in (open_jobs,) if state == _IMPORTING else (held, open_jobs):
+    of_documents = (documents, "documents", documents.c.tenant_id == tenant.value)
+    for table, what, which in (open_jobs,) if state == _IMPORTING else (of_documents, open_jobs):
         count = connection.execute(select(func.count()).select_from(table).where(which)).scalar_one()
         if count:
             raise Conflict(
@@ -217,8 +217,8 @@ def stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> N
 
 def _stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> None:
     _require_importing(connection, tenant)
-    held = select(documents.c.id).where(documents.c.tenant_id == tenant.value, documents.c.id == record.id)
-    if connection.execute(held).first() is not None:
+    existing = select(documents.c.id).where(documents.c.tenant_id == tenant.value, documents.c.id == record.id)
+    if connection.execute(existing).first() is not None:
         return
     shared = {
         **_values(record, "title", *_CONTENT_FIELDS),
@@ -339,8 +339,8 @@ def abandon(connection: Connection, tenant: TenantId) -> None:
     lock_tenant(connection, tenant)
     if _tenant_row(connection, tenant)["state"] != _IMPORTING:
         return
-    held = (chunk_questions, prepared_chunks, chunks, chunk_texts, model_results, versions, documents, summaries)
-    for table in (*held, raptor_links, raptor_nodes, raptor_summaries, raptor_pointers):
+    own_tables = (chunk_questions, prepared_chunks, chunks, chunk_texts, model_results, versions, documents, summaries)
+    for table in (*own_tables, raptor_links, raptor_nodes, raptor_summaries, raptor_pointers):
         connection.execute(delete(table).where(table.c.tenant_id == tenant.value))
     connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(state=_ACTIVE))
 
