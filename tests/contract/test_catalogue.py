@@ -24,8 +24,8 @@ from agentic_rag_backend.stores.catalogue.base import Catalogue, DocumentCatalog
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.documents import document_catalogue as documents
 from agentic_rag_backend.stores.catalogue.documents import revisions, submissions, tombstones, versions, visibility
-from agentic_rag_backend.stores.catalogue.documents.revisions import _labelled
-from agentic_rag_backend.stores.catalogue.documents.versions import _publish
+from agentic_rag_backend.stores.catalogue.documents.revisions import _label_versions
+from agentic_rag_backend.stores.catalogue.documents.versions import _publish_version
 from agentic_rag_backend.stores.catalogue.jobs import outbox
 from agentic_rag_backend.stores.catalogue.operations import write_arriving
 from agentic_rag_backend.stores.catalogue.pages import beyond
@@ -302,7 +302,9 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "flags that make communities stale": ("generations_are_numbered_in_order", _content),
     "a check that is not asked": (
         "a_refused_change_changes_nothing",
-        lambda patch: patch.setattr(revisions, "_labelled", lambda source, change: _labelled(source, replace(change, check=len))),
+        lambda patch: patch.setattr(
+            revisions, "_label_versions", lambda source, change: _label_versions(source, replace(change, check=len))
+        ),
     ),
     "a job beside its transaction": ("submissions_are_atomic", _forgiving),
     "a cancelled job that is shown": (
@@ -312,7 +314,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "a job handed on before its chunks": ("the_next_job_is_created_with_the_last_chunks", _hasty),
     "a job that ends whatever becomes visible": (
         "a_job_ends_in_the_transaction_of_its_publication",
-        lambda patch: patch.setattr(versions, "_publish", lambda *rest: _publish(*rest) or True),
+        lambda patch: patch.setattr(versions, "_publish_version", lambda *rest: _publish_version(*rest) or True),
     ),
     "transactions that begin too late": ("flags_are_counted", _unlocked),
     "a scope that is not checked": (

@@ -57,7 +57,7 @@ class _LooksFirst(IdempotencyKeys):
                 lambda connection: connection.execute(
                     idempotency_keys.insert().prefix_with("OR REPLACE"),
                     {
-                        "tenant_id": module._owner(owner),
+                        "tenant_id": module._owner_text(owner),
                         "digest": digest,
                         "fingerprint": fingerprint,
                         "claim": "mine",

@@ -150,13 +150,13 @@ class Relay:
 
     async def _handle_all(self, tenant: TenantId, entries: list[Entry], delivery: Delivery) -> set[str]:
         """Deliver some entries. Return the tokens of those that failed; an immediate retry would fail again."""
-        handled = [entry for entry in entries if await self._handled(tenant, entry, delivery)]
+        handled = [entry for entry in entries if await self._handle_entries(tenant, entry, delivery)]
         if handled:
             await self._flush()
             await self._outbox.delivered(tenant, handled)
         return {entry.token for entry in entries} - {entry.token for entry in handled}
 
-    async def _handled(self, tenant: TenantId, entry: Entry, delivery: Delivery) -> bool:
+    async def _handle_entries(self, tenant: TenantId, entry: Entry, delivery: Delivery) -> bool:
         handler = self._handlers.get(entry.topic)
         if handler is None:
             return False
@@ -166,16 +166,16 @@ class Relay:
                     await stack.enter_async_context(self._queue.tenant_lock(TenantLock.COMMIT, tenant))
                 counts = await handler(tenant, entry.subject)
         except AgenticRagError as error:
-            _log.warning("entry_not_delivered", **_about(tenant, entry), code=error.code, reason=error.message)
+            _log.warning("entry_not_delivered", **_describe_entries(tenant, entry), code=error.code, reason=error.message)
             return False
         except Exception:  # noqa: BLE001
             # A fault that one entry causes must not keep the entries of other documents and tenants for ever.
-            _log.exception("entry_not_delivered", **_about(tenant, entry))
+            _log.exception("entry_not_delivered", **_describe_entries(tenant, entry))
             return False
         for name, count in (counts or {}).items():
             delivery.counts[name] += count
         return True
 
 
-def _about(tenant: TenantId, entry: Entry) -> dict[str, str]:
+def _describe_entries(tenant: TenantId, entry: Entry) -> dict[str, str]:
     return {"topic": entry.topic.value, "subject": entry.subject, "tenant": str(tenant)}

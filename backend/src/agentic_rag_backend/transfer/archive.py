@@ -186,7 +186,7 @@ class ArchiveReader:
                 about = tarfile.TarInfo.frombuf(header, "utf-8", "strict")
             except (tarfile.HeaderError, UnicodeDecodeError, ValueError) as error:
                 raise InvalidRequest(f"the archive is damaged: {type(error).__name__} in a header") from None
-            if not about.isreg() or not _known(about.name) or about.size < 0:
+            if not about.isreg() or not _require_known(about.name) or about.size < 0:
                 raise InvalidRequest(f"the archive contains the unknown member {about.name[:80]!r}")
             member = Member(about.name, about.size, self._exactly)
             yield member
@@ -212,7 +212,7 @@ class ArchiveReader:
         return b"".join(parts)
 
 
-def _known(name: str) -> bool:
+def _require_known(name: str) -> bool:
     return (
         name in (MANIFEST, ENTITIES, EDITS, COMMUNITIES, SUMMARIES, TREE, TREE_SUMMARIES, END)
         or _DOCUMENT.match(name) is not None

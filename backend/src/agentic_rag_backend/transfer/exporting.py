@@ -152,13 +152,13 @@ class Exporter:
         """
         spool = _Spool(folder / "spool")
         await asyncio.to_thread(spool.folder.mkdir, parents=True)
-        snapshot, remainder = await self._settled(tenant, spool)
+        snapshot, remainder = await self._read_settled(tenant, spool)
         path = folder / "archive"
         await asyncio.to_thread(self._write, path, spool, snapshot, remainder)
         await asyncio.to_thread(shutil.rmtree, spool.folder)
         return path
 
-    async def _settled(self, tenant: TenantId, spool: _Spool) -> tuple[TenantSnapshot, _Rest]:
+    async def _read_settled(self, tenant: TenantId, spool: _Spool) -> tuple[TenantSnapshot, _Rest]:
         async with AsyncExitStack() as locks:
             for look in range(_ATTEMPTS):
                 if look == _UNHURRIED:
@@ -192,7 +192,7 @@ class Exporter:
         if record is None:
             return False
         knowledge = await knowledge_lines(self._source.graph, tenant, record)
-        stored = await self._stored(tenant, record)
+        stored = await self._read_vectors(tenant, record)
         original: bytes | None = None
         try:
             if record.blob_key:
@@ -220,7 +220,7 @@ class Exporter:
     def _usable(self, item: PreparedChunk) -> bool:
         return item.vector is not None and len(item.vector) == self._source.embedder.dimensions
 
-    async def _stored(self, tenant: TenantId, record: DocumentRecord) -> dict[str, str]:
+    async def _read_vectors(self, tenant: TenantId, record: DocumentRecord) -> dict[str, str]:
         """Return the stored vectors of chunks without a computed vector on record."""
         computed = {item.chunk.id for item in record.prepared if self._usable(item)}
         chunk_ids = [chunk.id for chunk in record.chunks if chunk.id not in computed]
@@ -238,7 +238,7 @@ class Exporter:
 
     async def _entities(self, tenant: TenantId, names: Mapping[str, set[str]]) -> list[EntityRecord]:
         records: list[EntityRecord] = []
-        for ids in _pages(sorted(names)):
+        for ids in _cut_pages(sorted(names)):
             for entity in (await self._source.graph.entities(tenant, ids)).values():
                 # Omit a name that only documents outside the archive use.
                 name = entity.name if entity.name in names[entity.id] else min(names[entity.id])
@@ -268,17 +268,17 @@ class Exporter:
             now = fingerprints(await read_visible(graph, tenant, versions), held)
             current = {each.id for each in held if now.get(each.id) == each.fingerprint}
         vectors: dict[str, str] = {}
-        for some in _pages([each.id for each in held]):
+        for some in _cut_pages([each.id for each in held]):
             points = {community_point_id(each, pointer.generation): each for each in some}
             stored = await self._source.vectors.vectors(tenant, Collection.NODES, list(points))
             vectors |= {points[point]: packed(vector) for point, vector in stored.items()}
-        return [_community(each, vectors.get(each.id), current=each.id in current) for each in held]
+        return [_record_community(each, vectors.get(each.id), current=each.id in current) for each in held]
 
     async def _summaries(self, tenant: TenantId) -> list[CommunitySummary]:
         """Return every summary without statements that rest on invisible passages."""
         documents = self._source.catalogue.documents
         visible_summaries: list[CommunitySummary] = []
-        for batch in _pages(await self._source.transfer.summaries(tenant)):
+        for batch in _cut_pages(await self._source.transfer.summaries(tenant)):
             visible = await passages_behind(documents, tenant, batch)
             visible_summaries += [visible_summary(summary, visible) for summary in batch]
         return visible_summaries
@@ -333,9 +333,9 @@ class Exporter:
         )
 
 
-def _community(community: Community, vector: str | None, *, current: bool) -> CommunityRecord:
+def _record_community(community: Community, vector: str | None, *, current: bool) -> CommunityRecord:
     return CommunityRecord.of(community, parent=community.parent_id, members=community.entity_ids, current=current, vector=vector)
 
 
-def _pages(items: Sequence[T]) -> Iterator[Sequence[T]]:
+def _cut_pages(items: Sequence[T]) -> Iterator[Sequence[T]]:
     return (items[start : start + _PAGE] for start in range(0, len(items), _PAGE))

@@ -107,13 +107,13 @@ class Passages:
 
     def rewritten(self, value: T) -> T:
         """Return ``value``, a tree of dataclasses and tuples, with ids of the target in every `Support`."""
-        return self._rewritten(value)  # type: ignore[no-any-return]
+        return self._rewrite_supports(value)  # type: ignore[no-any-return]
 
-    def _rewritten(self, value: Any) -> Any:
+    def _rewrite_supports(self, value: Any) -> Any:
         if isinstance(value, Support):
             return self.support(value)
         if isinstance(value, tuple):
-            return tuple(map(self._rewritten, value))
+            return tuple(map(self._rewrite_supports, value))
         if is_dataclass(value) and not isinstance(value, type):
-            return replace(value, **{item.name: self._rewritten(getattr(value, item.name)) for item in fields(value)})
+            return replace(value, **{item.name: self._rewrite_supports(getattr(value, item.name)) for item in fields(value)})
         return value

@@ -152,7 +152,7 @@ class TenantImport:
         await self.destination.graph.write_document(
             self.tenant,
             DocumentKnowledge(
-                document_id=self._scaffold,
+                document_id=self._scaffold_id,
                 version=self._scaffolds,
                 title="",
                 chunk_ids=(),
@@ -180,7 +180,7 @@ class TenantImport:
         await self.run.progress("documents", len(self.versions), self.manifest.documents)
         if document_id in self._staged:
             return
-        record = self._record(archived, document_id, await self._prepared(archived, chunks))
+        record = self._record(archived, document_id, await self._prepare_chunks(archived, chunks))
         if archived.original is not None and record.blob_key:
             await self.destination.blobs.put(self.tenant, record.blob_key, archived.original)
         await self.destination.graph.write_document(self.tenant, knowledge)
@@ -266,7 +266,7 @@ class TenantImport:
         )
         self.embedded += embedded
         for number in range(1, self._scaffolds + 1):
-            await self.destination.graph.delete_document(self.tenant, self._scaffold, up_to_version=number, above=number - 1)
+            await self.destination.graph.delete_document(self.tenant, self._scaffold_id, up_to_version=number, above=number - 1)
         await self.destination.vectors.flush()
         await self.run.progress("open", len(self.versions), self.manifest.documents, at_once=True)
         generation = self.manifest.generation
@@ -297,10 +297,10 @@ class TenantImport:
         return chunks, self._knowledge(archived, document_id, chunks)
 
     @property
-    def _scaffold(self) -> str:
+    def _scaffold_id(self) -> str:
         return stable_id("import-scaffold", self.tenant)
 
-    async def _prepared(self, archived: ArchivedDocument, chunks: Sequence[Chunk]) -> list[PreparedChunk]:
+    async def _prepare_chunks(self, archived: ArchivedDocument, chunks: Sequence[Chunk]) -> list[PreparedChunk]:
         """Return the chunks' results: the archive's, and for missing ones the results of this deployment's models."""
         results: dict[int, PreparedChunk] = {}
         for number, (line, chunk) in enumerate(zip(archived.chunks, chunks, strict=True)):
@@ -442,7 +442,7 @@ class TenantImport:
 
     def _entity(self, line: EntityLine) -> Entity:
         archived_name, kind = self.types[line.id]
-        said = {each.name: self._said(each) for each in line.said}
+        said = {each.name: self._other_name(each) for each in line.said}
         own = [each for each in line.names if each in said and said[each].type] or list(line.names)
         name = archived_name if archived_name in own else own[0]
         main = said.get(name, OtherName(name))
@@ -457,7 +457,7 @@ class TenantImport:
             other_names=tuple(each for each in said.values() if each.name != name),
         )
 
-    def _said(self, record: NameRecord) -> OtherName:
+    def _other_name(self, record: NameRecord) -> OtherName:
         return record.into(OtherName, assigned=self.identity.entity(record.assigned) if record.assigned else "")
 
     def _fingerprint(self, record: CommunityRecord, now: str | None) -> str:

@@ -70,11 +70,11 @@ def record_lines(record: DocumentRecord, stored: Mapping[str, str], *, original:
             recipe=None if item is None else item.recipe,
             failure=None if item is None else item.failure,
             vector=vector or stored.get(chunk.id),
-            questions=None if item is None or item.questions is None else _questions(item.questions),
+            questions=None if item is None or item.questions is None else _record_questions(item.questions),
         )
 
 
-def _questions(questions: ChunkQuestions) -> QuestionsRecord:
+def _record_questions(questions: ChunkQuestions) -> QuestionsRecord:
     items = tuple(
         QuestionRecord.of(item.question, vector=None if item.vector is None else packed(item.vector)) for item in questions.items
     )
@@ -87,7 +87,7 @@ async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: Docum
     version_key = (record.id, record.version)
     names: dict[str, list[str]] = {}
     statements_of: dict[str, list[NameRecord]] = {}
-    async for naming in _namings(graph, tenant, version_key):
+    async for naming in _read_namings(graph, tenant, version_key):
         names.setdefault(naming.entity_id, []).append(naming.name)
         if naming.said is not None:
             statements_of.setdefault(naming.entity_id, []).append(NameRecord.of(naming.said))
@@ -108,14 +108,14 @@ async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: Docum
             sentences.setdefault(sentence.relationship_id, []).append(sentence)
         for relationship in relationships:
             stated_facts = sentences.get(relationship.id, ())
-            records = list(_sentences(relationship, stated_facts, version_key, position))
+            records = list(_record_sentences(relationship, stated_facts, version_key, position))
             # The document must name both entities, otherwise the record would be incomplete.
             if records and relationship.source_id in names and relationship.target_id in names:
-                lines.append(_relationship(relationship, stated_facts, version_key, records))
+                lines.append(_record_relationship(relationship, stated_facts, version_key, records))
     return lines
 
 
-async def _namings(graph: KnowledgeStore, tenant: TenantId, version_key: tuple[str, int]) -> AsyncIterator[Naming]:
+async def _read_namings(graph: KnowledgeStore, tenant: TenantId, version_key: tuple[str, int]) -> AsyncIterator[Naming]:
     """Yield the names that a version of a document uses."""
     async for batch in graph.all_names(tenant, [version_key[0]]):
         for naming in batch:
@@ -123,7 +123,7 @@ async def _namings(graph: KnowledgeStore, tenant: TenantId, version_key: tuple[s
                 yield naming
 
 
-def _relationship(
+def _record_relationship(
     relationship: Relationship,
     stated_facts: Sequence[StatedFact],
     version_key: tuple[str, int],
@@ -146,7 +146,7 @@ def _relationship(
     )
 
 
-def _sentences(
+def _record_sentences(
     relationship: Relationship, sentences: Sequence[StatedFact], version_key: tuple[str, int], position: Mapping[str, int]
 ) -> Iterator[SentenceRecord]:
     stated_supports: set[Support] = set()

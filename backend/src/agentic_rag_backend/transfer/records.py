@@ -361,7 +361,7 @@ def decoded(kind: type[R], line: bytes, *, where: str) -> R:
     try:
         return kind.model_validate_json(line)
     except ValidationError as error:
-        problems = [_problem(item) for item in error.errors(include_url=False)[:_SHOWN]]
+        problems = [_describe_problem(item) for item in error.errors(include_url=False)[:_SHOWN]]
         raise InvalidRequest(f"{where}: {'; '.join(problems)[:500]}") from None
 
 
@@ -382,7 +382,7 @@ def _holds_nul(line: bytes) -> bool:
     return False
 
 
-def _problem(item: ErrorDetails) -> str:
+def _describe_problem(item: ErrorDetails) -> str:
     value, field = item.get("input"), ".".join(map(str, item["loc"])) or "line"
     problem = f"{shortened(field, 200)}: {message_of(item)}"
     if isinstance(value, int | float) and abs(value) < 2**63:

@@ -122,7 +122,7 @@ class TransferService:
                     if size > self._options.max_archive:
                         limit = self._options.max_archive
                         raise PayloadTooLarge(f"an archive may have at most {limit} bytes (MAX_IMPORT_MB); more arrived")
-                    await asyncio.to_thread(_write, file, content_part, path)
+                    await asyncio.to_thread(_write_file, file, content_part, path)
             yield path
 
     async def begin(self, archive: Path, *, target: TenantId | None = None, name: str | None = None, copy: bool = False) -> Begun:
@@ -147,7 +147,7 @@ class TransferService:
         tenant = await self._reserve(target or await self._prepare_tenant(manifest.tenant, name, copy=copy))
         try:
             async with self._destination.disk_space.reserve((await asyncio.to_thread(archive.stat)).st_size):
-                arguments = await self._stored(tenant.id, archive)
+                arguments = await self._store_archive(tenant.id, archive)
             arguments["archive_of"] = manifest.tenant.id
             enqueue = self._queue.enqueuer(WORKFLOW)
             job = await self._destination.catalogue.jobs.create(tenant.id, JobKind.IMPORT, arguments, enqueue)
@@ -158,7 +158,7 @@ class TransferService:
 
     async def import_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow that fills the tenant and makes it visible, or leaves it empty. It can be repeated."""
-        await self._runner.run_job(tenant, job_id, attempt, self._fill, self._failed)
+        await self._runner.run_job(tenant, job_id, attempt, self._fill, self._fail_import)
 
     async def abandoned(self, tenant: TenantId, job_id: str) -> None:
         """Empty a tenant whose import job was given up. Other kinds of jobs are ignored."""
@@ -180,11 +180,11 @@ class TransferService:
         try:
             folder = await asyncio.to_thread(make)
         except OSError as error:
-            raise _translated(error) from error
+            raise _translate_errors(error) from error
         try:
             yield folder
         except OSError as error:
-            raise _translated(error) from error
+            raise _translate_errors(error) from error
         finally:
             await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
 
@@ -211,7 +211,7 @@ class TransferService:
         await self._destination.transfer.reserve(tenant)
         return await self._destination.catalogue.tenants.tenant(tenant)
 
-    async def _stored(self, tenant: TenantId, archive: Path) -> dict[str, Any]:
+    async def _store_archive(self, tenant: TenantId, archive: Path) -> dict[str, Any]:
         """Store the archive in parts where every worker can read it."""
         key, number = str(uuid.uuid4()), 0
         with archive.open("rb") as file:
@@ -231,14 +231,14 @@ class TransferService:
         await run.progress("archive", 0, int(run.job.arguments["parts"]), at_once=True)
         async with self._workplace() as folder:
             path = folder / "archive"
-            await self._fetched(run, path)
+            await self._fetch_archive(run, path)
             await run.progress("check", 0, 1, at_once=True)
             # The whole archive is checked before anything is written.
             await run.until_cancelled(verify(path, self._options.limits))
-            result = await self._filled(run, path)
+            result = await self._fill_tenant(run, path)
         await self._done(run, result)
 
-    async def _fetched(self, run: Run, path: Path) -> None:
+    async def _fetch_archive(self, run: Run, path: Path) -> None:
         with path.open("wb") as file:
             for number in range(1, int(run.job.arguments["parts"]) + 1):
                 key = blob_key(str(run.job.arguments["archive"]), number)
@@ -248,10 +248,10 @@ class TransferService:
                     raise Conflict("the archive of this import was removed; import it again") from None
                 await asyncio.to_thread(file.write, content)
 
-    async def _filled(self, run: Run, path: Path) -> dict[str, Any]:
+    async def _fill_tenant(self, run: Run, path: Path) -> dict[str, Any]:
         with reading(path, self._options.limits) as reader:
             archive_parts = parts(reader, self._options.limits)
-            manifest = await asyncio.to_thread(_next, archive_parts)
+            manifest = await asyncio.to_thread(_next_part, archive_parts)
             if not isinstance(manifest, Manifest):  # pragma: no cover - `parts` begins with it
                 raise InvalidRequest("this is not an archive of a tenant")
             tenant_import = TenantImport(run, self._destination, manifest)
@@ -263,7 +263,7 @@ class TransferService:
     async def _take_in(self, tenant_import: TenantImport, archive_parts: Any) -> End:
         hierarchy = False
         while True:
-            part: Part | None = await asyncio.to_thread(_next, archive_parts)
+            part: Part | None = await asyncio.to_thread(_next_part, archive_parts)
             if isinstance(part, Entities):
                 await tenant_import.entities(part.records)
             elif isinstance(part, Edits):
@@ -292,7 +292,7 @@ class TransferService:
         for number in range(1, int(run.job.arguments["parts"]) + 1):
             await self._destination.blobs.delete(run.tenant, blob_key(str(run.job.arguments["archive"]), number))
 
-    async def _failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
+    async def _fail_import(self, run: Run, error: AgenticRagError | Stopped) -> None:
         await self._give_back(run.tenant)
 
     async def _give_back(self, tenant: TenantId) -> None:
@@ -306,17 +306,17 @@ class TransferService:
             await self._destination.transfer.abandon(tenant)
 
 
-def _write(file: BinaryIO, content: bytes, path: Path) -> None:
+def _write_file(file: BinaryIO, content: bytes, path: Path) -> None:
     """Write a part of an archive if the disk has room for it."""
     require_room(path, _ARCHIVES, LEAST_FREE_BYTES + len(content))
     file.write(content)
 
 
-def _translated(error: OSError) -> Exception:
+def _translate_errors(error: OSError) -> Exception:
     """Return the error for a system error in the folder of archives."""
     return full(_ARCHIVES) if full_os_error(error) else error
 
 
-def _next(archive_parts: Any) -> Part | None:
+def _next_part(archive_parts: Any) -> Part | None:
     """Return the next part; None at the end, because no StopIteration may leave the thread."""
     return next(archive_parts, None)

@@ -87,7 +87,7 @@ class ImportedTree:
 
     async def summaries(self, trees: TreeCatalogue, records: Sequence[CommunitySummary]) -> None:
         """Record the summaries of nodes."""
-        new_summaries = await asyncio.to_thread(self._rewritten, records)
+        new_summaries = await asyncio.to_thread(self._rewrite_summaries, records)
         await trees.save_summaries(self.tenant, new_summaries)
         self._summaries.update(
             {(summary.fingerprint, summary.prompt_version, summary.model): summary for summary in new_summaries}
@@ -109,7 +109,7 @@ class ImportedTree:
         for start in range(0, len(nodes), _PAGE):
             await trees.write_nodes(self.tenant, number, nodes[start : start + _PAGE])
         embedded = 0
-        summarized = [node for node in nodes if key_of(node) in self._summaries and _says(self._summaries[key_of(node)])]
+        summarized = [node for node in nodes if key_of(node) in self._summaries and _has_text(self._summaries[key_of(node)])]
         for start in range(0, len(summarized), _BATCH):
             batch = summarized[start : start + _BATCH]
             packings = {node.id: self._vectors[node.id] for node in batch if node.id in self._vectors}
@@ -120,7 +120,7 @@ class ImportedTree:
         await trees.delete_generations(self.tenant, keep=number)
         return embedded
 
-    def _rewritten(self, records: Sequence[CommunitySummary]) -> list[CommunitySummary]:
+    def _rewrite_summaries(self, records: Sequence[CommunitySummary]) -> list[CommunitySummary]:
         return [
             replace(self.passages.rewritten(summary), fingerprint=self._fingerprints[summary.fingerprint])
             for summary in records
@@ -148,5 +148,5 @@ class ImportedTree:
         return record.into(TreeNode, id=id, children=children, documents=documents, fingerprint=fingerprint)
 
 
-def _says(summary: CommunitySummary) -> bool:
+def _has_text(summary: CommunitySummary) -> bool:
     return bool(summary.summary or summary.findings)

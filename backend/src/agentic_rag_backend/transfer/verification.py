@@ -61,7 +61,7 @@ async def verify(path: Path, limits: ArchiveLimits) -> None:
 
 def main(path: str, archive: str, original: str, cpu_s: str) -> int:
     """Inspect one archive; print its error as JSON. Return the exit status."""
-    _restrict(int(cpu_s))
+    _restrict_process(int(cpu_s))
     try:
         inspect(Path(path), ArchiveLimits(archive=int(archive), original=int(original)))
     except (InvalidRequest, PayloadTooLarge) as error:
@@ -72,7 +72,7 @@ def main(path: str, archive: str, original: str, cpu_s: str) -> int:
     return 0
 
 
-def _restrict(cpu_s: int) -> None:
+def _restrict_process(cpu_s: int) -> None:
     try:
         import resource
     except ImportError:  # not on Windows

@@ -340,7 +340,7 @@ async def test_jobs_beyond_the_limit_of_claims_are_claimed_although_few_run_at_o
     for event in events.values():
         event._awake = False
     for _ in range(workflow_table.CLAIMED_AHEAD):
-        queue._ended(QueueName.PREPARE)
+        queue._note_end(QueueName.PREPARE)
     assert [queue_name for queue_name, event in events.items() if event._awake] == [QueueName.PREPARE]
     long_job.cancel()
     await queue.shutdown()

@@ -147,7 +147,7 @@ class SharedDatabase:
         self._watch = Watch(self._directory, workflows, silent_after_s=self._silent_after_s)
         begun_s = time.monotonic()
         await self._directory.join(self.executor_id, workflows)
-        self._beaten(begun_s)
+        self._note_heartbeat(begun_s)
 
     async def refresh(self) -> bool:
         """Send a heartbeat, bury silent workers, and hand back or fail the workflows that no live worker runs."""
@@ -155,7 +155,7 @@ class SharedDatabase:
         if not await self._directory.heartbeat(self.executor_id):
             self.sure_until = -math.inf
             return False
-        self._beaten(now_s)
+        self._note_heartbeat(now_s)
         await self._watch.bury_silent(now_s)
         with as_unavailable():
             claimed = await asyncio.to_thread(self._table.claimed)
@@ -182,7 +182,7 @@ class SharedDatabase:
     def close(self) -> None:
         """Do nothing."""
 
-    def _beaten(self, begun_s: float) -> None:
+    def _note_heartbeat(self, begun_s: float) -> None:
         """Use half of the silence limit only, because clocks of other processes may run at another speed."""
         self.sure_until = begun_s + self._silent_after_s / 2
 

@@ -58,12 +58,12 @@ async def aside() -> AsyncIterator[None]:
     except asyncio.CancelledError:
         raise
     except BaseException:
-        await _take(places)
+        await _take_slots(places)
         raise
-    await _take(places)
+    await _take_slots(places)
 
 
-async def _take(places: tuple[_SlotPlace, ...]) -> None:
+async def _take_slots(places: tuple[_SlotPlace, ...]) -> None:
     for semaphore in places:
         await semaphore.take()
 
@@ -106,7 +106,7 @@ class Slots:
                 places = (_SlotPlace(self._of(tenant)), *places)
             for semaphore in places:
                 await stack.enter_async_context(semaphore)
-            await self._admitted(caution)
+            await self._admit(caution)
             self._running += 1
             noted = _CAUTION.set(caution)
             # An isolated workflow keeps its places: no workflow that it waits for could start. So does a commit in its turn.
@@ -126,7 +126,7 @@ class Slots:
             semaphore = self._of_tenant[tenant] = asyncio.Semaphore(self._prepared)
         return semaphore
 
-    async def _admitted(self, caution: Caution) -> None:
+    async def _admit(self, caution: Caution) -> None:
         """Wait until no workflow runs (if it must run alone), or until no isolated workflow runs or waits."""
         if caution is not Caution.ALONE:
             while self._kept_free:

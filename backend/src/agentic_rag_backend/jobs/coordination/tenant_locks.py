@@ -183,10 +183,10 @@ class TenantLocks:
             await asyncio.sleep(RETRY_S)
             return None
         except asyncio.CancelledError:
-            taking.add_done_callback(lambda future: self._unwanted(tenant, future))
+            taking.add_done_callback(lambda future: self._give_up_late(tenant, future))
             raise
 
-    def _unwanted(self, tenant: TenantId, future: asyncio.Future[Fence | None]) -> None:
+    def _give_up_late(self, tenant: TenantId, future: asyncio.Future[Fence | None]) -> None:
         if not future.cancelled() and future.exception() is None and (fence := future.result()) is not None:
             self._begin_giving_up(tenant, fence)
 

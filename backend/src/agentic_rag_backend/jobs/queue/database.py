@@ -57,10 +57,10 @@ def as_unavailable() -> Iterator[None]:
     except SQLAlchemyError as error:
         if is_outage(error):
             raise StoreUnavailable(f"the job queue's database does not answer: {type(error).__name__}") from error
-        raise AgenticRagError(f"the job queue's database refused a statement: {_reason(error)}") from error
+        raise AgenticRagError(f"the job queue's database refused a statement: {_describe_error(error)}") from error
 
 
-def _reason(error: SQLAlchemyError) -> str:
+def _describe_error(error: SQLAlchemyError) -> str:
     """Return the error's type. For SQLite also its message, which contains column names and no values."""
     original = getattr(error, "orig", None)
     name = type(original or error).__name__

@@ -79,11 +79,11 @@ class Execution:
 
     async def stop(self, drain_s: float) -> None:
         """Cancel waiting workflows now, and running workflows after ``drain_s`` seconds."""
-        _cancel(self._waiting)
+        _cancel_tasks(self._waiting)
         if self._working and drain_s:
             await asyncio.wait(set(self._working), timeout=drain_s)
         unfinished = self._working | self._waiting
-        _cancel(unfinished)
+        _cancel_tasks(unfinished)
         if unfinished:
             await asyncio.wait(unfinished, timeout=_CANCEL_S)
 
@@ -158,6 +158,6 @@ class Execution:
         self._ended(queue)
 
 
-def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+def _cancel_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
     for task in tuple(tasks):
         task.cancel()

@@ -92,7 +92,7 @@ class JobQueue:
         self._claims = OwnClaims(self._table, lost_after_s=BEATS * self._membership.interval_s)
         slots = Slots(prepare_concurrency, _RUNNING_AT_ONCE, self._tenant_locks)
         # One more workflow can be claimed when one has ended.
-        self._execution = Execution(slots, self._claims, self._membership, failed=self._failed, ended=self._ended)
+        self._execution = Execution(slots, self._claims, self._membership, failed=self._report_failure, ended=self._note_end)
         self._ends: Counter[QueueName] = Counter()
         self._only_enqueues = False
         self._is_to_begin = False
@@ -284,7 +284,7 @@ class JobQueue:
         await self._begin()
         self._is_to_begin = False
 
-    def _ended(self, queue: QueueName) -> None:
+    def _note_end(self, queue: QueueName) -> None:
         """Claim more jobs if the limit of claimed jobs may have left some unclaimed. The poll may read old rows.
 
         A tenant at its limit has claimed twice as many jobs as are counted here. Some of them may not have started yet.
@@ -295,14 +295,14 @@ class JobQueue:
             self._ends[queue] = 0
             self._workers.wake(queue)
 
-    async def _failed(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
+    async def _report_failure(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
         if self._on_failed is not None:
             await self._on_failed(tenant, job_id, attempt, error)
 
     async def _end(self, workflow: ClaimedWorkflow, error: AgenticRagError) -> None:
         _log.error("job_given_up", job=workflow.job_id, tenant=workflow.tenant.value, code=error.code, reason=error.message)
         with contextlib.suppress(NotFound):  # the tenant was deleted meanwhile
-            await self._failed(workflow.tenant, workflow.job_id, workflow.attempt, error)
+            await self._report_failure(workflow.tenant, workflow.job_id, workflow.attempt, error)
         with as_unavailable():
             await asyncio.to_thread(self._table.end, workflow)
 

@@ -119,7 +119,7 @@ class WorkflowTable:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
             if not inspect(connection).has_table(workflows.name):
                 metadata.create_all(connection)
-                _adopt(connection)
+                _adopt_workflows(connection)
 
     def enqueue(self, name: str, queue: QueueName, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Enqueue a workflow. An existing id changes nothing."""
@@ -150,10 +150,10 @@ class WorkflowTable:
         with self._engine.begin() as connection:
             keys = [
                 (row.tenant_id, row.id)
-                for row in connection.execute(_claimable(queue, None if alone else executor_id, per_tenant))
+                for row in connection.execute(_select_claimable(queue, None if alone else executor_id, per_tenant))
             ]
             claimed: dict[tuple[str, str], ClaimedWorkflow] = {}
-            for page in _pages(keys):
+            for page in _cut_pages(keys):
                 free = update(workflows).where(tuple_(workflows.c.tenant_id, workflows.c.id).in_(page), *_WAITING)
                 rows = connection.execute(free.values(claimant=executor_id).returning(workflows))
                 claimed |= {(row.tenant_id, row.id): _claimed_of(row) for row in rows}
@@ -162,7 +162,7 @@ class WorkflowTable:
     def finish(self, workflow: ClaimedWorkflow) -> None:
         """Record that a workflow has ended, unless another process has claimed it."""
         with self._engine.begin() as connection:
-            connection.execute(_of(workflow).values(finished_us=_now_us()))
+            connection.execute(_update_claimed(workflow).values(finished_us=_now_us()))
 
     def end(self, workflow: ClaimedWorkflow) -> None:
         """End a workflow for good, regardless of its claimant."""
@@ -174,7 +174,7 @@ class WorkflowTable:
         """Return the ids that are waiting or claimed."""
         open_ids: set[str] = set()
         with self._engine.connect() as connection:
-            for page in _pages(list(workflow_ids)):
+            for page in _cut_pages(list(workflow_ids)):
                 open_ids.update(connection.execute(select(workflows.c.id).where(workflows.c.id.in_(page), _OPEN)).scalars())
         return frozenset(open_ids)
 
@@ -195,7 +195,7 @@ class WorkflowTable:
     def hand_back(self, handed_back: Iterable[ClaimedWorkflow]) -> int:
         """Enqueue again the workflows that still have the same claimant. Return their number."""
         with self._engine.begin() as connection:
-            count = sum(connection.execute(_of(workflow).values(claimant=None)).rowcount for workflow in handed_back)
+            count = sum(connection.execute(_update_claimed(workflow).values(claimant=None)).rowcount for workflow in handed_back)
         if count:
             self._on_enqueued(None)
             if self._notifications is not None:
@@ -215,7 +215,7 @@ def by_id(claimed: Iterable[ClaimedWorkflow]) -> Mapping[str, ClaimedWorkflow]:
     return {workflow.id: workflow for workflow in claimed}
 
 
-def _claimable(queue: QueueName, claimant: str | None, per_tenant: int) -> Select[tuple[str, str]]:
+def _select_claimable(queue: QueueName, claimant: str | None, per_tenant: int) -> Select[tuple[str, str]]:
     """Select the tenants and ids of waiting workflows that fit into the limit of their tenant, one of each tenant in turn.
 
     Rows that another process is claiming are skipped, so that processes do not wait for each other.
@@ -237,7 +237,7 @@ def _claimable(queue: QueueName, claimant: str | None, per_tenant: int) -> Selec
     )
 
 
-def _of(workflow: ClaimedWorkflow) -> Update:
+def _update_claimed(workflow: ClaimedWorkflow) -> Update:
     """Return an update of a workflow that still has the same claimant."""
     return update(workflows).where(
         workflows.c.tenant_id == workflow.tenant.value,
@@ -247,7 +247,7 @@ def _of(workflow: ClaimedWorkflow) -> Update:
     )
 
 
-def _adopt(connection: Connection) -> None:
+def _adopt_workflows(connection: Connection) -> None:
     """Take over the unfinished workflows in the tables of DBOS, which earlier releases used. All of them start again."""
     schema = "dbos" if connection.dialect.name == "postgresql" else None
     if not inspect(connection).has_table("workflow_status", schema=schema):
@@ -271,5 +271,5 @@ def _now_us() -> int:
     return time.time_ns() // 1000
 
 
-def _pages(items: Sequence[T]) -> Iterator[Sequence[T]]:
+def _cut_pages(items: Sequence[T]) -> Iterator[Sequence[T]]:
     return (items[start : start + _PAGE] for start in range(0, len(items), _PAGE))

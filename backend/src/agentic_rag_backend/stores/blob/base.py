@@ -89,7 +89,7 @@ class BlobStore:
 
     async def _mark(self) -> dict[str, Any] | None:
         try:
-            async with _answering(_MARK):
+            async with _translate_errors(_MARK):
                 found = await obstore.get_async(self._store, _MARK)
                 held = json.loads(bytes(await found.bytes_async()))
         except NotFound:
@@ -104,7 +104,7 @@ class BlobStore:
 
     async def _write_mark(self, mark: bytes) -> None:
         """Write the mark unless another process has written one."""
-        async with _answering():
+        async with _translate_errors():
             try:
                 await obstore.put_async(self._store, _MARK, mark, mode="create")
             except AlreadyExistsError:
@@ -114,8 +114,8 @@ class BlobStore:
 
     async def put(self, tenant: TenantId, key: str, content: bytes) -> None:
         """Store ``content`` durably. Replace an existing blob under the key."""
-        path = _path(tenant, key)
-        async with _answering():
+        path = _path_of(tenant, key)
+        async with _translate_errors():
             await obstore.put_async(self._store, path, content)
             if self._folder is not None:
                 # The library renames a finished file into place but does not force it to the disk.
@@ -127,16 +127,16 @@ class BlobStore:
         Raises:
             NotFound: there is no blob under the key.
         """
-        path = _path(tenant, key)
-        async with _answering(key):
+        path = _path_of(tenant, key)
+        async with _translate_errors(key):
             found = await obstore.get_async(self._store, path)
             return bytes(await found.bytes_async())
 
     async def delete(self, tenant: TenantId, key: str) -> bool:
         """Remove the content. Return whether it existed."""
-        path = _path(tenant, key)
+        path = _path_of(tenant, key)
         try:
-            async with _answering(key):
+            async with _translate_errors(key):
                 # Checked first, because object stores report no error when they delete a missing object.
                 await obstore.head_async(self._store, path)
                 await obstore.delete_async(self._store, path)
@@ -152,7 +152,7 @@ class BlobStore:
         """
         scope = require_tenant(tenant).value
         if self._folder is not None:
-            return _in_pages(_files(self._folder / scope, before.timestamp()))
+            return _in_pages(_walk_files(self._folder / scope, before.timestamp()))
         return self._listed(scope, before - _CLOCK_SKEW)
 
     async def missing(self, tenant: TenantId, keys: Sequence[str]) -> list[str]:
@@ -161,8 +161,8 @@ class BlobStore:
 
         async def is_missing(key: str) -> bool:
             try:
-                async with slots, _answering(key):
-                    await obstore.head_async(self._store, _path(tenant, key))
+                async with slots, _translate_errors(key):
+                    await obstore.head_async(self._store, _path_of(tenant, key))
             except NotFound:
                 return True
             return False
@@ -174,8 +174,8 @@ class BlobStore:
     async def tenants(self) -> list[TenantId]:
         """Return every tenant with at least one blob. For the operator's housekeeping only. Other folders are ignored."""
         if self._folder is not None:
-            return await asyncio.to_thread(_owners, self._folder)
-        async with _answering():
+            return await asyncio.to_thread(_list_owners, self._folder)
+        async with _translate_errors():
             listed = await obstore.list_with_delimiter_async(self._store)
         names = {prefix.rstrip("/").rpartition("/")[2] for prefix in listed["common_prefixes"]}
         return sorted(TenantId(name) for name in names if _OWNER.fullmatch(name))
@@ -183,7 +183,7 @@ class BlobStore:
     async def delete_tenant(self, tenant: TenantId) -> int:
         """Remove all blobs of the tenant. Return their number."""
         removed = 0
-        async with _answering():
+        async with _translate_errors():
             async for batch in obstore.list(self._store, require_tenant(tenant).value):
                 paths = [item["path"] for item in batch]
                 if paths:
@@ -197,16 +197,16 @@ class BlobStore:
             raise StoreUnavailable("the blob store's folder is missing or not writable")
         if self._folder is not None:
             await asyncio.to_thread(require_room, self._folder, "the blob store")
-        async with _answering():
+        async with _translate_errors():
             async for _ in obstore.list(self._store, "t_", chunk_size=1):
                 break
 
     async def _listed(self, scope: str, before: datetime) -> AsyncIterator[list[str]]:
-        async with _answering():
+        async with _translate_errors():
             async for batch in obstore.list(self._store, f"{scope}/", chunk_size=_LISTED):
                 paths = [item["path"] for item in batch if item["last_modified"] < before]
                 if paths:
-                    yield [_key(path[path.index(f"{scope}/") + len(scope) + 1 :]) for path in paths]
+                    yield [_key_of_path(path[path.index(f"{scope}/") + len(scope) + 1 :]) for path in paths]
 
 
 def blob_key(document_id: str, version: int) -> str:
@@ -215,7 +215,7 @@ def blob_key(document_id: str, version: int) -> str:
 
 
 @asynccontextmanager
-async def _answering(key: str | None = None) -> AsyncIterator[None]:
+async def _translate_errors(key: str | None = None) -> AsyncIterator[None]:
     """Translate the library's errors. Their messages contain paths and buckets, so they are kept in the cause only."""
     try:
         yield
@@ -230,7 +230,7 @@ async def _answering(key: str | None = None) -> AsyncIterator[None]:
         raise StoreUnavailable(f"the blob store did not answer: {type(error).__name__}") from error
 
 
-def _path(tenant: TenantId, key: str) -> str:
+def _path_of(tenant: TenantId, key: str) -> str:
     """Return the path of a blob. Letters, digits and dashes stay; other bytes become ``_`` and two hex digits.
 
     No store then needs to escape a path. Dots are escaped too, so no key leaves its tenant's folder.
@@ -242,8 +242,8 @@ def _path(tenant: TenantId, key: str) -> str:
     return "/".join((require_tenant(tenant).value, *encoded))
 
 
-def _key(path: str) -> str:
-    """Return the key for a path of `_path` without the tenant's folder."""
+def _key_of_path(path: str) -> str:
+    """Return the key for a path of `_path_of` without the tenant's folder."""
     return _ESCAPED.sub(lambda found: bytes.fromhex(found[0].replace("_", "")).decode(), path)
 
 
@@ -252,7 +252,7 @@ async def _in_pages(keys: Iterator[str]) -> AsyncIterator[list[str]]:
         yield page
 
 
-def _owners(folder: Path) -> list[TenantId]:
+def _list_owners(folder: Path) -> list[TenantId]:
     """Return the tenants whose folders contain a file."""
     if not folder.is_dir():
         return []
@@ -260,7 +260,7 @@ def _owners(folder: Path) -> list[TenantId]:
     return [TenantId(name) for name in named if any(files for _, _, files in os.walk(folder / name))]
 
 
-def _files(folder: Path, before: float) -> Iterator[str]:
+def _walk_files(folder: Path, before: float) -> Iterator[str]:
     for parent, _, names in os.walk(folder):
         for name in names:
             file = Path(parent, name)
@@ -272,7 +272,7 @@ def _files(folder: Path, before: float) -> Iterator[str]:
                     continue
             except FileNotFoundError:
                 continue  # deleted meanwhile
-            yield _key(file.relative_to(folder).as_posix())
+            yield _key_of_path(file.relative_to(folder).as_posix())
 
 
 def _sync_to_disk(file: Path, root: Path) -> None:

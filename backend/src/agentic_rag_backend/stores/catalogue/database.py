@@ -72,7 +72,7 @@ def parse_url(url: str) -> URL:
     raise ConfigurationError(f"DATABASE_URL must be sqlite or postgresql; got {backend!r}")
 
 
-def _pragmas(connection: Any, isolation_level: str | None) -> None:
+def _set_pragmas(connection: Any, isolation_level: str | None) -> None:
     connection.isolation_level = isolation_level
     # FULL: a confirmed change (accepted, visible, deleted) survives a power loss. It costs 0.3 ms a transaction and about
     # 2.5 ms a document, but no measurable ingestion time, because ingestion waits for the embedder.
@@ -112,7 +112,7 @@ def _sqlite_engine(url: URL, drivername: str, threads: int) -> Engine:
     def _connect(connection: Any, _record: Any) -> None:
         # The driver's own transaction control begins at the first write. Values read before may have changed by then, and
         # concurrent increments are lost. None switches it off, and the dialect begins transactions instead.
-        _pragmas(connection, None)
+        _set_pragmas(connection, None)
 
     return engine
 
@@ -123,7 +123,7 @@ def _sqlite_queue_engine(url: URL) -> Engine:
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
         # The durable queue issues its own BEGIN where necessary. It sets this mode on engines it creates itself.
-        _pragmas(connection, "IMMEDIATE")
+        _set_pragmas(connection, "IMMEDIATE")
 
     return engine
 
@@ -232,7 +232,7 @@ class Database:
         try:
             return await future
         except StatementError as error:
-            raise self._translated(error) from error
+            raise self._translate(error) from error
         except PoolTimeout as error:
             raise StoreUnavailable("the catalogue has no free connection") from error
 
@@ -241,7 +241,7 @@ class Database:
         if self._file is not None:
             require_room(self._file, _CATALOGUE)
 
-    def _translated(self, error: StatementError) -> Exception:
+    def _translate(self, error: StatementError) -> Exception:
         if isinstance(error.orig, AgenticRagError):
             return error.orig
         if isinstance(error, DataError) and "NUL" in str(error.orig):

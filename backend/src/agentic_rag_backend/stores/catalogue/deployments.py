@@ -25,7 +25,7 @@ class RecordedDeployment:
     name: str
 
 
-def _found(connection: Connection) -> RecordedDeployment | None:
+def _find_deployment(connection: Connection) -> RecordedDeployment | None:
     row = connection.execute(_FIND).first()
     return None if row is None else RecordedDeployment(row.deployment_id, row.name)
 
@@ -46,7 +46,7 @@ def rename(connection: Connection, name: str) -> None:
 class DeploymentCatalogue(CataloguePart):
     """Creates the deployment's id once, and returns it on every call."""
 
-    _find = read(_found)
+    _find = read(_find_deployment)
     _create = write(_create)
     rename = write(rename)
 

@@ -57,12 +57,12 @@ _RETRY_AFTER_S = 1.0
 _keys = idempotency_keys.c
 
 
-def _owner(owner: Owner) -> str:
+def _owner_text(owner: Owner) -> str:
     return owner.value if isinstance(owner, Operator) else require_tenant(owner).value
 
 
 @cache
-def _insert(dialect: str) -> Executable:
+def _insert_statement(dialect: str) -> Executable:
     # Both dialects have these methods, but no common class declares them.
     statement = postgresql.insert(idempotency_keys) if dialect == "postgresql" else sqlite.insert(idempotency_keys)
     # RETURNING, because not every driver reports the number of inserted rows.
@@ -83,7 +83,7 @@ def begin(
     """
     now = utc_now()
     row = {
-        "tenant_id": _owner(owner),
+        "tenant_id": _owner_text(owner),
         "digest": digest,
         "fingerprint": fingerprint,
         "claim": secrets.token_hex(16),
@@ -93,7 +93,7 @@ def begin(
     its = (_keys.tenant_id == row["tenant_id"], _keys.digest == row["digest"])
     connection.execute(delete(idempotency_keys).where(*its, _keys.expires_at <= now))
     # The insertion decides between concurrent requests: the later one waits for the earlier one and finds its row.
-    if connection.execute(_insert(connection.dialect.name), row).first() is not None:
+    if connection.execute(_insert_statement(connection.dialect.name), row).first() is not None:
         _drop_oldest(connection, row["tenant_id"])
         return IdempotencyClaim(str(row["claim"]))
     key_row = connection.execute(select(idempotency_keys).where(*its)).mappings().first()
@@ -119,17 +119,17 @@ def _drop_oldest(connection: Connection, owner: object) -> None:
 def complete(connection: Connection, owner: Owner, digest: str, claim: IdempotencyClaim, answer: StoredResponse) -> bool:
     """Store the answer for `KEPT`. Return False if the claim was lost."""
     values = {"status": answer.status, "headers": dict(answer.headers), "body": answer.body}
-    statement = update(idempotency_keys).where(*_claimed(owner, digest, claim))
+    statement = update(idempotency_keys).where(*_of_claim(owner, digest, claim))
     return connection.execute(statement.values(claim=None, expires_at=utc_now() + KEPT, **values)).rowcount == 1
 
 
 def release(connection: Connection, owner: Owner, digest: str, claim: IdempotencyClaim) -> None:
     """Free the key of a request that changed nothing. No effect if the claim was lost."""
-    connection.execute(delete(idempotency_keys).where(*_claimed(owner, digest, claim)))
+    connection.execute(delete(idempotency_keys).where(*_of_claim(owner, digest, claim)))
 
 
-def _claimed(owner: Owner, digest: str, claim: IdempotencyClaim) -> tuple[ColumnElement[bool], ...]:
-    return _keys.tenant_id == _owner(owner), _keys.digest == digest, _keys.claim == claim.token
+def _of_claim(owner: Owner, digest: str, claim: IdempotencyClaim) -> tuple[ColumnElement[bool], ...]:
+    return _keys.tenant_id == _owner_text(owner), _keys.digest == digest, _keys.claim == claim.token
 
 
 def release_all(connection: Connection) -> int:

@@ -47,25 +47,25 @@ Method = Callable[Concatenate[CataloguePart, P], Coroutine[Any, Any, T]]
 
 def read(operation: Operation[P, T]) -> Method[P, T]:
     """Return a method that runs ``operation`` on one snapshot; see `Database.read`."""
-    return _method(operation, Database.read)
+    return _make_method(operation, Database.read)
 
 
 def write(operation: Operation[P, T]) -> Method[P, T]:
     """Return a method that runs ``operation`` as one transaction; see `Database.write`."""
-    return _method(operation, Database.write)
+    return _make_method(operation, Database.write)
 
 
 def write_arriving(operation: Operation[P, T]) -> Method[P, T]:
     """Return a method for an ``operation`` that accepts new work; see `Database.write_arriving`."""
-    return _method(operation, Database.write_arriving)
+    return _make_method(operation, Database.write_arriving)
 
 
 def write_soon(operation: Operation[P, T]) -> Method[P, T]:
     """Return a method for an ``operation`` that is worthless later; see `Database.write_soon`."""
-    return _method(operation, Database.write_soon)
+    return _make_method(operation, Database.write_soon)
 
 
-def _method(
+def _make_method(
     operation: Operation[P, T], run: Callable[[Database, Callable[[Connection], T]], Coroutine[Any, Any, T]]
 ) -> Method[P, T]:
     _, *names = signature(operation).parameters

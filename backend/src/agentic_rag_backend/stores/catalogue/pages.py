@@ -41,7 +41,7 @@ def check_limit(limit: int) -> int:
     return limit
 
 
-def _check(scope: str, payload: bytes) -> bytes:
+def _check_digits(scope: str, payload: bytes) -> bytes:
     # Not a secret: a cursor only moves within the caller's own tenant. It detects invalid cursors.
     return hashlib.blake2b(payload, digest_size=_CHECK_BYTES, person=scope.encode()[:16]).digest()
 
@@ -49,7 +49,7 @@ def _check(scope: str, payload: bytes) -> bytes:
 def encode_cursor(scope: str, position: Sequence[Any]) -> str:
     """Return ``position`` as a cursor of the list named ``scope``."""
     payload = orjson.dumps(list(position))
-    return base64.urlsafe_b64encode(_check(scope, payload) + payload).decode().rstrip("=")
+    return base64.urlsafe_b64encode(_check_digits(scope, payload) + payload).decode().rstrip("=")
 
 
 def decode_cursor(scope: str, cursor: str, *types: type) -> list[Any]:
@@ -64,7 +64,7 @@ def decode_cursor(scope: str, cursor: str, *types: type) -> list[Any]:
         raw = b""
     check, payload = raw[:_CHECK_BYTES], raw[_CHECK_BYTES:]
     try:
-        position: Any = orjson.loads(payload) if check == _check(scope, payload) else None
+        position: Any = orjson.loads(payload) if check == _check_digits(scope, payload) else None
     except orjson.JSONDecodeError:
         position = None
     if not isinstance(position, list) or [type(part) for part in position] != list(types):

@@ -67,7 +67,7 @@ class BoundedConnection(psycopg.Connection[Any]):
             psycopg.errors.ConnectionTimeout: it took too long; the connection is closed.
         """
         end = _END.get()
-        bounded = _ended(gen, end if end < math.inf else time.monotonic() + self.longest_s)
+        bounded = _end_at_limit(gen, end if end < math.inf else time.monotonic() + self.longest_s)
         try:
             return super().wait(bounded, interval, timeout)
         except psycopg.errors.ConnectionTimeout:
@@ -75,7 +75,7 @@ class BoundedConnection(psycopg.Connection[Any]):
             raise
 
 
-def _ended(gen: PQGen[Any], end: float) -> PQGen[Any]:
+def _end_at_limit(gen: PQGen[Any], end: float) -> PQGen[Any]:
     try:
         wanted = next(gen)
         while True:

@@ -79,12 +79,12 @@ def upsert(
     """Insert ``rows``. In existing rows with the same ``keys``, update the ``replace`` columns only."""
     if not rows:
         return
-    statement = _upsert(connection.dialect.name, table, tuple(keys), tuple(replace))
+    statement = _upsert_statement(connection.dialect.name, table, tuple(keys), tuple(replace))
     connection.execute(statement, [dict(row) for row in rows])
 
 
 @cache
-def _upsert(dialect: str, table: Table, keys: tuple[str, ...], replace: tuple[str, ...]) -> Executable:
+def _upsert_statement(dialect: str, table: Table, keys: tuple[str, ...], replace: tuple[str, ...]) -> Executable:
     # Both dialects have these methods, but no common class declares them.
     statement = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
     if not replace:

@@ -26,8 +26,8 @@ _ITS = (_sessions.tenant_id == bindparam("tenant"), _sessions.digest == bindpara
 
 def recall(connection: Connection, tenant: TenantId, digest: str) -> SessionMemory | None:
     """Return the memory of a session. None: there is no such session, or it has expired."""
-    row = _row(connection, select(search_sessions).where(*_ITS), tenant, digest)
-    return None if row is None or row["expires_at"] <= utc_now() else _memory(row)
+    row = _read_row(connection, select(search_sessions).where(*_ITS), tenant, digest)
+    return None if row is None or row["expires_at"] <= utc_now() else _memory_from(row)
 
 
 def remember(connection: Connection, tenant: TenantId, digest: str, more: SessionMemory, *, kept_s: float) -> SessionMemory:
@@ -42,11 +42,11 @@ def remember(connection: Connection, tenant: TenantId, digest: str, more: Sessio
         NotFound: the tenant does not exist.
     """
     now = utc_now()
-    _begin(connection, tenant, digest, now)
-    row = _row(connection, select(search_sessions).where(*_ITS).with_for_update(), tenant, digest)
+    _begin_session(connection, tenant, digest, now)
+    row = _read_row(connection, select(search_sessions).where(*_ITS).with_for_update(), tenant, digest)
     if row is None:
         raise NotFound("the search session was removed")
-    memory = (_memory(row) if row["expires_at"] > now else SessionMemory()).extended(more)
+    memory = (_memory_from(row) if row["expires_at"] > now else SessionMemory()).extended(more)
     values = {
         "facts": [asdict(fact) for fact in memory.facts],
         "constraints": [asdict(constraint) for constraint in memory.constraints],
@@ -58,7 +58,7 @@ def remember(connection: Connection, tenant: TenantId, digest: str, more: Sessio
     return memory
 
 
-def _begin(connection: Connection, tenant: TenantId, digest: str, now: datetime) -> None:
+def _begin_session(connection: Connection, tenant: TenantId, digest: str, now: datetime) -> None:
     """Insert an expired session unless there is one. The row's lock then orders concurrent calls."""
     row = {
         "tenant_id": tenant.value,
@@ -86,11 +86,11 @@ def sweep(connection: Connection) -> int:
     return connection.execute(delete(search_sessions).where(_sessions.expires_at <= utc_now())).rowcount
 
 
-def _row(connection: Connection, statement: Select[tuple[object, ...]], tenant: TenantId, digest: str) -> RowMapping | None:
+def _read_row(connection: Connection, statement: Select[tuple[object, ...]], tenant: TenantId, digest: str) -> RowMapping | None:
     return connection.execute(statement, {"tenant": tenant.value, "session": digest}).mappings().first()
 
 
-def _memory(row: RowMapping) -> SessionMemory:
+def _memory_from(row: RowMapping) -> SessionMemory:
     facts = tuple(FactPlace(**item) for item in row["facts"])
     return SessionMemory(facts, tuple(RememberedConstraint(**item) for item in row["constraints"]))
 

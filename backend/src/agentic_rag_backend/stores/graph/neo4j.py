@@ -145,22 +145,22 @@ class Neo4jGraphStore:
 
     async def documents_naming(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[str]:
         """Return the documents of which a version names one of the entities, ordered by id."""
-        found = await self._list("documents_naming", tenant, uuids=_uuids(tenant, entity_ids))
+        found = await self._list("documents_naming", tenant, uuids=_uuid_list(tenant, entity_ids))
         return sorted(document for (document,) in found)
 
     async def entities(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Entity]:
         """Return the entities among ``ids`` that exist."""
-        found = await self._list("entities_by_uuid", tenant, uuids=_uuids(tenant, ids))
+        found = await self._list("entities_by_uuid", tenant, uuids=_uuid_list(tenant, ids))
         return {entity.id: entity for entity in map(_entity, found)}
 
     async def relationships(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Relationship]:
         """Return the relationships among ``ids`` that exist, supports included."""
-        found = _relationships(await self._list("relationships_by_uuid", tenant, uuids=_uuids(tenant, ids)))
+        found = _relationships(await self._list("relationships_by_uuid", tenant, uuids=_uuid_list(tenant, ids)))
         return {relationship.id: relationship for relationship in found}
 
     async def relationships_of(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[Relationship]:
         """Return the relationships with both ends among ``entity_ids``, ordered by id."""
-        ends = _uuids(tenant, entity_ids)
+        ends = _uuid_list(tenant, entity_ids)
         return _relationships(await self._list("relationships_between", tenant, uuids=ends, hub_degree=_HUB_DEGREE))
 
     async def edges_at(
@@ -174,7 +174,7 @@ class Neo4jGraphStore:
     ) -> dict[str, list[GraphEdge]]:
         """Return the heaviest relationships of each entity, with at most two statements."""
         wanted = {
-            "uuids": _uuids(tenant, entity_ids),
+            "uuids": _uuid_list(tenant, entity_ids),
             "limit": limit,
             "relations": None if relations is None else list(relations),
         }
@@ -183,7 +183,7 @@ class Neo4jGraphStore:
 
     async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[StatedFact]:
         """Return the sentences of the relationships, ordered by relationship, document, version, chunk and offset."""
-        found = await self._list("fact_sentences", tenant, uuids=_uuids(tenant, relationship_ids))
+        found = await self._list("fact_sentences", tenant, uuids=_uuid_list(tenant, relationship_ids))
         sentences = [rows.to_sentence(nodes.to_sentence_row(*row)) for row in found]
         return [sentence for sentence in sentences if sentence.end_char > sentence.start_char]
 
@@ -198,7 +198,7 @@ class Neo4jGraphStore:
             return rows.to_mentions(nodes.to_mention_row(*row) for row in found)
 
         pages = self._positions("mentions", require_tenant(tenant), document_ids, _MENTIONS_PER_BATCH)
-        return _mapped(pages, read)
+        return _map_record(pages, read)
 
     def all_names(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Naming]]:
         """Stream every name, or those of some documents, ordered by document, version, entity and name."""
@@ -207,7 +207,7 @@ class Neo4jGraphStore:
             return [nodes.to_naming(*row) for row in found]
 
         pages = self._positions("names", require_tenant(tenant), document_ids, _NAMES_PER_BATCH)
-        return _mapped(pages, read)
+        return _map_record(pages, read)
 
     def stream_knowledge(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[KnowledgeBatch]:
         """Stream mentions and names, merged from their two streams."""
@@ -239,7 +239,7 @@ class Neo4jGraphStore:
 
     async def mention_counts(self, tenant: TenantId, entity_ids: Sequence[str]) -> Mapping[str, int]:
         """Return the number of chunks that mention each entity, over all versions. Entities without mentions are absent."""
-        found = await self._list("mention_counts", tenant, uuids=_uuids(tenant, entity_ids))
+        found = await self._list("mention_counts", tenant, uuids=_uuid_list(tenant, entity_ids))
         return {identifier: chunks for identifier, chunks in found}  # noqa: C416 - rows are lists, dict() needs pairs
 
     async def write_communities(self, tenant: TenantId, generation: int, communities: Sequence[Community]) -> None:
@@ -394,7 +394,7 @@ class Neo4jGraphStore:
                 yield batch
 
 
-async def _mapped(pages: AsyncIterator[list[Row]], read: Callable[[Sequence[Row]], list[T]]) -> AsyncIterator[list[T]]:
+async def _map_record(pages: AsyncIterator[list[Row]], read: Callable[[Sequence[Row]], list[T]]) -> AsyncIterator[list[T]]:
     async for page in pages:
         yield read(page)
 
@@ -415,7 +415,7 @@ def _range(tenant: TenantId, document_id: str, *, up_to: int, above: int) -> dic
     }
 
 
-def _uuids(tenant: TenantId, ids: Iterable[str]) -> list[str]:
+def _uuid_list(tenant: TenantId, ids: Iterable[str]) -> list[str]:
     scope = require_tenant(tenant)
     return [nodes.graph_uuid(scope, identifier) for identifier in dict.fromkeys(ids)]
 

@@ -43,10 +43,10 @@ async def claim(connections: Neo4jConnections, owner: Owner) -> None:
         way_out="Give this deployment a name of its own in DEPLOYMENT, or, if the other one is gone for good, run in Neo4j: "
         f"MATCH (d:Deployment {{name: '{name}'}}) SET d.id = '{owner.deployment.id}'",
     )
-    await _adopt(connections, owner)
+    await _adopt_graph(connections, owner)
 
 
-async def _adopt(connections: Neo4jConnections, owner: Owner) -> None:
+async def _adopt_graph(connections: Neo4jConnections, owner: Owner) -> None:
     unmarked = await connections.read(lambda transaction: transaction.rows(_UNMARKED, {}))
     known = await owner.known_tenants([TenantId(row["tenant"]) for row in unmarked]) if unmarked else frozenset()
     if known:

@@ -37,7 +37,7 @@ async def migrate(connections: Neo4jConnections) -> None:
         ConfigurationError: a newer release wrote the database.
         StoreUnavailable: the server does not answer.
     """
-    found = await _version(connections)
+    found = await _read_version(connections)
     if found > len(STEPS):
         raise ConfigurationError(f"the graph has schema version {found}; this release knows {len(STEPS)} and older")
     if found == 0:
@@ -47,12 +47,12 @@ async def migrate(connections: Neo4jConnections) -> None:
             await connections.define(statement)
         # Wait until all indexes are online before anything is read.
         await _await_indexes(connections)
-        await _record(connections, version)
+        await _record_version(connections, version)
 
 
 async def require_migrated(connections: Neo4jConnections) -> None:
     """Raise `ConfigurationError` unless the schema matches this release."""
-    found = await _version(connections)
+    found = await _read_version(connections)
     if found != len(STEPS):
         raise ConfigurationError(
             f"the graph has schema version {found}; this release needs {len(STEPS)}: run 'agentic-rag migrate'"
@@ -65,7 +65,7 @@ def statements(script: str) -> list[str]:
     return [statement.strip() for statement in "\n".join(lines).split(";\n") if statement.strip(" ;\n")]
 
 
-async def _version(connections: Neo4jConnections) -> int:
+async def _read_version(connections: Neo4jConnections) -> int:
     async def work(transaction: Transaction) -> int:
         found = await transaction.rows(_READ, {"name": _NAME})
         return int(found[0]["version"]) if found else 0
@@ -88,5 +88,5 @@ async def _await_indexes(connections: Neo4jConnections) -> None:
             return
 
 
-async def _record(connections: Neo4jConnections, version: int) -> None:
+async def _record_version(connections: Neo4jConnections, version: int) -> None:
     await connections.write(lambda transaction: transaction.run(_WRITE, {"name": _NAME, "version": version}))

@@ -68,8 +68,8 @@ def _add(connection: sqlite3.Connection, tenant: TenantId, knowledge: DocumentKn
     connection.executemany(_SQL["add_mention"], rows.mention_rows(tenant, knowledge))
     connection.executemany(_SQL["add_relationship"], rows.relationship_rows(tenant, knowledge, supports))
     connection.executemany(_SQL["add_relationship_support"], supports)
-    connection.execute(_SQL["label_entities"], _among(tenant.value, {row["entity"] for row in names}))
-    connection.execute(_SQL["weigh_relationships"], _among(tenant.value, {row["relationship"] for row in supports}))
+    connection.execute(_SQL["label_entities"], _select_among(tenant.value, {row["entity"] for row in names}))
+    connection.execute(_SQL["weigh_relationships"], _select_among(tenant.value, {row["relationship"] for row in supports}))
     written = {"tenant": tenant.value, "document": knowledge.document_id, "version": knowledge.version}
     connection.execute(_SQL["record_version"], written)
     connection.execute(_SQL["renew_revision"], written)
@@ -84,10 +84,10 @@ def _delete(connection: sqlite3.Connection, tenant: TenantId, document_id: str, 
     supports = connection.execute(_SQL["delete_relationship_supports"], values).rowcount
     connection.execute(_SQL["delete_entity_supports"], values)
     connection.execute(_SQL["delete_written_versions"], values)
-    edges = connection.execute(_SQL["delete_unsupported_relationships"], _among(tenant.value, touched)).fetchall()
-    connection.execute(_SQL["weigh_relationships"], _among(tenant.value, touched))
+    edges = connection.execute(_SQL["delete_unsupported_relationships"], _select_among(tenant.value, touched)).fetchall()
+    connection.execute(_SQL["weigh_relationships"], _select_among(tenant.value, touched))
     entities.update(end for _, *ends in edges for end in ends)
-    among = _among(tenant.value, sorted(entities))
+    among = _select_among(tenant.value, sorted(entities))
     gone = connection.execute(_SQL["delete_unsupported_entities"], among).fetchall()
     connection.execute(_SQL["label_entities"], among)
     connection.execute(_SQL["delete_unsupported_names"], among)
@@ -197,7 +197,7 @@ class SqliteGraphStore:
 
     async def documents_naming(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[str]:
         """Return the documents of which a version names one of the entities, ordered by id."""
-        found = await self._rows("documents_naming", _among(require_tenant(tenant).value, entity_ids))
+        found = await self._rows("documents_naming", _select_among(require_tenant(tenant).value, entity_ids))
         return [document for (document,) in found]
 
     async def entities(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Entity]:
@@ -208,12 +208,12 @@ class SqliteGraphStore:
 
     async def relationships(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Relationship]:
         """Return the relationships among ``ids`` that exist, supports included."""
-        found = await self._relationships("relationships_by_id", _among(require_tenant(tenant).value, ids))
+        found = await self._relationships("relationships_by_id", _select_among(require_tenant(tenant).value, ids))
         return {relationship.id: relationship for relationship in found}
 
     async def relationships_of(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[Relationship]:
         """Return the relationships with both ends among ``entity_ids``, ordered by id."""
-        return await self._relationships("relationships_between", _among(require_tenant(tenant).value, entity_ids))
+        return await self._relationships("relationships_between", _select_among(require_tenant(tenant).value, entity_ids))
 
     async def edges_at(
         self,
@@ -239,7 +239,7 @@ class SqliteGraphStore:
 
     async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[StatedFact]:
         """Return the sentences of the relationships, ordered by relationship, document, version, chunk and offset."""
-        found = await self._rows("fact_sentences", _among(require_tenant(tenant).value, relationship_ids))
+        found = await self._rows("fact_sentences", _select_among(require_tenant(tenant).value, relationship_ids))
         return [rows.to_sentence(row) for row in found]
 
     def all_entities(self, tenant: TenantId) -> AsyncIterator[list[Entity]]:
@@ -293,7 +293,7 @@ class SqliteGraphStore:
 
     async def mention_counts(self, tenant: TenantId, entity_ids: Sequence[str]) -> Mapping[str, int]:
         """Return the number of chunks that mention each entity, over all versions. Entities without mentions are absent."""
-        return dict(await self._rows("mention_counts", _among(require_tenant(tenant).value, entity_ids)))
+        return dict(await self._rows("mention_counts", _select_among(require_tenant(tenant).value, entity_ids)))
 
     async def write_communities(self, tenant: TenantId, generation: int, communities: Sequence[Community]) -> None:
         """Replace the communities of ``generation``, in one transaction. Other generations stay.
@@ -489,22 +489,24 @@ class SqliteGraphStore:
         documents = {"tenant": scope, "documents": json.dumps(list(document_ids))}
         ids = [row[0] for row in await self._rows("relationship_ids_of_documents", documents)]
         for first in range(0, len(ids), _RELATIONSHIPS_PER_BATCH):
-            batch = await self._relationships("relationships_by_id", _among(scope, ids[first : first + _RELATIONSHIPS_PER_BATCH]))
+            batch = await self._relationships(
+                "relationships_by_id", _select_among(scope, ids[first : first + _RELATIONSHIPS_PER_BATCH])
+            )
             if batch:
                 yield batch
 
 
-def _among(scope: str, ids: Iterable[str]) -> dict[str, str]:
+def _select_among(scope: str, ids: Iterable[str]) -> dict[str, str]:
     """Return the parameters of a statement about some ids of a tenant."""
     return {"tenant": scope, "ids": json.dumps(list(ids))}
 
 
 def _entities(connection: sqlite3.Connection, scope: str, ids: Iterable[str]) -> list[Entity]:
-    return _with_names(connection, scope, connection.execute(_SQL["entities_by_id"], _among(scope, ids)).fetchall())
+    return _with_names(connection, scope, connection.execute(_SQL["entities_by_id"], _select_among(scope, ids)).fetchall())
 
 
 def _with_names(connection: sqlite3.Connection, scope: str, found: Sequence[Sequence[Any]]) -> list[Entity]:
-    among = _among(scope, (row[0] for row in found))
+    among = _select_among(scope, (row[0] for row in found))
     names = connection.execute(_SQL["names_of_entities"], among).fetchall()
     descriptions = dict(connection.execute(_SQL["descriptions_of_entities"], among).fetchall())
     return rows.to_entities(found, names, descriptions)

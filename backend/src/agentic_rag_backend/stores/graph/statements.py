@@ -49,15 +49,15 @@ def migrate(connection: sqlite3.Connection) -> None:
     Raises:
         ConfigurationError: a newer release wrote the file.
     """
-    found = _version(connection)
+    found = _read_version(connection)
     if found > len(MIGRATIONS):
         raise ConfigurationError(f"the graph file has schema version {found}; this release knows {len(MIGRATIONS)} and older")
     for version, name in enumerate(MIGRATIONS[found:], start=found + 1):
         script = files(__package__).joinpath("migrations", name).read_text(encoding="utf-8")
         connection.execute("BEGIN IMMEDIATE")
         try:
-            if _version(connection) < version:  # another process may have been faster
-                for statement in _split(script):
+            if _read_version(connection) < version:  # another process may have been faster
+                for statement in _split_script(script):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {version}")
             connection.execute("COMMIT")
@@ -66,11 +66,11 @@ def migrate(connection: sqlite3.Connection) -> None:
             raise
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _read_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _split(script: str) -> Iterator[str]:
+def _split_script(script: str) -> Iterator[str]:
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

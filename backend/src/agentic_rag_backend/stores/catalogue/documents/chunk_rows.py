@@ -129,7 +129,7 @@ def hydrate(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) 
     rows: list[AnyRow] = []
     for batch in batches(list(dict.fromkeys(chunk_ids))):
         rows.extend(connection.execute(_HYDRATE, {"tenant": tenant.value, "ids": batch}).all())
-    return {chunk.chunk.id: chunk for chunk in _visible(rows)}
+    return {chunk.chunk.id: chunk for chunk in _make_visible(rows)}
 
 
 def read_parents(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, ParentPassage]:
@@ -178,10 +178,10 @@ def list_chunks(
         raise NotFound(f"there is no document {document_id!r}")
     rows = connection.execute(_LIST, {**bound, "after": after, "count": limit + 1}).all()
     next_cursor = encode_cursor(_SCOPE, (rows[limit - 1].ordinal,)) if len(rows) > limit else None
-    return Page(tuple(_visible(rows[:limit])), next_cursor)
+    return Page(tuple(_make_visible(rows[:limit])), next_cursor)
 
 
-def _visible(rows: Sequence[AnyRow]) -> list[VisibleChunk]:
+def _make_visible(rows: Sequence[AnyRow]) -> list[VisibleChunk]:
     metadata: dict[str, Mapping[str, Any]] = {}
     visible_chunks = []
     for row in rows:

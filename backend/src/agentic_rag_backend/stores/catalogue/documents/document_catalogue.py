@@ -79,7 +79,7 @@ def counts(connection: Connection, tenant: TenantId) -> Mapping[str, int]:
         .where(documents.c.tenant_id == tenant.value)
         .group_by(documents.c.state)
     )
-    totals = {"documents": 0, "chunks": 0, "questions": _questions(connection, tenant)} | {
+    totals = {"documents": 0, "chunks": 0, "questions": _count_questions(connection, tenant)} | {
         f"documents_{state.value}": 0 for state in DocumentState
     }
     for state, number, chunk_count in connection.execute(statement):
@@ -90,7 +90,7 @@ def counts(connection: Connection, tenant: TenantId) -> Mapping[str, int]:
     return totals
 
 
-def _questions(connection: Connection, tenant: TenantId) -> int:
+def _count_questions(connection: Connection, tenant: TenantId) -> int:
     visible = and_(
         documents.c.tenant_id == chunk_questions.c.tenant_id,
         documents.c.id == chunk_questions.c.document_id,
@@ -117,7 +117,7 @@ def list_documents(
     A filter is applied to batches of 200, so that memory stays bounded.
     """
     check_limit(limit)
-    selected = _listed(tenant, state, key, filter)
+    selected = _select_documents(tenant, state, key, filter)
     if parent_id is not None:
         selected = selected.where(documents.c.parent_id == parent_id)
     size = limit + 1 if filter is None else max(_FILTER_BATCH, limit + 1)
@@ -125,7 +125,7 @@ def list_documents(
     while len(matching_rows) <= limit:
         statement = selected if cursor is None else selected.where(beyond(documents, _SCOPE, cursor, newest_first=True))
         rows = connection.execute(statement.limit(size)).mappings().all()
-        matching_rows.extend(row for row in rows if filter is None or _passes(row, filter))
+        matching_rows.extend(row for row in rows if filter is None or _passes_filter(row, filter))
         if len(rows) < size:
             break
         cursor = time_cursor(_SCOPE, rows[-1]["created_at"], rows[-1]["id"])
@@ -134,7 +134,7 @@ def list_documents(
     return Page(tuple(document_from(row) for row in matching_rows[:limit]), next_cursor)
 
 
-def _listed(tenant: TenantId, state: DocumentState | None, key: str | None, filter: Filter | None) -> Select[Any]:
+def _select_documents(tenant: TenantId, state: DocumentState | None, key: str | None, filter: Filter | None) -> Select[Any]:
     """Return the statement that selects a list of documents, without paging."""
     statement = select(documents).where(documents.c.tenant_id == tenant.value)
     # A tombstoned document no longer exists for its owner, unless documents in deletion are requested.
@@ -150,7 +150,7 @@ def _listed(tenant: TenantId, state: DocumentState | None, key: str | None, filt
     return statement.order_by(documents.c.created_at.desc(), documents.c.id.desc())
 
 
-def _passes(row: RowMapping, filter: Filter) -> bool:
+def _passes_filter(row: RowMapping, filter: Filter) -> bool:
     key = public_key(row["key"], row["content_hash"])
     return matches(filter, filterable(row["metadata"], document_id=row["id"], key=key, title=row["title"]))
 

@@ -134,12 +134,12 @@ def save(
     if writable(connection, tenant, document_id, version) is None or not questions:
         return
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
-    ordinals = _ordinals(connection, bound, list(questions))
+    ordinals = _find_ordinals(connection, bound, list(questions))
     if len(ordinals) < len(questions):
         raise InvalidRequest(f"version {version} of document {document_id!r} has no such chunks; {len(questions)} were named")
     for batch in batches(sorted(ordinals.values())):
         connection.execute(_CLEAR, {**bound, "places": batch})
-    marks = [{**bound, "place": ordinals[id], **_mark(questions_of_chunk)} for id, questions_of_chunk in questions.items()]
+    marks = [{**bound, "place": ordinals[id], **_mark_of(questions_of_chunk)} for id, questions_of_chunk in questions.items()]
     connection.execute(_MARK, marks)
     insert_questions(
         connection,
@@ -172,7 +172,7 @@ def reuse(connection: Connection, tenant: TenantId, document_id: str, version: i
             newest[id] = max(number, newest.get(id, 0))
         source_versions = {id: number for id, number in newest.items() if id not in own_ids}
         if source_versions and open_for_writing:
-            ordinals = _ordinals(connection, bound, list(source_versions))
+            ordinals = _find_ordinals(connection, bound, list(source_versions))
             for ordinal_batch in batches(sorted(ordinals.values())):
                 connection.execute(_CLEAR, {**bound, "places": ordinal_batch})
             connection.execute(_COPY, {**bound, "ids": list(ordinals), "sources": [(id, source_versions[id]) for id in ordinals]})
@@ -196,19 +196,19 @@ def revector_questions(
             "document": document_id,
             "of_version": version,
             "question": item.question.id,
-            "new_vector": _packed(item.vector),
+            "new_vector": _pack_vector(item.vector),
         }
         for questions_of_chunk in questions.values()
         for item in questions_of_chunk.items
     ]
     if vectors:
         connection.execute(_REVECTOR, vectors)
-    places = _ordinals(connection, bound, list(questions))
+    places = _find_ordinals(connection, bound, list(questions))
     if places:
-        connection.execute(_MARK, [{**bound, "place": ordinal, **_mark(questions[id])} for id, ordinal in places.items()])
+        connection.execute(_MARK, [{**bound, "place": ordinal, **_mark_of(questions[id])} for id, ordinal in places.items()])
 
 
-def _ordinals(connection: Connection, bound: Mapping[str, Any], ids: Sequence[str]) -> dict[str, int]:
+def _find_ordinals(connection: Connection, bound: Mapping[str, Any], ids: Sequence[str]) -> dict[str, int]:
     """Return the positions of the chunks ``ids`` of a version that are staged."""
     ordinals: dict[str, int] = {}
     for batch in batches(ids):
@@ -221,7 +221,7 @@ def of_chunks(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]
     by_chunk: dict[str, tuple[SyntheticQuestion, ...]] = {}
     for batch in batches(list(dict.fromkeys(chunk_ids))):
         for row in connection.execute(_OF_CHUNKS, {"tenant": tenant.value, "ids": batch}):
-            by_chunk[row.chunk_id] = (*by_chunk.get(row.chunk_id, ()), _question(row))
+            by_chunk[row.chunk_id] = (*by_chunk.get(row.chunk_id, ()), _question_from(row))
     return by_chunk
 
 
@@ -230,7 +230,7 @@ def by_id(connection: Connection, tenant: TenantId, question_ids: Sequence[str])
     by_question: dict[str, SyntheticQuestion] = {}
     for batch in batches(list(dict.fromkeys(question_ids))):
         for row in connection.execute(_BY_ID, {"tenant": tenant.value, "ids": batch}):
-            by_question[row.question_id] = _question(row)
+            by_question[row.question_id] = _question_from(row)
     return by_question
 
 
@@ -250,7 +250,7 @@ def question_columns(questions: ChunkQuestions | None) -> dict[str, Any]:
     return {"question_recipe": questions.recipe, "question_failure": questions.failure}
 
 
-def _mark(questions: ChunkQuestions) -> dict[str, Any]:
+def _mark_of(questions: ChunkQuestions) -> dict[str, Any]:
     failure = None if questions.failure is None else plain({"failure": questions.failure})["failure"]
     return {"new_recipe": questions.recipe, "new_failure": failure}
 
@@ -269,7 +269,7 @@ def insert_questions(
             "question_id": item.question.id,
             "source": item.question.source,
             "text": item.question.text,
-            "vector": _packed(item.vector),
+            "vector": _pack_vector(item.vector),
         }
         for ordinal, questions_of_chunk in questions.items()
         for number, item in enumerate(questions_of_chunk.items)
@@ -286,11 +286,11 @@ def read_questions(
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
     for row in connection.execute(_PREPARED, bound):
         vector = None if row.vector is None else np.frombuffer(row.vector, dtype="<f4").astype(np.float32)
-        by_ordinal[row.ordinal] = (*by_ordinal.get(row.ordinal, ()), PreparedQuestion(_question(row), vector))
+        by_ordinal[row.ordinal] = (*by_ordinal.get(row.ordinal, ()), PreparedQuestion(_question_from(row), vector))
     return by_ordinal
 
 
-def _packed(vector: NDArray[np.float32] | None) -> bytes | None:
+def _pack_vector(vector: NDArray[np.float32] | None) -> bytes | None:
     return None if vector is None else np.ascontiguousarray(vector, dtype="<f4").tobytes()
 
 
@@ -302,7 +302,7 @@ def recorded_questions(row: AnyRow, items: Iterable[PreparedQuestion]) -> ChunkQ
     return ChunkQuestions(row.question_recipe, tuple(items), failure)
 
 
-def _question(row: AnyRow) -> SyntheticQuestion:
+def _question_from(row: AnyRow) -> SyntheticQuestion:
     return SyntheticQuestion(id=row.question_id, chunk_id=row.chunk_id, text=row.text, source=row.source)
 
 

@@ -123,7 +123,7 @@ _INSERT_PREPARED = insert(prepared_chunks)
 
 
 @cache
-def _copy(dialect: str) -> Executable:
+def _copy_statement(dialect: str) -> Executable:
     """Return the statement that copies results to the version ``number``, which already has the chunks ``ids``."""
     copied, source = chunks.alias("copied"), chunks.alias("held")
     same_chunk = and_(source.c.tenant_id == copied.c.tenant_id, source.c.chunk_id == copied.c.chunk_id)
@@ -163,18 +163,20 @@ def save_prepared(
     ``parsed`` is recorded before, as by `save_parsed`, and ``hand_on`` enqueues the job's next workflow, in the same
     transaction. `NotFound` if the document was deleted.
     """
-    _require_owned(document_id, version, [item.chunk for item in prepared])
+    _require_owner(document_id, version, [item.chunk for item in prepared])
     if parsed is not None:
         status = record_parsed(connection, tenant, document_id, version, parsed)
     else:
         status = writable(connection, tenant, document_id, version)
     if status is not None and prepared:
-        _stage(connection, tenant, document_id, version, prepared)
+        _stage_chunks(connection, tenant, document_id, version, prepared)
     if hand_on is not None:
         hand_on.enqueue(connection, tenant, hand_on.job)
 
 
-def _stage(connection: Connection, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
+def _stage_chunks(
+    connection: Connection, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]
+) -> None:
     common = {"tenant_id": tenant.value, "document_id": document_id}
     texts = [
         {
@@ -187,7 +189,7 @@ def _stage(connection: Connection, tenant: TenantId, document_id: str, version: 
         for item in prepared
     ]
     upsert(connection, chunk_texts, texts, keys=("tenant_id", "chunk_id"))
-    _place(connection, tenant, document_id, version, [item.chunk for item in prepared])
+    _insert_positions(connection, tenant, document_id, version, [item.chunk for item in prepared])
     staged = [
         {
             **common,
@@ -241,7 +243,7 @@ def reuse(
 
     Takes three statements per 500 chunks. Vectors stay in the database.
     """
-    _require_owned(document_id, version, [chunk for chunk, _ in wanted])
+    _require_owner(document_id, version, [chunk for chunk, _ in wanted])
     open_for_writing = writable(connection, tenant, document_id, version) is not None
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
     reused: set[str] = set()
@@ -253,14 +255,14 @@ def reuse(
         copied_ids = {row.chunk_id for row in recorded} - own_ids
         copied = [chunk for chunk, _ in batch if chunk.id in copied_ids]
         if copied and open_for_writing:
-            _place(connection, tenant, document_id, version, copied)
+            _insert_positions(connection, tenant, document_id, version, copied)
             pairs = [(chunk.id, recipes[chunk.id]) for chunk in copied]
-            connection.execute(_copy(connection.dialect.name), {**bound, "ids": sorted(copied_ids), "recipes": pairs})
+            connection.execute(_copy_statement(connection.dialect.name), {**bound, "ids": sorted(copied_ids), "recipes": pairs})
             reused |= copied_ids
     return frozenset(reused)
 
 
-def _require_owned(document_id: str, version: int, staged: Sequence[Chunk]) -> None:
+def _require_owner(document_id: str, version: int, staged: Sequence[Chunk]) -> None:
     for chunk in staged:
         if (chunk.document_id, chunk.version) != (document_id, version):
             raise InvalidRequest(
@@ -269,11 +271,13 @@ def _require_owned(document_id: str, version: int, staged: Sequence[Chunk]) -> N
             )
 
 
-def _place(connection: Connection, tenant: TenantId, document_id: str, version: int, positioned: Sequence[Chunk]) -> None:
+def _insert_positions(
+    connection: Connection, tenant: TenantId, document_id: str, version: int, positioned: Sequence[Chunk]
+) -> None:
     """Insert the positions of chunks in a version, in place of the staged ones. The chunks' texts already exist."""
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
     if connection.execute(_ANY, bound).first() is not None:
-        _unstage(connection, tenant, document_id, version, positioned)
+        _remove_staged(connection, tenant, document_id, version, positioned)
     common = {"tenant_id": tenant.value, "document_id": document_id}
     connection.execute(_INSERT_CHUNKS, [_chunk_row(common, chunk) for chunk in positioned])
 
@@ -288,7 +292,7 @@ def _chunk_row(common: Mapping[str, Any], chunk: Chunk) -> dict[str, Any]:
     }
 
 
-def _unstage(connection: Connection, tenant: TenantId, document_id: str, version: int, replaced: Sequence[Chunk]) -> None:
+def _remove_staged(connection: Connection, tenant: TenantId, document_id: str, version: int, replaced: Sequence[Chunk]) -> None:
     """Remove the staged rows that ``replaced`` replaces, by chunk or by position."""
     for batch in batches(replaced):
         here = and_(chunks.c.tenant_id == tenant.value, chunks.c.document_id == document_id, chunks.c.version == version)

@@ -51,22 +51,22 @@ def revise(connection: Connection, tenant: TenantId, document_id: str, change: C
     if document is None or document["deleted_at"] is not None:
         raise NotFound(f"there is no document {document_id!r}")
     require_revision(document, change.expected)
-    latest = _row(connection, tenant, document, document["latest_version"])
+    latest = _read_row(connection, tenant, document, document["latest_version"])
     source = {**latest}
     if change.processes:
         source = _cut_again(connection, tenant, document, latest, change)
-    labelled = _labelled(source, change)
+    labelled = _label_versions(source, change)
     cut = options_from_json(labelled["options"]) != options_from_json(latest["options"])
     if cut or change.again or (change.processes and latest["state"] in FAILED_STATES):
-        return _process(connection, tenant, document, labelled, enqueue)
+        return _add_version(connection, tenant, document, labelled, enqueue)
     if latest["state"] in UNFINISHED_STATES and labelled != source:
-        return _process(connection, tenant, document, labelled, enqueue)
+        return _add_version(connection, tenant, document, labelled, enqueue)
     if latest["state"] not in FAILED_STATES and differ(latest["metadata"], labelled["metadata"], change.entity_fields):
-        return _process(connection, tenant, document, labelled, enqueue)
+        return _add_version(connection, tenant, document, labelled, enqueue)
     return _relabel(connection, tenant, document, source, change)
 
 
-def _row(connection: Connection, tenant: TenantId, document: RowMapping, version: int) -> RowMapping:
+def _read_row(connection: Connection, tenant: TenantId, document: RowMapping, version: int) -> RowMapping:
     row = read_version(connection, tenant, document["id"], version)
     if row is None:  # pragma: no cover - versions up to the visible one go, the visible and later ones stay
         raise LookupError(f"version {version} of document {document['id']} has no row")
@@ -81,7 +81,7 @@ def _cut_again(
     if latest["state"] == DocumentState.UNREADABLE.value:
         if document["current_version"] == 0:
             raise Conflict(f"document {document['id']!r} is unreadable, so it cannot be chunked again; upload it again")
-        source = _row(connection, tenant, document, document["current_version"])
+        source = _read_row(connection, tenant, document, document["current_version"])
     options = options_from_json(source["options"])
     options = replace(
         options,
@@ -92,7 +92,7 @@ def _cut_again(
     return {**source, "options": plain(options_to_json(options))}
 
 
-def _labelled(source: Mapping[str, Any], change: Change) -> dict[str, Any]:
+def _label_versions(source: Mapping[str, Any], change: Change) -> dict[str, Any]:
     """Return a version's columns with the changed title and metadata."""
     submitted, merged = dict(source["submitted_metadata"]), dict(source["metadata"])
     for name, value in plain(change.metadata or {}).items():
@@ -112,7 +112,7 @@ def _labelled(source: Mapping[str, Any], change: Change) -> dict[str, Any]:
     return {**source, **changed}
 
 
-def _process(
+def _add_version(
     connection: Connection, tenant: TenantId, document: RowMapping, source: Mapping[str, Any], enqueue: Enqueue
 ) -> Submitted:
     """Add a version of ``source`` with its own job."""
@@ -129,12 +129,12 @@ def _relabel(
     """Write title and metadata to the newest version, to an older visible version, and to the document."""
     rows = [dict(latest)]
     if latest["state"] in FAILED_STATES and document["current_version"]:
-        rows.append({**_row(connection, tenant, document, document["current_version"])})
-    labelled = [_labelled(row, change) for row in rows]
+        rows.append({**_read_row(connection, tenant, document, document["current_version"])})
+    labelled = [_label_versions(row, change) for row in rows]
     if labelled == rows:
         return Submitted(document_from(document), None, unchanged=True)
     for row in labelled:
-        _write(connection, tenant, row)
+        _write_labels(connection, tenant, row)
     visible_version = labelled[-1]
     changed = {"title": visible_version["title"], "metadata": present(visible_version["metadata"]), "updated_at": utc_now()}
     change_document(connection, tenant, document["id"], changed)
@@ -143,7 +143,7 @@ def _relabel(
     return Submitted(document_from({**document, **changed}), None, unchanged=False)
 
 
-def _write(connection: Connection, tenant: TenantId, row: Mapping[str, Any]) -> None:
+def _write_labels(connection: Connection, tenant: TenantId, row: Mapping[str, Any]) -> None:
     values = {name: row[name] for name in ("title", "submitted_title", "metadata", "submitted_metadata")}
     if row["state"] in FAILED_STATES:
         # A later attempt starts from these values, so removals must be recorded too.

@@ -86,24 +86,24 @@ def submit(connection: Connection, tenant: TenantId, submission: Submission, enq
     version.
     """
     lock_tenant(connection, tenant)
-    document = _held(connection, tenant, submission)
+    document = _find_document(connection, tenant, submission)
     if document is None:
         if submission.expected is not None:
             raise PreconditionFailed("there is no document of this key to compare a revision with")
-        return _create(connection, tenant, submission, enqueue)
+        return _create_document(connection, tenant, submission, enqueue)
     require_revision(document, submission.expected)
     latest = read_version(connection, tenant, document["id"], document["latest_version"])
     if submission.parent is not None and latest is not None:
         submission = _keeping_changes(submission, latest)
     if latest is None or not _same_work(latest, submission) or latest["state"] in FAILED_STATES:
-        return _supersede(connection, tenant, document, submission, enqueue)
+        return _add_version(connection, tenant, document, submission, enqueue)
     if latest["submitted_title"] == submission.title and latest["submitted_metadata"] == plain(submission.metadata):
         return Submitted(document_from(document), None, unchanged=True)
     if latest["state"] in UNFINISHED_STATES:
         # Its job may be merging the old metadata right now. A separate version avoids this race.
-        return _supersede(connection, tenant, document, submission, enqueue)
-    if differ(latest["metadata"], _merged(latest, submission), _entity_fields(connection, tenant)):
-        return _supersede(connection, tenant, document, submission, enqueue)
+        return _add_version(connection, tenant, document, submission, enqueue)
+    if differ(latest["metadata"], _merge_metadata(latest, submission), _entity_fields(connection, tenant)):
+        return _add_version(connection, tenant, document, submission, enqueue)
     return _update_metadata(connection, tenant, document, latest, submission)
 
 
@@ -118,7 +118,7 @@ def differ(before: Mapping[str, Any], after: Mapping[str, Any], fields: frozense
     return any(before.get(name) != after.get(name) for name in fields)
 
 
-def _merged(latest: RowMapping, submission: Submission) -> dict[str, Any]:
+def _merge_metadata(latest: RowMapping, submission: Submission) -> dict[str, Any]:
     """Return the metadata: the caller's old values are removed, parsed values (front matter) stay, the new values win."""
     parsed = {name: value for name, value in latest["metadata"].items() if name not in latest["submitted_metadata"]}
     submitted = plain(submission.metadata)
@@ -136,7 +136,7 @@ def require_parent(connection: Connection, tenant: TenantId, parent_id: str, ver
         raise NotFound(f"version {version} of document {parent_id!r} is not visible")
 
 
-def _held(connection: Connection, tenant: TenantId, submission: Submission) -> RowMapping | None:
+def _find_document(connection: Connection, tenant: TenantId, submission: Submission) -> RowMapping | None:
     """Return the document that the submission is about."""
     parent = submission.parent
     if parent is not None:
@@ -193,7 +193,7 @@ def _same_work(latest: RowMapping, submission: Submission) -> bool:
     )
 
 
-def _create(connection: Connection, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
+def _create_document(connection: Connection, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
     document_id = submission.document_id
     if connection.execute(_BY_ID, {"tenant": tenant.value, "document": document_id}).first() is not None:
         document_id = str(uuid.uuid4())  # a tombstoned document keeps it until its purge
@@ -245,7 +245,7 @@ def _insert_version(connection: Connection, tenant: TenantId, document_id: str, 
     connection.execute(_INSERT_VERSION, row)
 
 
-def _supersede(
+def _add_version(
     connection: Connection, tenant: TenantId, document: RowMapping, submission: Submission, enqueue: Enqueue
 ) -> Submitted:
     version = document["latest_version"] + 1
@@ -264,7 +264,7 @@ def _update_metadata(
     connection: Connection, tenant: TenantId, document: RowMapping, latest: RowMapping, submission: Submission
 ) -> Submitted:
     submitted = plain(submission.metadata)
-    merged = _merged(latest, submission)
+    merged = _merge_metadata(latest, submission)
     title = submission.title if submission.title != latest["submitted_title"] else latest["title"]
     connection.execute(
         update(versions)
@@ -285,11 +285,11 @@ def _update_metadata(
 def change_document(connection: Connection, tenant: TenantId, document_id: str, changed: dict[str, Any]) -> None:
     """Set columns of one document."""
     bound = {f"new_{name}": value for name, value in changed.items()}
-    connection.execute(_change(tuple(changed)), {"tenant": tenant.value, "document": document_id, **bound})
+    connection.execute(_change_row(tuple(changed)), {"tenant": tenant.value, "document": document_id, **bound})
 
 
 @cache
-def _change(names: tuple[str, ...]) -> Update:
+def _change_row(names: tuple[str, ...]) -> Update:
     # Cached, because building a statement costs more than running it. There is one per set of columns.
     return (
         update(documents)

@@ -63,11 +63,11 @@ def _hide_all(connection: Connection, tenant: TenantId, document: RowMapping, en
         attachments = [row for row in _attached_to(connection, tenant, layer) if row["id"] not in {document["id"], *within}]
         within.update((row["id"], row) for row in attachments)
         layer = [row["id"] for row in attachments]
-    jobs = [_hide(connection, tenant, row, enqueue) for row in within.values()]
-    return _hide(connection, tenant, document, enqueue, jobs)
+    jobs = [_hide_document(connection, tenant, row, enqueue) for row in within.values()]
+    return _hide_document(connection, tenant, document, enqueue, jobs)
 
 
-def _hide(
+def _hide_document(
     connection: Connection, tenant: TenantId, document: RowMapping, enqueue: Enqueue, attachments: Sequence[Job] = ()
 ) -> Job:
     now, document_id = utc_now(), document["id"]

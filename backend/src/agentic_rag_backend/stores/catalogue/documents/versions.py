@@ -104,7 +104,7 @@ _DROP_RESULTS = [
 ]
 
 
-def _bound(tenant: TenantId, document_id: str, version: int) -> dict[str, Any]:
+def _bind_version(tenant: TenantId, document_id: str, version: int) -> dict[str, Any]:
     return {"tenant": tenant.value, "document": document_id, "number": version}
 
 
@@ -116,7 +116,7 @@ def writable(connection: Connection, tenant: TenantId, document_id: str, version
     Raises:
         NotFound: the document was deleted, or there is no such version.
     """
-    row = connection.execute(_STANDING, _bound(tenant, document_id, version) | {"parsed": text}).mappings().first()
+    row = connection.execute(_STANDING, _bind_version(tenant, document_id, version) | {"parsed": text}).mappings().first()
     if row is None or row["deleted_at"] is not None:
         raise NotFound(f"there is no version {version} of document {document_id!r}")
     return None if row["current_version"] >= version else row
@@ -131,7 +131,7 @@ def begin_processing(connection: Connection, tenant: TenantId, document_id: str,
     if document is None or document["deleted_at"] is not None or document["latest_version"] != version:
         return None
     if document["current_version"] != version:
-        if connection.execute(_BEGIN, _bound(tenant, document_id, version)).rowcount == 0:
+        if connection.execute(_BEGIN, _bind_version(tenant, document_id, version)).rowcount == 0:
             return None
         if document["state"] != PROCESSING:
             change_document(connection, tenant, document_id, {"state": PROCESSING, "updated_at": utc_now()})
@@ -144,7 +144,7 @@ def whole_version(connection: Connection, tenant: TenantId, document_id: str, ve
     Raises:
         NotFound: the version does not exist, or its document was deleted.
     """
-    row = connection.execute(_WHOLE, _bound(tenant, document_id, version)).mappings().first()
+    row = connection.execute(_WHOLE, _bind_version(tenant, document_id, version)).mappings().first()
     if row is None:
         raise NotFound(f"there is no version {version} of document {document_id!r}")
     return DocumentVersion(
@@ -178,7 +178,7 @@ def record_parsed(
     status = writable(connection, tenant, document_id, version, text)
     if status is None:
         return None
-    bound = _bound(tenant, document_id, version)
+    bound = _bind_version(tenant, document_id, version)
     if not status["same_text"]:  # offsets of chunks from another parse do not fit this text
         drop_staged(connection, tenant, document_id, version)
     metadata = plain(parsed.metadata)
@@ -221,7 +221,7 @@ def publish(
     require_fence(connection, tenant, fence)
     if ending is not None and cancel_requested(connection, tenant, ending.job_id):
         return False
-    published = _publish(connection, tenant, document_id, version, failures)
+    published = _publish_version(connection, tenant, document_id, version, failures)
     if published and not keep_original:
         _drop_original(connection, tenant, document_id, version)
     if published and ending is not None:
@@ -229,7 +229,9 @@ def publish(
     return published
 
 
-def _publish(connection: Connection, tenant: TenantId, document_id: str, version: int, failures: Sequence[Failure]) -> bool:
+def _publish_version(
+    connection: Connection, tenant: TenantId, document_id: str, version: int, failures: Sequence[Failure]
+) -> bool:
     lock_tenant(connection, tenant)
     document = lock_document(connection, tenant, document_id)
     if document is None or document["deleted_at"] is not None or document["current_version"] > version:
@@ -239,7 +241,7 @@ def _publish(connection: Connection, tenant: TenantId, document_id: str, version
     row = read_version(connection, tenant, document_id, version)
     if row is None or row["state"] not in UNFINISHED_STATES:
         return False
-    bound = _bound(tenant, document_id, version)
+    bound = _bind_version(tenant, document_id, version)
     end_state = DocumentState.PARTIAL.value if failures else DocumentState.READY.value
     failures_json = plain({"failures": list(failures)})["failures"]
     state = end_state
@@ -269,7 +271,7 @@ def forget_original(connection: Connection, tenant: TenantId, document_id: str, 
 def _drop_original(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
     row = read_version(connection, tenant, document_id, version)
     if row is not None and row["blob_key"]:
-        connection.execute(update(versions).where(*_ONE).values(blob_key=""), _bound(tenant, document_id, version))
+        connection.execute(update(versions).where(*_ONE).values(blob_key=""), _bind_version(tenant, document_id, version))
         record(connection, tenant, Topic.ORIGINAL, row["blob_key"])
 
 
@@ -286,7 +288,7 @@ def fail(
     if document is None:
         return
     failures_json = plain({"failures": [failure]})["failures"]
-    bound = _bound(tenant, document_id, version) | {"ended": state.value, "listed": failures_json}
+    bound = _bind_version(tenant, document_id, version) | {"ended": state.value, "listed": failures_json}
     if connection.execute(_END, bound).rowcount == 0:
         return
     if document["deleted_at"] is not None or document["latest_version"] != version:

@@ -156,11 +156,11 @@ def remember(connection: Connection, tenant: TenantId, job_id: str, name: str, v
     """Store a JSON value with a job, for all its attempts. Return the stored value: the first value of a name is kept."""
     arguments = read_job(connection, tenant, job_id, lock=True).arguments
     if name not in arguments:
-        arguments = _change(connection, tenant, job_id, {"arguments": plain({**arguments, name: value})}).arguments
+        arguments = _change_job(connection, tenant, job_id, {"arguments": plain({**arguments, name: value})}).arguments
     return arguments[name]
 
 
-def _change(connection: Connection, tenant: TenantId, job_id: str, changed: Mapping[str, Any]) -> Job:
+def _change_job(connection: Connection, tenant: TenantId, job_id: str, changed: Mapping[str, Any]) -> Job:
     statement = update(jobs).where(*_ONE).values(**changed, updated_at=utc_now()).returning(jobs)
     return job_from(connection.execute(statement, {"tenant": tenant.value, "job": job_id}).mappings().one())
 
@@ -170,7 +170,7 @@ def request_cancel(connection: Connection, tenant: TenantId, job_id: str) -> Job
     job = read_job(connection, tenant, job_id, lock=True)
     if job.state.ended:
         raise Conflict(f"job {job_id!r} has ended as {job.state.value}; only queued and running jobs can be cancelled")
-    return _change(connection, tenant, job_id, {"cancel_requested": True})
+    return _change_job(connection, tenant, job_id, {"cancel_requested": True})
 
 
 def retry(connection: Connection, tenant: TenantId, job_id: str, enqueue: Enqueue) -> Job:
@@ -198,7 +198,7 @@ def retry(connection: Connection, tenant: TenantId, job_id: str, enqueue: Enqueu
         "started_at": None,
         "finished_at": None,
     }
-    again = _change(connection, tenant, job_id, fresh)
+    again = _change_job(connection, tenant, job_id, fresh)
     enqueue(connection, tenant, again)
     return again
 

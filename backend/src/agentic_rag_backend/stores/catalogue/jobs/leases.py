@@ -56,7 +56,7 @@ def require_fence(connection: Connection, tenant: TenantId, fence: Fence | None)
     """
     if fence is None:
         return
-    if connection.execute(_NEWEST.with_for_update(read=True, of=leases), _bound(tenant, fence)).first() is None:
+    if connection.execute(_NEWEST.with_for_update(read=True, of=leases), _bind_fence(tenant, fence)).first() is None:
         raise StoreUnavailable(f"the lease {fence.name!r} was lost: another worker continues its work")
 
 
@@ -72,7 +72,7 @@ def _is_worker(connection: Connection, executor_id: str) -> bool:
     return connection.execute(_JOINED, {"worker": executor_id}).first() is not None
 
 
-def _take(connection: Connection, tenant: str, name: str, executor_id: str) -> Fence | None:
+def _take_lease(connection: Connection, tenant: str, name: str, executor_id: str) -> Fence | None:
     # Waiting processes poll this, so it must lock nothing.
     if _is_out_of_reach(connection, tenant, name, executor_id):
         return None
@@ -98,25 +98,25 @@ def take(connection: Connection, tenant: TenantId, name: str, executor_id: str) 
     A worker that holds the lease takes it again, which invalidates its earlier fence. A process that has not joined gets
     None.
     """
-    return _take(connection, tenant.value, name, executor_id)
+    return _take_lease(connection, tenant.value, name, executor_id)
 
 
 def lead(connection: Connection, name: str, executor_id: str) -> bool:
     """Return whether the worker does ``name``, a task without a tenant. It keeps the task while it is a worker."""
-    return _take(connection, _NOBODYS, name, executor_id) is not None
+    return _take_lease(connection, _NOBODYS, name, executor_id) is not None
 
 
 def give_up(connection: Connection, tenant: TenantId, fence: Fence) -> bool:
     """Give up a lease. Return whether another worker wanted it. An invalid fence changes nothing."""
-    return bool(connection.execute(_GIVE_UP, _bound(tenant, fence)).scalar_one_or_none())
+    return bool(connection.execute(_GIVE_UP, _bind_fence(tenant, fence)).scalar_one_or_none())
 
 
 def holds(connection: Connection, tenant: TenantId, fence: Fence) -> bool:
     """Return whether the fence is the newest of its lease and its holder is a worker."""
-    return connection.execute(_NEWEST, _bound(tenant, fence)).first() is not None
+    return connection.execute(_NEWEST, _bind_fence(tenant, fence)).first() is not None
 
 
-def _bound(tenant: TenantId, fence: Fence) -> dict[str, Any]:
+def _bind_fence(tenant: TenantId, fence: Fence) -> dict[str, Any]:
     return {"tenant": tenant.value, "lease": fence.name, "number": fence.number}
 
 

@@ -62,10 +62,10 @@ SEARCHED = frozenset({Topic.LABELS, Topic.LEFTOVERS, Topic.KNOWLEDGE})
 
 def record(connection: Connection, tenant: TenantId, topic: Topic, subject: str) -> None:
     """Write an entry in the transaction of its change."""
-    _record(connection, tenant, topic, [subject])
+    _record_entries(connection, tenant, topic, [subject])
 
 
-def _record(connection: Connection, tenant: TenantId, topic: Topic, subjects: Sequence[str]) -> None:
+def _record_entries(connection: Connection, tenant: TenantId, topic: Topic, subjects: Sequence[str]) -> None:
     now = utc_now()
     rows = [
         {
@@ -89,7 +89,7 @@ def add(connection: Connection, tenant: TenantId, topic: Topic, subject: str) ->
 def add_all(connection: Connection, tenant: TenantId, topic: Topic, subjects: Sequence[str]) -> None:
     """Record several entries of a topic in one transaction. A tenant that does not exist has no entries."""
     if connection.execute(select(tenants.c.tenant_id).where(tenants.c.tenant_id == tenant.value)).first() is not None:
-        _record(connection, tenant, topic, subjects)
+        _record_entries(connection, tenant, topic, subjects)
 
 
 def pending(connection: Connection, tenant: TenantId, *, limit: int, topics: Sequence[Topic] | None = None) -> list[Entry]:

@@ -134,12 +134,14 @@ def nodes(
     for column, values in ((raptor_nodes.c.id, ids), (raptor_nodes.c.point_id, point_ids)):
         for batch in batches(list(dict.fromkeys(values or ()))):
             rows.extend(connection.execute(statement.where(column.in_(batch))).mappings())
-    children = _children(connection, tenant, generation, None if ids is None and point_ids is None else [n["id"] for n in rows])
+    children = _read_children(
+        connection, tenant, generation, None if ids is None and point_ids is None else [n["id"] for n in rows]
+    )
     by_id = {row["id"]: _node_from(row, children.get(row["id"], ())) for row in rows}
     return sorted(by_id.values(), key=lambda node: (node.level, -node.size, node.id))
 
 
-def _children(
+def _read_children(
     connection: Connection, tenant: TenantId, generation: int, ids: Sequence[str] | None
 ) -> dict[str, list[tuple[str, str | None]]]:
     statement = (

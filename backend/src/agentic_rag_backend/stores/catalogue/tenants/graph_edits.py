@@ -40,7 +40,7 @@ def add(connection: Connection, tenant: TenantId, draft: EditDraft) -> GraphEdit
     ((_, last_number),) = connection.execute(counts.where(of_tenant))
     edit = GraphEdit(number=last_number + 1, draft=draft, created_at=utc_now())
     insert_edits(connection, tenant, [edit])
-    _changed(connection, tenant, edit.number)
+    _record_change(connection, tenant, edit.number)
     return edit
 
 
@@ -72,11 +72,11 @@ def undo(connection: Connection, tenant: TenantId, number: int) -> GraphEdit:
         return edit
     of_edit = (graph_edits.c.tenant_id == tenant.value, graph_edits.c.number == number)
     connection.execute(update(graph_edits).where(*of_edit).values(undone_at=utc_now()))
-    _changed(connection, tenant, number)
+    _record_change(connection, tenant, number)
     return read_edit(connection, tenant, number)
 
 
-def _changed(connection: Connection, tenant: TenantId, number: int) -> None:
+def _record_change(connection: Connection, tenant: TenantId, number: int) -> None:
     record(connection, tenant, Topic.EDITS, str(number))
     raise_state_version(connection, tenant, content=True)
 
@@ -88,7 +88,7 @@ def read_edit(connection: Connection, tenant: TenantId, number: int) -> GraphEdi
     row = connection.execute(select(graph_edits).where(*of_edit)).mappings().first() if 0 < number < 2**31 else None
     if row is None:
         raise NotFound(f"there is no edit {number}")
-    return _edit(row)
+    return _edit_from(row)
 
 
 def page(connection: Connection, tenant: TenantId, *, limit: int, cursor: str | None = None) -> Page[GraphEdit]:
@@ -98,7 +98,7 @@ def page(connection: Connection, tenant: TenantId, *, limit: int, cursor: str | 
         (before,) = decode_cursor(_SCOPE, cursor, int)
         statement = statement.where(graph_edits.c.number < before)
     statement = statement.order_by(graph_edits.c.number.desc()).limit(check_limit(limit) + 1)
-    edits = [_edit(row) for row in connection.execute(statement).mappings()]
+    edits = [_edit_from(row) for row in connection.execute(statement).mappings()]
     following = encode_cursor(_SCOPE, (edits[limit - 1].number,)) if len(edits) > limit else None
     return Page(tuple(edits[:limit]), following)
 
@@ -112,10 +112,10 @@ def in_effect(connection: Connection, tenant: TenantId) -> Sequence[GraphEdit]:
     """Return the edits that were not undone, by number."""
     of_tenant = (graph_edits.c.tenant_id == tenant.value, graph_edits.c.undone_at.is_(None))
     statement = select(graph_edits).where(*of_tenant).order_by(graph_edits.c.number)
-    return [_edit(row) for row in connection.execute(statement).mappings()]
+    return [_edit_from(row) for row in connection.execute(statement).mappings()]
 
 
-def _edit(row: RowMapping) -> GraphEdit:
+def _edit_from(row: RowMapping) -> GraphEdit:
     return GraphEdit(number=row["number"], draft=draft_of(row["draft"]), created_at=row["created_at"], undone_at=row["undone_at"])
 
 

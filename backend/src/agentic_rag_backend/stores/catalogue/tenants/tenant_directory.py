@@ -111,15 +111,15 @@ def list_tenants(connection: Connection, *, limit: int, cursor: str | None = Non
 
 def known(connection: Connection, ids: Iterable[TenantId]) -> frozenset[TenantId]:
     """Return the ids that are tenants of this catalogue."""
-    return _among(connection, tenants.c.tenant_id, list(ids))
+    return _select_among(connection, tenants.c.tenant_id, list(ids))
 
 
 def removed(connection: Connection, ids: Iterable[TenantId]) -> frozenset[TenantId]:
     """Return the ids of tenants that were removed from this catalogue."""
-    return _among(connection, removed_tenants.c.removed_id, list(ids))
+    return _select_among(connection, removed_tenants.c.removed_id, list(ids))
 
 
-def _among(connection: Connection, column: Column[str], ids: Sequence[TenantId]) -> frozenset[TenantId]:
+def _select_among(connection: Connection, column: Column[str], ids: Sequence[TenantId]) -> frozenset[TenantId]:
     matches: set[TenantId] = set()
     for batch in batches(ids):
         values = connection.execute(select(column).where(column.in_([tenant_id.value for tenant_id in batch]))).scalars()

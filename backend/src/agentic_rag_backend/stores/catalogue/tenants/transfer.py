@@ -210,31 +210,31 @@ def stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> N
         Conflict: the tenant is not being imported, or another document has the key.
     """
     try:
-        _stage(connection, tenant, record)
+        _stage_record(connection, tenant, record)
     except IntegrityError as error:
         raise Conflict(f"document {record.id!r} has the key or the passages of another one of the archive") from error
 
 
-def _stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> None:
+def _stage_record(connection: Connection, tenant: TenantId, record: DocumentRecord) -> None:
     _require_importing(connection, tenant)
     existing = select(documents.c.id).where(documents.c.tenant_id == tenant.value, documents.c.id == record.id)
     if connection.execute(existing).first() is not None:
         return
     shared = {
-        **_values(record, "title", *_CONTENT_FIELDS),
+        **_values_of(record, "title", *_CONTENT_FIELDS),
         "tenant_id": tenant.value,
         "metadata": plain(record.metadata),
         "failures": plain({"failures": list(record.failures)})["failures"],
     }
     face = {
-        **_values(record, *_DOCUMENT_FIELDS),
+        **_values_of(record, *_DOCUMENT_FIELDS),
         "state": _STAGED,
         "current_version": 0,
         "latest_version": record.version,
         "chunk_count": 0,
     }
     version = {
-        **_values(record, *_VERSION_FIELDS, "text"),
+        **_values_of(record, *_VERSION_FIELDS, "text"),
         "document_id": record.id,
         "state": record.state.value,
         "submitted_metadata": plain(record.submitted_metadata),
@@ -246,7 +246,7 @@ def _stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> 
     results.save_prepared(connection, tenant, record.id, record.version, record.prepared)
 
 
-def _values(record: DocumentRecord, *names: str) -> dict[str, Any]:
+def _values_of(record: DocumentRecord, *names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 

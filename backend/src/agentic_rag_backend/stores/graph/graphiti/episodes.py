@@ -93,7 +93,7 @@ class GraphitiEpisodes:
                 previous_episode_uuids=[],
                 edge_types=run.types.relation_models,
                 edge_type_map=run.types.relation_ends,
-                custom_extraction_instructions=_instructions(episode),
+                custom_extraction_instructions=_instructions_for(episode),
             )
         except Exception:
             if run.reads.problem is not None:
@@ -168,11 +168,13 @@ class _Types:
             self._labels[each.name] = label if label and label not in self._labels.values() else f"Type{number}"
         self._names = {label: name for name, label in self._labels.items()}
         self.models = {
-            self._labels[each.name]: _described(self._labels[each.name], f"{each.name}. {each.description}")
+            self._labels[each.name]: _describe_types(self._labels[each.name], f"{each.name}. {each.description}")
             for each in ontology.entity_types
         }
         relations = {"_".join(name_words(each.name)).upper(): each for each in ontology.relation_types}
-        self.relation_models = {name: _described(name, each.description or each.name) for name, each in relations.items()} or None
+        self.relation_models = {
+            name: _describe_types(name, each.description or each.name) for name, each in relations.items()
+        } or None
         self.relation_ends: dict[tuple[str, str], list[str]] = {}
         for name, relation in relations.items():
             for source in self._ends(relation.sources):
@@ -192,7 +194,7 @@ class _Types:
         return [*(self._labels[type_] for type_ in types), *([] if types else ["Entity"])]
 
 
-def _described(name: str, text: str) -> type[BaseModel]:
+def _describe_types(name: str, text: str) -> type[BaseModel]:
     return type(name, (BaseModel,), {"__doc__": text.strip(), "__module__": __name__})
 
 
@@ -341,7 +343,7 @@ class _DroppingSession(GraphDriverSession):
             raise InvalidScope(f"an episode runs no transaction of Graphiti's, such as {func.__name__}")
 
 
-def _instructions(episode: Episode) -> str:
+def _instructions_for(episode: Episode) -> str:
     about = f"<about>\n{_without_tags(' '.join(episode.about.split()))}\n</about>"
     return "\n".join((_ABOUT, *([] if episode.moment else [_UNDATED]), about))
 

@@ -50,16 +50,16 @@ def edge_passes(row: Mapping[str, Any], wanted: SearchFilters) -> bool:
     )
     return (
         all(allowed is None or value in allowed for allowed, value in among)
-        and _labelled(row["source_labels"], wanted)
-        and _labelled(row["target_labels"], wanted)
-        and all(_dated(row[name], getattr(wanted, name)) for name in _DATES)
+        and _label_condition(row["source_labels"], wanted)
+        and _label_condition(row["target_labels"], wanted)
+        and all(_date_condition(row[name], getattr(wanted, name)) for name in _DATES)
     )
 
 
 def node_passes(row: Mapping[str, Any], wanted: SearchFilters) -> bool:
     """Return whether an entity passes. Raises as `edge_passes` does."""
     _refuse_properties(wanted)
-    return _labelled(row["labels"], wanted)
+    return _label_condition(row["labels"], wanted)
 
 
 def _refuse_properties(wanted: SearchFilters) -> None:
@@ -67,16 +67,16 @@ def _refuse_properties(wanted: SearchFilters) -> None:
         raise InvalidRequest("filters on properties are not applied by Graphiti 0.31.1: they are refused rather than ignored")
 
 
-def _labelled(labels: Sequence[str], wanted: SearchFilters) -> bool:
+def _label_condition(labels: Sequence[str], wanted: SearchFilters) -> bool:
     return wanted.node_labels is None or bool(set(labels) & set(wanted.node_labels))
 
 
-def _dated(value: datetime | None, alternatives: Sequence[Sequence[DateFilter]] | None) -> bool:
+def _date_condition(value: datetime | None, alternatives: Sequence[Sequence[DateFilter]] | None) -> bool:
     """Return whether all conditions of one alternative hold. No conditions hold always."""
-    return not alternatives or any(all(_compares(value, each) for each in conditions) for conditions in alternatives)
+    return not alternatives or any(all(_compare_dates(value, each) for each in conditions) for conditions in alternatives)
 
 
-def _compares(value: datetime | None, condition: DateFilter) -> bool:
+def _compare_dates(value: datetime | None, condition: DateFilter) -> bool:
     operator = condition.comparison_operator
     if operator in (ComparisonOperator.is_null, ComparisonOperator.is_not_null):
         return (value is None) == (operator is ComparisonOperator.is_null)

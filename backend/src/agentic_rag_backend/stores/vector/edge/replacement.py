@@ -83,7 +83,7 @@ class Replacement:
             self._on_state(IndexState.COPYING)
             await self._copy()
             self._on_state(IndexState.OPTIMISING)
-            await _optimize(self._target, time_limit_s)
+            await _optimize_copy(self._target, time_limit_s)
             self._on_state(IndexState.SWAPPING)
             replaced = await self._swap()
         finally:
@@ -103,7 +103,7 @@ class Replacement:
             with self._holding():
                 self._shard.flush()
             self._shard.begin_journal()
-            await _copied(self._shard.folder, self._target)
+            await _copy_points(self._shard.folder, self._target)
 
     async def _swap(self) -> EdgeShard:
         with self._holding(), engine_errors(f"opening {self._target}"):
@@ -124,7 +124,7 @@ class Replacement:
     def _activate(self, engine: EdgeShard, replayed: int) -> EdgeShard:
         with engine_errors("flushing"):
             engine.flush()
-        points, expected = _count(engine), _count(self._shard.engine)
+        points, expected = _count_points(engine), _count_points(self._shard.engine)
         if points != expected:
             raise StoreUnavailable(f"the new shard holds {points:,} points, the one in use {expected:,}")
         write_pointer(self._home, {**in_use(self._shards), self._collection: InUse(self._target.name, points, replayed)})
@@ -178,7 +178,7 @@ def replay(shard: Shard, engine: EdgeShard, ids: list[str]) -> int:
     return len(records)
 
 
-async def _optimize(folder: Path, time_limit_s: float) -> None:
+async def _optimize_copy(folder: Path, time_limit_s: float) -> None:
     """Have another process build the index of the shard in ``folder``; it is killed at the limit and when cancelled."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -208,7 +208,7 @@ async def _optimize(folder: Path, time_limit_s: float) -> None:
         raise StoreUnavailable(f"the process building the index ended with {process.returncode}: {words or 'no word'}")
 
 
-def _count(engine: EdgeShard) -> int:
+def _count_points(engine: EdgeShard) -> int:
     with engine_errors("counting"):
         return engine.count(CountRequest(exact=True))
 
@@ -219,7 +219,7 @@ def _size_and_room(folder: Path) -> tuple[int, int]:
     return size, shutil.disk_usage(folder).free
 
 
-async def _copied(source: Path, target: Path) -> None:
+async def _copy_points(source: Path, target: Path) -> None:
     """Copy a folder in a thread; when cancelled, wait until the copying has stopped."""
     stopped = threading.Event()
 

@@ -86,11 +86,11 @@ def connect(
             grpc_port=grpc_port,
             timeout=ceil(timeout_s),
             check_compatibility=False,
-            **_trusting(parts.scheme, ca_file, prefer_grpc=prefer_grpc),
+            **_trust_context(parts.scheme, ca_file, prefer_grpc=prefer_grpc),
         )
 
 
-def _trusting(scheme: str, ca_file: Path | None, *, prefer_grpc: bool) -> dict[str, Any]:
+def _trust_context(scheme: str, ca_file: Path | None, *, prefer_grpc: bool) -> dict[str, Any]:
     """Return the client options that check the server's certificate against ``ca_file``."""
     if ca_file is None:
         return {}
@@ -164,11 +164,11 @@ class QdrantServer:
         Raises:
             StoreUnavailable: the server refused, or did not answer in time.
         """
-        return await self._timed(doing, lambda: method(*args, **named), _ATTEMPTS)
+        return await self._within_time(doing, lambda: method(*args, **named), _ATTEMPTS)
 
     async def call_once(self, doing: str, method: Callable[P, Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
         """Do as `call` does, but never send the request twice."""
-        return await self._timed(doing, lambda: method(*args, **named), 1)
+        return await self._within_time(doing, lambda: method(*args, **named), 1)
 
     async def write(
         self, doing: str, method: Callable[P, Awaitable[models.UpdateResult]], *args: P.args, **named: P.kwargs
@@ -183,7 +183,7 @@ class QdrantServer:
             if (await method(*args, **named)).status is not models.UpdateStatus.COMPLETED:
                 raise UnconfirmedWrite
 
-        await self._timed(doing, applied, _ATTEMPTS)
+        await self._within_time(doing, applied, _ATTEMPTS)
 
     async def close(self) -> None:
         """Close the connections. Later calls fail."""
@@ -191,14 +191,14 @@ class QdrantServer:
             self._closed = True
             await self.client.close()
 
-    async def _timed(self, doing: str, request: Callable[[], Awaitable[T]], attempts: int) -> T:
+    async def _within_time(self, doing: str, request: Callable[[], Awaitable[T]], attempts: int) -> T:
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._attempted(doing, request, attempts)
+                return await self._attempt(doing, request, attempts)
         except TimeoutError:
             raise StoreUnavailable(f"the vector store did not answer within {self._timeout_s:g} s {doing}") from None
 
-    async def _attempted(self, doing: str, request: Callable[[], Awaitable[T]], attempts: int) -> T:
+    async def _attempt(self, doing: str, request: Callable[[], Awaitable[T]], attempts: int) -> T:
         attempt = 1
         while not self._closed:
             try:
@@ -235,7 +235,7 @@ async def open_collections(
     if not building:
         await _refuse_other_fingerprints(server, prefix, fingerprint, set(names.values()))
     for name in names.values():
-        await _make(server, name, {**mark, _FINGERPRINT: fingerprint, _BUILDING: building}, dimensions)
+        await _make_client(server, name, {**mark, _FINGERPRINT: fingerprint, _BUILDING: building}, dimensions)
     return names
 
 
@@ -296,7 +296,7 @@ async def metadata_of(server: QdrantServer, name: str) -> dict[str, Any]:
     return dict(about.config.metadata or {})
 
 
-async def _make(server: QdrantServer, name: str, metadata: dict[str, Any], dimensions: int) -> None:
+async def _make_client(server: QdrantServer, name: str, metadata: dict[str, Any], dimensions: int) -> None:
     """Create the missing parts of a collection. Another process may have just done each step."""
 
     async def exists() -> bool:
@@ -304,7 +304,7 @@ async def _make(server: QdrantServer, name: str, metadata: dict[str, Any], dimen
 
     if not await exists():
         try:
-            await server.call_once("making a collection", _create, server.client, name, metadata, dimensions)
+            await server.call_once("making a collection", _create_collection, server.client, name, metadata, dimensions)
         except StoreUnavailable:
             # Another process was faster, or the response was lost.
             if not await exists():
@@ -317,7 +317,7 @@ async def _make(server: QdrantServer, name: str, metadata: dict[str, Any], dimen
             )
 
 
-async def _create(client: AsyncQdrantClient, name: str, metadata: dict[str, Any], dimensions: int) -> bool:
+async def _create_collection(client: AsyncQdrantClient, name: str, metadata: dict[str, Any], dimensions: int) -> bool:
     scanned_kb = -(-_SCANNED_POINTS * dimensions * _BYTES_PER_NUMBER // 1024)
     return await client.create_collection(
         name,

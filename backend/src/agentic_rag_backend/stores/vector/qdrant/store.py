@@ -184,7 +184,7 @@ class QdrantVectorStore:
         legs: dict[tuple[int, str], QdrantLeg] = {}
         for number, search in enumerate(searches):
             legs.update(((number, name), leg) for name, leg in self._legs(tenant, collection, search, values))
-        found = dict(zip(legs, await self._ranked(collection, list(legs.values())), strict=True))
+        found = dict(zip(legs, await self._rank_leg(collection, list(legs.values())), strict=True))
         return [
             Legs(dense=found.get((number, DENSE), ()), sparse=found.get((number, SPARSE), ())) for number in range(len(searches))
         ]
@@ -193,9 +193,9 @@ class QdrantVectorStore:
         tenant = require_tenant(tenant)
         wanted = {point_id(tenant, collection, id): id for id in ids}
         found: dict[str, Vector] = {}
-        for some in _paged(list(wanted.values()), _READ_VECTORS):
+        for some in _page_through(list(wanted.values()), _READ_VECTORS):
             chosen = within(tenant, having_ids(tenant, collection, some))
-            records, _ = await self._scrolled(collection, chosen, limit=len(some), vectors=[DENSE])
+            records, _ = await self._scroll_points(collection, chosen, limit=len(some), vectors=[DENSE])
             for record in records:
                 if isinstance(record.vector, dict) and DENSE in record.vector:
                     found[wanted[str(record.id)]] = np.asarray(record.vector[DENSE], dtype=np.float32)
@@ -220,8 +220,8 @@ class QdrantVectorStore:
     async def delete(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> int:
         tenant = require_tenant(tenant)
         deleted = 0
-        for some in _paged(list(dict.fromkeys(ids)), _NAMED_IDS):
-            deleted += await self._deleted(collection, within(tenant, having_ids(tenant, collection, some)))
+        for some in _page_through(list(dict.fromkeys(ids)), _NAMED_IDS):
+            deleted += await self._delete_points(collection, within(tenant, having_ids(tenant, collection, some)))
         return deleted
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, keep: Sequence[str] = ()) -> int:
@@ -229,22 +229,22 @@ class QdrantVectorStore:
         doomed = _of_versions(tenant, document_id, up_to_version)
         if keep:
             doomed.must_not = [having_ids(tenant, Collection.CHUNKS, keep)]
-        return await self._deleted(Collection.CHUNKS, doomed)
+        return await self._delete_points(Collection.CHUNKS, doomed)
 
     async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
         tenant = require_tenant(tenant)
         communities = match("scope", scope_name(tenant, NodeKind.COMMUNITY, None))
         older = models.FieldCondition(key="generation", range=models.Range(lt=below))
-        return await self._deleted(Collection.NODES, within(tenant, communities, older))
+        return await self._delete_points(Collection.NODES, within(tenant, communities, older))
 
     async def delete_tenant(self, tenant: TenantId) -> int:
         tenant = require_tenant(tenant)
-        return sum([await self._deleted(collection, within(tenant)) for collection in Collection])
+        return sum([await self._delete_points(collection, within(tenant)) for collection in Collection])
 
     async def count(self, tenant: TenantId, collection: Collection, *, document_id: str | None = None) -> int:
         tenant = require_tenant(tenant)
         condition = [match("document_id", document_id)] if document_id is not None else []
-        return await self._counted(collection, within(tenant, *condition))
+        return await self._count_points(collection, within(tenant, *condition))
 
     def points(
         self,
@@ -275,7 +275,7 @@ class QdrantVectorStore:
         return sorted(found)
 
     async def indexes(self) -> list[IndexStatus]:
-        return [_status(collection, await self._about(collection)) for collection in Collection]
+        return [_read_status(collection, await self._about(collection)) for collection in Collection]
 
     async def flush(self) -> None:
         """Check that the server answers. Confirmed writes are already on its disk."""
@@ -310,7 +310,7 @@ class QdrantVectorStore:
         if sparse is not None:
             yield SPARSE, QdrantLeg(sparse, search.limit, scope, corpus)
 
-    async def _ranked(self, collection: Collection, legs: Sequence[QdrantLeg]) -> list[tuple[ScoredId, ...]]:
+    async def _rank_leg(self, collection: Collection, legs: Sequence[QdrantLeg]) -> list[tuple[ScoredId, ...]]:
         name = self._names[Collection(collection)]
         settling = settle(legs)
         try:
@@ -347,18 +347,18 @@ class QdrantVectorStore:
         name = self._names[collection]
         return await self._server.call("answering", self._client.get_collection, name)
 
-    async def _counted(self, collection: Collection, filter: models.Filter) -> int:
+    async def _count_points(self, collection: Collection, filter: models.Filter) -> int:
         name = self._names[Collection(collection)]
         return (await self._server.call("counting", self._client.count, name, filter, exact=True)).count
 
-    async def _deleted(self, collection: Collection, doomed: models.Filter) -> int:
-        existing = await self._counted(collection, doomed)
+    async def _delete_points(self, collection: Collection, doomed: models.Filter) -> int:
+        existing = await self._count_points(collection, doomed)
         if existing:
             name = self._names[Collection(collection)]
             await self._server.write("deleting", self._client.delete, name, doomed, wait=True)
         return existing
 
-    async def _scrolled(
+    async def _scroll_points(
         self, collection: Collection, filter: models.Filter, *, limit: int, vectors: Sequence[str] = (), offset: Any = None
     ) -> tuple[list[models.Record], Any]:
         name = self._names[Collection(collection)]
@@ -376,7 +376,7 @@ class QdrantVectorStore:
     async def _pages(self, collection: Collection, filter: models.Filter | None) -> AsyncIterator[list[StoredPoint]]:
         offset = None
         while filter is not None:
-            records, offset = await self._scrolled(collection, filter, limit=_LISTED_POINTS, offset=offset)
+            records, offset = await self._scroll_points(collection, filter, limit=_LISTED_POINTS, offset=offset)
             if records:
                 yield [described(record.payload or {}) for record in records]
             if offset is None:
@@ -394,11 +394,11 @@ def _prefix(owner: Owner | None) -> str:
     return owner.deployment.name if owner is not None else _OF_NOBODY
 
 
-def _paged(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+def _page_through(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     return (ids[start : start + size] for start in range(0, len(ids), size))
 
 
-def _status(collection: Collection, about: models.CollectionInfo) -> IndexStatus:
+def _read_status(collection: Collection, about: models.CollectionInfo) -> IndexStatus:
     points = about.points_count or 0
     if about.status is models.CollectionStatus.GREEN:
         # Do not wait for the server's own index upkeep: points without a graph are few enough to be scanned.
