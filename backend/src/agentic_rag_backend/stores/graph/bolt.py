@@ -209,14 +209,14 @@ def _trust_options(address: Neo4jAddress) -> tuple[str, dict[str, Any]]:
 
     The driver accepts certificates with the plain schemes only, and then needs TLS as a separate option.
     """
-    scheme, _, rest = address.uri.partition("://")
+    scheme, _, authority = address.uri.partition("://")
     if address.ca_file is None:
         return address.uri, {}
     if not scheme.endswith("+s"):
         raise ConfigurationError(f"NEO4J_CA_FILE needs NEO4J_URI to begin with bolt+s:// or neo4j+s://; it is {address.uri!r}")
     if not address.ca_file.is_file():
         raise ConfigurationError(f"NEO4J_CA_FILE={address.ca_file} is not a file")
-    return f"{scheme.removesuffix('+s')}://{rest}", {
+    return f"{scheme.removesuffix('+s')}://{authority}", {
         "encrypted": True,
         "trusted_certificates": TrustCustomCAs(str(address.ca_file)),
     }

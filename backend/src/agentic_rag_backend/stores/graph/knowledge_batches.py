@@ -25,8 +25,13 @@ async def stream_knowledge(connections: SqliteConnections, scope: str) -> AsyncI
     after: dict[str, Any] = {"tenant": scope, "document": "", "version": -1, "chunk": ""}
     while mentions := await connections.read(partial(_mention_rows, "mention_batches_page", after)):
         yield KnowledgeBatch(mentions=mentions)
-        last = mentions[-1].support
-        after = {"tenant": scope, "document": last.document_id, "version": last.version, "chunk": last.chunk_id}
+        last_support = mentions[-1].support
+        after = {
+            "tenant": scope,
+            "document": last_support.document_id,
+            "version": last_support.version,
+            "chunk": last_support.chunk_id,
+        }
     after = {"tenant": scope, "document": "", "version": -1}
     while names := await connections.read(partial(_name_rows, "name_batches_page", after)):
         yield KnowledgeBatch(names=names)
@@ -89,12 +94,12 @@ async def group_knowledge(
         yield KnowledgeBatch(mentions=chunks)
     async for some_names in names:
         by_version: dict[tuple[str, int], list[Naming]] = {}
-        shown = [naming for naming in some_names if naming.said is None or naming.said.mark != "deleted"]
-        for naming in shown:
+        visible_names = [naming for naming in some_names if naming.said is None or naming.said.mark != "deleted"]
+        for naming in visible_names:
             by_version.setdefault((naming.document_id, naming.version), []).append(naming)
         versions = [
             DocumentNames(*version, [each.entity_id for each in held], [each.name for each in held])
             for version, held in by_version.items()
         ]
-        labels = dict.fromkeys(EntityLabel(each.entity_id, each.entity_name, each.entity_type) for each in shown)
+        labels = dict.fromkeys(EntityLabel(each.entity_id, each.entity_name, each.entity_type) for each in visible_names)
         yield KnowledgeBatch(names=versions, labels=tuple(labels))

@@ -37,12 +37,12 @@ async def migrate(connections: Neo4jConnections) -> None:
         ConfigurationError: a newer release wrote the database.
         StoreUnavailable: the server does not answer.
     """
-    found = await _read_version(connections)
-    if found > len(STEPS):
-        raise ConfigurationError(f"the graph has schema version {found}; this release knows {len(STEPS)} and older")
-    if found == 0:
+    current_version = await _read_version(connections)
+    if current_version > len(STEPS):
+        raise ConfigurationError(f"the graph has schema version {current_version}; this release knows {len(STEPS)} and older")
+    if current_version == 0:
         await connections.define(_ONE_RECORD)
-    for version, name in enumerate(STEPS[found:], start=found + 1):
+    for version, name in enumerate(STEPS[current_version:], start=current_version + 1):
         for statement in statements(files(__package__).joinpath("migrations", name).read_text(encoding="utf-8")):
             await connections.define(statement)
         # Wait until all indexes are online before anything is read.
@@ -52,10 +52,10 @@ async def migrate(connections: Neo4jConnections) -> None:
 
 async def require_migrated(connections: Neo4jConnections) -> None:
     """Raise `ConfigurationError` unless the schema matches this release."""
-    found = await _read_version(connections)
-    if found != len(STEPS):
+    version = await _read_version(connections)
+    if version != len(STEPS):
         raise ConfigurationError(
-            f"the graph has schema version {found}; this release needs {len(STEPS)}: run 'agentic-rag migrate'"
+            f"the graph has schema version {version}; this release needs {len(STEPS)}: run 'agentic-rag migrate'"
         )
 
 
@@ -67,8 +67,8 @@ def statements(script: str) -> list[str]:
 
 async def _read_version(connections: Neo4jConnections) -> int:
     async def work(transaction: Transaction) -> int:
-        found = await transaction.rows(_READ, {"name": _NAME})
-        return int(found[0]["version"]) if found else 0
+        records = await transaction.rows(_READ, {"name": _NAME})
+        return int(records[0]["version"]) if records else 0
 
     return await connections.read(work)
 

@@ -118,8 +118,10 @@ class Bm25Encoder:
         self._parameters = parameters
         self._model = _load_analyser(parameters)
         self._segments = parameters.language in _WITHOUT_SPACES
-        others = (code for code in STEMMED if LANGUAGES[code] != parameters.language)
-        self._others = {code: _load_analyser(replace(parameters, language=LANGUAGES[code], tokenizer="word")) for code in others}
+        other_codes = (code for code in STEMMED if LANGUAGES[code] != parameters.language)
+        self._others = {
+            code: _load_analyser(replace(parameters, language=LANGUAGES[code], tokenizer="word")) for code in other_codes
+        }
 
     def document(self, text: str | None, language: str | None = None) -> TermWeights | None:
         """Return the saturated term frequencies of ``text``, or None if it has no term.
@@ -134,18 +136,22 @@ class Bm25Encoder:
         if code not in self._others:
             return _weigh_terms({**self._ngrams(text), **_read_terms(self._model.embed_document(text))})
         plain = _remove_stems(STOP_WORDS[code], text)
-        own = _read_terms(self._others[code].embed_document(plain), code)
-        return _weigh_terms({**own, **self._ngrams(text), **_read_terms(self._model.embed_document(plain))})
+        terms = _read_terms(self._others[code].embed_document(plain), code)
+        return _weigh_terms({**terms, **self._ngrams(text), **_read_terms(self._model.embed_document(plain))})
 
     def query(self, text: str | None) -> TermWeights | None:
         """Return the distinct terms of ``text``, those of identifiers with `IDENTIFIER_WEIGHT`, others with 1. None: no term."""
         if not text:
             return None
         text = _valid_weights(text)
-        found = likely_languages(text)
+        languages = likely_languages(text)
         unclear = text.count(" ") < MAX_UNCLEAR_WORDS and is_mostly_latin(text)
-        codes = found.codes or (self._others if unclear else ())
-        plain = _remove_stems(STOP_WORDS[found.codes[0]], text) if found.clear and found.codes[0] in self._others else text
+        codes = languages.codes or (self._others if unclear else ())
+        plain = (
+            _remove_stems(STOP_WORDS[languages.codes[0]], text)
+            if languages.clear and languages.codes[0] in self._others
+            else text
+        )
         ids = {id for code in codes if code in self._others for id in _read_terms(self._others[code].embed_query(plain), code)}
         ids.update(self._ngrams(text), _read_terms(self._model.embed_query(plain)))
         marked = {id for part in literals(text).identifiers for id in _read_terms(self._model.embed_query(part))}
@@ -186,7 +192,7 @@ def _read_terms(vector: SparseVector, code: str | None = None) -> dict[int, floa
 
 
 def _remove_stems(words: frozenset[str], text: str) -> str:
-    return _WORD.sub(lambda found: " " if found[0].casefold() in words else found[0], text)
+    return _WORD.sub(lambda match: " " if match[0].casefold() in words else match[0], text)
 
 
 def _weigh_terms(terms: Mapping[int, float]) -> TermWeights | None:

@@ -127,14 +127,14 @@ def _comparison(comparison: Comparison, values: Callable[[], FieldValues]) -> Se
     if operator == "missing":
         return _without(present)
     if operator in ("eq", "in"):
-        found = _equal(comparison)
+        selection = _equal(comparison)
     elif operator in ("ne", "nin"):
-        found = _all((present, _without(_equal(comparison))))
+        selection = _all((present, _without(_equal(comparison))))
     else:
-        found = _keep_passing(comparison, values())
+        selection = _keep_passing(comparison, values())
     if comparison.default is not None and matches(comparison, {}):
-        return _some((found, _without(present)))
-    return found
+        return _some((selection, _without(present)))
+    return selection
 
 
 def _equal(comparison: Comparison) -> Selection:

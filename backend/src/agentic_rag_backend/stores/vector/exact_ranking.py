@@ -83,11 +83,11 @@ def settle(legs: Sequence[LegT]) -> Settling[LegT]:
         answers = yield [Ask(legs[number], fetch) for number, fetch in pending.items()]
         unsettled = {}
         for (number, fetch), hits in zip(pending.items(), answers, strict=True):
-            most = max(MAX_TIED, legs[number].limit + _OVER_FETCH)
-            if len(hits) < fetch or fetch == most or _is_settled(legs[number], hits):
+            limit = max(MAX_TIED, legs[number].limit + _OVER_FETCH)
+            if len(hits) < fetch or fetch == limit or _is_settled(legs[number], hits):
                 settled[number] = hits
             else:
-                unsettled[number] = min(fetch * 4, most)
+                unsettled[number] = min(fetch * 4, limit)
         pending = unsettled
     summed = yield from _sum_terms({number: (legs[number], hits) for number, hits in settled.items()})
     return [_rank_points(leg, settled[number], summed.get(number, {})) for number, leg in enumerate(legs)]
@@ -106,8 +106,8 @@ def _is_settled(leg: Ranked, hits: Sequence[EngineHit]) -> bool:
     """Return whether the worst fetched hit, and so every hit not fetched, is certainly worse than the last hit wanted."""
     scores = np.array([hits[-1].score, hits[leg.limit - 1].score])
     error = _error_bound(leg, scores)
-    last, wanted = _round_scores(leg, scores + error * [1.0, -1.0])
-    return bool(last < wanted)
+    low, high = _round_scores(leg, scores + error * [1.0, -1.0])
+    return bool(low < high)
 
 
 def _round_scores(leg: Ranked, scores: Scores) -> Scores:
@@ -126,19 +126,19 @@ def _sum_terms(
     settled: Mapping[int, tuple[LegT, Sequence[EngineHit]]],
 ) -> Generator[list[Ask[LegT]], Sequence[Sequence[EngineHit]], dict[int, dict[Any, float]]]:
     """Return the exact sums of the scores of single terms for the hits, by number of leg, whose rounding is in doubt."""
-    asked: list[tuple[int, Ask[LegT]]] = []
+    requests: list[tuple[int, Ask[LegT]]] = []
     for number, (leg, hits) in settled.items():
         if not isinstance(leg.query, TermWeights):
             continue
         ambiguous = _are_ambiguous(leg, _compute_scores(hits))
-        if doubtful := tuple(hits[place].id for place in np.flatnonzero(ambiguous).tolist()):
+        if doubtful := tuple(hits[position].id for position in np.flatnonzero(ambiguous).tolist()):
             terms = zip(leg.query.indices, leg.query.values, strict=True)
-            asked.extend((number, Ask(leg, len(doubtful), term, doubtful)) for term in terms)
-    if not asked:
+            requests.extend((number, Ask(leg, len(doubtful), term, doubtful)) for term in terms)
+    if not requests:
         return {}
-    answers = yield [ask for _, ask in asked]
+    answers = yield [ask for _, ask in requests]
     parts: dict[int, dict[Any, list[float]]] = {}
-    for (number, _), hits in zip(asked, answers, strict=True):
+    for (number, _), hits in zip(requests, answers, strict=True):
         for hit in hits:
             parts.setdefault(number, {}).setdefault(hit.id, []).append(hit.score)
     return {number: {id: math.fsum(scores) for id, scores in sums.items()} for number, sums in parts.items()}
@@ -150,8 +150,8 @@ def _rank_points(leg: Ranked, hits: Sequence[EngineHit], sums: Mapping[Any, floa
         # Only with sums: the embedded engine creates the id of a hit at each access.
         scores = np.array([sums.get(hit.id, hit.score) for hit in hits])
     ids = [str((hit.payload or {})["id"]) for hit in hits]
-    found = sorted(zip((-_round_scores(leg, scores)).tolist(), ids, strict=True))
-    return tuple(ScoredId(id, -negative) for negative, id in found[: leg.limit])
+    ranking = sorted(zip((-_round_scores(leg, scores)).tolist(), ids, strict=True))
+    return tuple(ScoredId(id, -negative) for negative, id in ranking[: leg.limit])
 
 
 def _compute_scores(hits: Sequence[EngineHit]) -> Scores:

@@ -119,10 +119,10 @@ def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
 
     def made(value: Any) -> Any:
         if isinstance(value, list):
-            return [made(each) for each in value]
+            return [made(item) for item in value]
         if not isinstance(value, Mapping):
             return value
-        plain = {name: made(held) for name, held in value.items() if name != "default"}
+        plain = {name: made(member) for name, member in value.items() if name != "default"}
         if isinstance(properties := plain.get("properties"), dict):
             return {**plain, "required": list(properties), "additionalProperties": False}
         return plain

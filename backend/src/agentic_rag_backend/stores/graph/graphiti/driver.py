@@ -217,8 +217,8 @@ def _moment(milliseconds: int | None) -> datetime | None:
     return None if milliseconds is None else _EPOCH + timedelta(milliseconds=milliseconds)
 
 
-def _only_row(found: Mapping[str, T], missing: Exception) -> T:
-    if not found:
-        raise missing
-    (value,) = found.values()
+def _only_row(rows_by_id: Mapping[str, T], error: Exception) -> T:
+    if not rows_by_id:
+        raise error
+    (value,) = rows_by_id.values()
     return value

@@ -138,7 +138,7 @@ class _Run:
         )
 
     def knowledge(self, results: AddEpisodeResults) -> EpisodeKnowledge:
-        names = {known.id: known.name for known in self.reads.entities.values()} | {
+        names = {entity_known.id: entity_known.name for entity_known in self.reads.entities.values()} | {
             node.uuid: node.name for node in results.nodes
         }
         edges = {edge.uuid: edge for edge in results.edges}  # an edge may be restated, and ended, in one episode
@@ -212,12 +212,12 @@ class _Reads:
 
     async def nodes(self, names: Sequence[str]) -> list[EntityNode]:
         try:
-            found = await self.scope.known_entities(names)
+            entities = await self.scope.known_entities(names)
         except StoreUnavailable as error:
             self.problem = error
             raise
-        self.entities |= {each.id: each for each in found}
-        return [self._node(each) for each in found]
+        self.entities |= {entity.id: entity for entity in entities}
+        return [self._node(entity) for entity in entities]
 
     def nodes_by_uuid(self, uuids: Sequence[str]) -> list[EntityNode]:
         return [self._node(self.entities[uuid]) for uuid in uuids if uuid in self.entities]
@@ -228,40 +228,40 @@ class _Reads:
         Args:
             ends: both ends of the facts are among them.
         """
-        if (wanted := frozenset(self.entities)) - self._read:
+        if (entity_ids := frozenset(self.entities)) - self._read:
             try:
-                found = await self.scope.known_facts(sorted(wanted))
+                known_facts = await self.scope.known_facts(sorted(entity_ids))
             except StoreUnavailable as error:
                 self.problem = error
                 raise
-            self.facts = {each.id: each for each in found}
-            self._read = wanted
+            self.facts = {fact.id: fact for fact in known_facts}
+            self._read = entity_ids
         words = content_forms(text)
-        facts = [each for each in self.facts.values() if ends is None or {each.source_id, each.target_id} <= set(ends)]
-        facts.sort(key=lambda each: (-len(words & content_forms(each.fact)), each.id))
-        return [self._edge(each) for each in facts[:_CANDIDATES]]
+        facts = [fact for fact in self.facts.values() if ends is None or {fact.source_id, fact.target_id} <= set(ends)]
+        facts.sort(key=lambda fact: (-len(words & content_forms(fact.fact)), fact.id))
+        return [self._edge(fact) for fact in facts[:_CANDIDATES]]
 
-    def _node(self, known: KnownEntity) -> EntityNode:
+    def _node(self, entity: KnownEntity) -> EntityNode:
         return EntityNode(
-            uuid=known.id,
-            name=known.name,
+            uuid=entity.id,
+            name=entity.name,
             group_id=self.scope.tenant.value,
-            labels=self.types.labels(known.type),
+            labels=self.types.labels(entity.type),
             created_at=_EPOCH,
         )
 
-    def _edge(self, known: KnownFact) -> EntityEdge:
+    def _edge(self, fact: KnownFact) -> EntityEdge:
         return EntityEdge(
-            uuid=known.id,
+            uuid=fact.id,
             group_id=self.scope.tenant.value,
-            source_node_uuid=known.source_id,
-            target_node_uuid=known.target_id,
-            name=known.relation,
-            fact=_without_tags(known.fact),
+            source_node_uuid=fact.source_id,
+            target_node_uuid=fact.target_id,
+            name=fact.relation,
+            fact=_without_tags(fact.fact),
             episodes=[],
             created_at=_EPOCH,
-            valid_at=known.valid_at,
-            invalid_at=known.invalid_at,
+            valid_at=fact.valid_at,
+            invalid_at=fact.invalid_at,
         )
 
 
@@ -286,13 +286,13 @@ class _EpisodeReads(GraphOperationsInterface):
     async def node_get_by_names(self, _cls: Any, driver: Any, names: list[str], group_ids: list[str]) -> list[EntityNode]:
         """Return the known entities with these names."""
         require_group(self.reads.tenant, sorted(set(group_ids)))
-        found: list[EntityNode] = await self.reads.nodes(names)
-        return found
+        nodes: list[EntityNode] = await self.reads.nodes(names)
+        return nodes
 
     async def node_get_by_uuids(self, _cls: Any, driver: Any, uuids: list[str], group_id: str | None = None) -> list[EntityNode]:
         """Return the entities that Graphiti was given."""
-        found: list[EntityNode] = self.reads.nodes_by_uuid(uuids)
-        return found
+        nodes: list[EntityNode] = self.reads.nodes_by_uuid(uuids)
+        return nodes
 
 
 class _EpisodeSearch(SearchInterface):
@@ -305,14 +305,14 @@ class _EpisodeSearch(SearchInterface):
     ) -> list[EntityEdge]:
         """Return facts about the known entities of the episode."""
         require_group(self.reads.tenant, group_ids)
-        found: list[EntityEdge] = await self.reads.edges(query, search_filter.edge_source_node_uuids)
-        return found
+        edges: list[EntityEdge] = await self.reads.edges(query, search_filter.edge_source_node_uuids)
+        return edges
 
-    async def edge_similarity_search(self, *arguments: Any, **named: Any) -> list[EntityEdge]:
+    async def edge_similarity_search(self, *arguments: Any, **options: Any) -> list[EntityEdge]:
         """Return nothing."""
         return []
 
-    async def node_similarity_search(self, *arguments: Any, **named: Any) -> list[EntityNode]:
+    async def node_similarity_search(self, *arguments: Any, **options: Any) -> list[EntityNode]:
         """Return nothing: entities are the same only by name. The resolver decides on other forms of names."""
         return []
 

@@ -96,12 +96,12 @@ def open_shards(folder: Path, fingerprint: str, layout: Layout, *, building: boo
     _remove_leftovers(home, places)
     shards: dict[Collection, Shard] = {}
     try:
-        for collection, place in places.items():
-            path = home / place.name
+        for collection, location in places.items():
+            path = home / location.name
             engine = _load_shard(path, layout)
             shard = shards[collection] = Shard(engine, path)
             # After a kill, the record is older than the last points.
-            shard.written = place.written + max(0, shard.points - place.points)
+            shard.written = location.written + max(0, shard.points - location.points)
     except StoreUnavailable:
         for shard in shards.values():
             shard.engine.close()
@@ -127,8 +127,8 @@ def activate_collections(folder: Path, fingerprint: str) -> None:
     home = _home_of(folder, fingerprint)
     built = home.with_suffix(_BUILDING)
     if built.exists():
-        others = [record.parent.name for record in folder.glob(f"*/{_RECORD}") if not record.parent.suffix]
-        record = {"fingerprint": fingerprint, "replaces": sorted(set(others) - {home.name})}
+        other_names = [record.parent.name for record in folder.glob(f"*/{_RECORD}") if not record.parent.suffix]
+        record = {"fingerprint": fingerprint, "replaces": sorted(set(other_names) - {home.name})}
         unfinished = built / f"{_RECORD}.new"
         unfinished.write_text(json.dumps(record, indent=2) + "\n")
         sync(unfinished)
@@ -159,7 +159,7 @@ def _read_record(file: Path) -> dict[str, Any]:
 
 
 def _damage_error(path: Path, reason: str) -> StoreDamaged:
-    home = next((each for each in path.parents if each.parent.name == "vectors"), path.parent)
+    home = next((parent for parent in path.parents if parent.parent.name == "vectors"), path.parent)
     return StoreDamaged(
         f"{path} is damaged: {reason}. Restore it from a backup, or stop the server, remove {home} and run "
         "'agentic-rag reindex', which writes the vectors again"
@@ -195,7 +195,7 @@ def write_pointer(home: Path, places: Mapping[Collection, InUse]) -> None:
 
     It survives a power loss after `sync` of ``home``.
     """
-    pointer = {collection.value: asdict(place) for collection, place in places.items()}
+    pointer = {collection.value: asdict(location) for collection, location in places.items()}
     unfinished = home / f"{_POINTER}.new"
     unfinished.write_text(json.dumps(pointer, indent=2) + "\n")
     sync(unfinished)
@@ -231,9 +231,9 @@ def collection_of(folder: Path) -> Collection:
 
 
 def _remove_leftovers(home: Path, places: Mapping[Collection, InUse]) -> None:
-    kept = {place.name for place in places.values()}
+    names_in_use = {location.name for location in places.values()}
     for path in home.iterdir():
-        if path.is_dir() and path.name not in kept:
+        if path.is_dir() and path.name not in names_in_use:
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -242,18 +242,18 @@ def _refuse_other_fingerprints(folder: Path, home: Path, fingerprint: str) -> No
     for record in sorted(folder.glob(f"*/{_RECORD}")):
         if record.parent == home or record.parent.suffix or _holds_nothing(record.parent):
             continue
-        held = _read_record(record).get("fingerprint")
+        fingerprint_on_disk = _read_record(record).get("fingerprint")
         raise ReindexRequired(
-            f"the vectors in {folder} were made with [{held}], but [{fingerprint}] is configured: "
+            f"the vectors in {folder} were made with [{fingerprint_on_disk}], but [{fingerprint}] is configured: "
             "run 'agentic-rag reindex', or configure what they were made with",
-            made_with=str(held),
+            made_with=str(fingerprint_on_disk),
         )
 
 
 def _holds_nothing(home: Path) -> bool:
-    for place in read_pointer(home).values():
-        with engine_errors(f"opening {home / place.name}"):
-            shard = EdgeShard.load(str(home / place.name))
+    for location in read_pointer(home).values():
+        with engine_errors(f"opening {home / location.name}"):
+            shard = EdgeShard.load(str(home / location.name))
             count = shard.count(CountRequest(exact=True))
             shard.close()
         if count:

@@ -171,10 +171,12 @@ def replay(shard: Shard, engine: EdgeShard, ids: list[str]) -> int:
     with engine_errors("copying points"):
         records = shard.engine.retrieve(list(ids), with_payload=True, with_vector=True)
         if records:
-            engine.update(UpdateOperation.upsert_points([Point(each.id, each.vector or {}, each.payload) for each in records]))
-        gone = set(ids) - {str(record.id) for record in records}
-        if gone:
-            engine.update(UpdateOperation.delete_points(list(gone)))
+            engine.update(
+                UpdateOperation.upsert_points([Point(point.id, point.vector or {}, point.payload) for point in records])
+            )
+        removed_ids = set(ids) - {str(record.id) for record in records}
+        if removed_ids:
+            engine.update(UpdateOperation.delete_points(list(removed_ids)))
     return len(records)
 
 

@@ -26,15 +26,15 @@ async def claim(server: QdrantServer, prefix: str, owner: Owner) -> None:
     """
     unmarked: dict[str, dict[str, Any]] = {}
     for name in await collections_of(server, prefix):
-        held = await metadata_of(server, name)
-        if not owner.owns(_read_owner(name), held, way_out=_WAY_OUT):
-            unmarked[name] = held
+        mark = await metadata_of(server, name)
+        if not owner.owns(_read_owner(name), mark, way_out=_WAY_OUT):
+            unmarked[name] = mark
     if not unmarked:
         return
     tenants = sorted({tenant for name in unmarked for tenant in await _list_tenants(server, name)})
     await owner.require_adoptable(_read_owner(*sorted(unmarked)), tenants, way_out=_WAY_OUT)
-    for name, held in unmarked.items():
-        marked = {**held, **owner.mark()}
+    for name, mark in unmarked.items():
+        marked = {**mark, **owner.mark()}
         await server.call("marking a collection", server.client.update_collection, name, metadata=marked)
     # If two deployments adopt at once, the overwritten one fails here.
     await require_owned(server, unmarked, owner)

@@ -245,33 +245,33 @@ async def activate_collections(server: QdrantServer, prefix: str, fingerprint: s
     The new collections first record which collections they replace, so that a leftover collection does no harm.
     """
     ours = {collection_name(prefix, collection, fingerprint) for collection in Collection}
-    others = [name for name in await collections_of(server, prefix) if name not in ours]
+    other_names = [name for name in await collections_of(server, prefix) if name not in ours]
     for name in sorted(ours):
-        metadata = {**await metadata_of(server, name), _FINGERPRINT: fingerprint, _BUILDING: False, _REPLACES: others}
+        metadata = {**await metadata_of(server, name), _FINGERPRINT: fingerprint, _BUILDING: False, _REPLACES: other_names}
         await server.call("recording replaced collections", server.client.update_collection, name, metadata=metadata)
-    for name in others:
+    for name in other_names:
         await server.call("removing a collection", server.client.delete_collection, name)
 
 
 async def require_supported(server: QdrantServer) -> None:
     """Raise `ConfigurationError` if the server is too old."""
     version = (await server.call("reading the version", server.client.info)).version
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if found is None or (int(found[1]), int(found[2])) < OLDEST_SERVER:
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if match is None or (int(match[1]), int(match[2])) < OLDEST_SERVER:
         oldest = ".".join(map(str, OLDEST_SERVER))
         raise ConfigurationError(f"the Qdrant server is version {version}; {oldest} or newer is needed for scores of one tenant")
 
 
 async def _refuse_other_fingerprints(server: QdrantServer, prefix: str, fingerprint: str, ours: set[str]) -> None:
-    listed = await collections_of(server, prefix)
+    collections = await collections_of(server, prefix)
     replaced: set[str] = set()
-    for name in sorted(ours & set(listed)):
+    for name in sorted(ours & set(collections)):
         replaced |= set((await metadata_of(server, name)).get(_REPLACES, ()))
-    for name in listed:
+    for name in collections:
         if name in ours or name in replaced:
             continue
-        held = await server.call("counting", server.client.count, name, exact=True)
-        if held.count:
+        counted_points = await server.call("counting", server.client.count, name, exact=True)
+        if counted_points.count:
             metadata = await metadata_of(server, name)
             if metadata.get(_BUILDING):
                 continue
@@ -286,8 +286,8 @@ async def _refuse_other_fingerprints(server: QdrantServer, prefix: str, fingerpr
 async def collections_of(server: QdrantServer, prefix: str) -> list[str]:
     """Return the names of all collections under ``prefix``, for all fingerprints."""
     pattern = re.compile(rf"{re.escape(prefix)}_({'|'.join(each.value for each in Collection)})_[0-9a-f]{{16}}")
-    listed = await server.call("listing collections", server.client.get_collections)
-    return sorted(each.name for each in listed.collections if pattern.fullmatch(each.name))
+    response = await server.call("listing collections", server.client.get_collections)
+    return sorted(each.name for each in response.collections if pattern.fullmatch(each.name))
 
 
 async def metadata_of(server: QdrantServer, name: str) -> dict[str, Any]:
