@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeVar
+from typing import Annotated, Any, Final, Literal, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, ValidationError, create_model, model_validator
 from pydantic_core import ErrorDetails
@@ -57,9 +57,6 @@ from agentic_rag_backend.transfer.values import (
 )
 from agentic_rag_backend.wording import message_of, shortened
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 FORMAT: Final = "agentic-rag tenant"
 VERSION: Final = 1
 """Increase it if an older release cannot read the new format, or would misread it."""
@@ -67,7 +64,7 @@ VERSION: Final = 1
 _SHOWN = 3
 
 R = TypeVar("R", bound=BaseModel)
-V = TypeVar("V", bound="DataclassInstance")
+V = TypeVar("V")
 
 
 class Record(BaseModel):
@@ -83,7 +80,7 @@ class Record(BaseModel):
 
     def into(self, kind: type[V], /, **changed: Any) -> V:
         """Return the value that is recorded, a dataclass. ``changed`` has the fields that the record has in another form."""
-        names = {item.name for item in fields(kind)} & type(self).model_fields.keys()
+        names = {item.name for item in fields(cast(Any, kind))} & type(self).model_fields.keys()
         return kind(**{**{name: getattr(self, name) for name in names}, **changed})
 
 
