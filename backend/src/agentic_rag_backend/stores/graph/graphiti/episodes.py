@@ -285,7 +285,7 @@ class _EpisodeReads(GraphOperationsInterface):
 
     async def node_get_by_names(self, _cls: Any, driver: Any, names: list[str], group_ids: list[str]) -> list[EntityNode]:
         """Return the known entities with these names."""
-        require_group(self.reads.tenant, sorted(set(group_ids)))
+        require_group(self.reads.scope.tenant, sorted(set(group_ids)))
         nodes: list[EntityNode] = await self.reads.nodes(names)
         return nodes
 
@@ -304,7 +304,7 @@ class _EpisodeSearch(SearchInterface):
         self, driver: Any, query: str, search_filter: SearchFilters, group_ids: list[str] | None = None, limit: int = 100
     ) -> list[EntityEdge]:
         """Return facts about the known entities of the episode."""
-        require_group(self.reads.tenant, group_ids)
+        require_group(self.reads.scope.tenant, group_ids)
         edges: list[EntityEdge] = await self.reads.edges(query, search_filter.edge_source_node_uuids)
         return edges
 
