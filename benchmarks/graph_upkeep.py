@@ -34,9 +34,9 @@ from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.pagerank import personalised_pagerank
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.rows import raise_state_version
 from agentic_rag_backend.stores.catalogue.tables import documents
 from agentic_rag_backend.stores.graph import rows
@@ -70,7 +70,7 @@ def knowledge(random: np.random.Generator, document: str, size: int) -> Document
 class Corpus:
     """One tenant's documents in the stores of a folder."""
 
-    def __init__(self, graph: SqliteGraphStore, catalogue: SqlCatalogue, tenant: Tenant, size: int) -> None:
+    def __init__(self, graph: SqliteGraphStore, catalogue: Catalogue, tenant: Tenant, size: int) -> None:
         self.graph, self.catalogue, self.tenant, self.size = graph, catalogue, tenant, size
         self.random = np.random.default_rng(11)
 
@@ -78,7 +78,7 @@ class Corpus:
     async def open(cls, folder: Path, size: int) -> Corpus:
         """Open the stores of ``folder``, or create and fill them with ``size`` documents."""
         made = (folder / "catalogue.db").exists()
-        catalogue = await SqlCatalogue.open(f"sqlite:///{folder / 'catalogue.db'}")
+        catalogue = await Catalogue.open(f"sqlite:///{folder / 'catalogue.db'}")
         await catalogue.migrate()
         graph = await SqliteGraphStore.open(folder / "graph.db")
         tenant = (await catalogue.tenants.tenants(limit=1)).items[0] if made else await catalogue.tenants.create("bench")

@@ -49,9 +49,9 @@ from agentic_rag_backend.retrieval.legs.graph_leg import GraphLeg
 from agentic_rag_backend.retrieval.stages.ranking import RankedRetriever
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, document_versions, documents
-from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion, GraphSearch
+from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.graph.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker
 from agentic_rag_backend.stores.graph.graphiti.filters import valid_at
@@ -148,7 +148,7 @@ def _id(tenant: TenantId, *parts: object) -> str:
 class World:
     """The stores, filled tenant by tenant."""
 
-    def __init__(self, catalogue: SqlCatalogue, graph: Neo4jGraphStore, vectors: EdgeVectorStore, source: Vectors) -> None:
+    def __init__(self, catalogue: Catalogue, graph: Neo4jGraphStore, vectors: EdgeVectorStore, source: Vectors) -> None:
         self.catalogue, self.graph, self.vectors, self.source = catalogue, graph, vectors, source
 
     async def add(self, name: str, entities: int, questions: int) -> tuple[Tenant, list[Asked]]:
@@ -377,7 +377,7 @@ class Measurement:
         }
 
 
-async def ask(retriever: Retriever, engine: GraphSearch | None, tenant: Tenant, asked: Asked, into: Measurement) -> None:
+async def ask(retriever: Retriever, engine: Any, tenant: Tenant, asked: Asked, into: Measurement) -> None:
     """Ask one question of the leg alone, if there is one, and of the low level."""
     if engine is not None:
         question = GraphQuestion(text=asked.text, vector=asked.vector, limit=20)
@@ -399,7 +399,7 @@ async def ask(retriever: Retriever, engine: GraphSearch | None, tenant: Tenant, 
 async def measure(folder: Path, address: Neo4jAddress, sizes: argparse.Namespace) -> dict[str, Any]:
     """Fill the stores and ask every question in each of the three ways in turn, so that noise affects all alike."""
     source = Vectors(seed=11)
-    catalogue = await SqlCatalogue.open(f"sqlite:///{folder / 'catalogue.db'}")
+    catalogue = await Catalogue.open(f"sqlite:///{folder / 'catalogue.db'}")
     await catalogue.migrate()
     graph = await Neo4jGraphStore.open(address)
     vectors = await EdgeVectorStore.open(folder / "vectors", dimensions=DIMENSIONS, embedder_fingerprint=source.fingerprint)
@@ -431,7 +431,7 @@ async def measure(folder: Path, address: Neo4jAddress, sizes: argparse.Namespace
             facts=FactReader(graph, catalogue.documents, Ontologies(catalogue.tenants, DEFAULT_ONTOLOGY)),
         )
         graphs = TenantGraphs(graph, catalogue.documents, max_bytes=512 * 1024 * 1024)
-        engines: dict[str, GraphSearch | None] = {"with the interface": ours, "without": stock, "direct": None}
+        engines: dict[str, Any] = {"with the interface": ours, "without": stock, "direct": None}
         hybrid = Hybrid(stores, graphs)
         ways = {
             name: (RankedRetriever(GraphRetriever(replace(stores, leg=GraphLeg(engine, timeout_s=120)), graphs, hybrid)), engine)

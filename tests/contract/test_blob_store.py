@@ -10,13 +10,13 @@ import pytest
 
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
+from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_testing.stores import blob_store as contract
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 async def test_local_folder(tmp_path: Path, check: contract.Check) -> None:
-    await check(ObstoreBlobStore((tmp_path / "blobs with space").as_uri()))
+    await check(BlobStore((tmp_path / "blobs with space").as_uri()))
 
 
 class InMemory:

@@ -21,19 +21,17 @@ from sqlalchemy.exc import SQLAlchemyError
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.stores.catalogue import operations, rows
-from agentic_rag_backend.stores.catalogue.base import Enqueue, HandOn, Submission, Submitted
+from agentic_rag_backend.stores.catalogue.base import Catalogue, DocumentCatalogue, Enqueue, HandOn, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.database import Database
-from agentic_rag_backend.stores.catalogue.documents import adapter as documents
+from agentic_rag_backend.stores.catalogue.documents import document_catalogue as documents
 from agentic_rag_backend.stores.catalogue.documents import revisions, submissions, tombstones, versions, visibility
-from agentic_rag_backend.stores.catalogue.documents.adapter import SqlDocuments
-from agentic_rag_backend.stores.catalogue.documents.revisions import _labelled
-from agentic_rag_backend.stores.catalogue.documents.versions import _publish
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.documents.revisions import _label_versions
+from agentic_rag_backend.stores.catalogue.documents.versions import _publish_version
 from agentic_rag_backend.stores.catalogue.jobs import outbox
 from agentic_rag_backend.stores.catalogue.operations import write_arriving
 from agentic_rag_backend.stores.catalogue.pages import beyond
 from agentic_rag_backend.stores.catalogue.summaries import generations
-from agentic_rag_backend.stores.catalogue.tenants import adapter as tenants
+from agentic_rag_backend.stores.catalogue.tenants import tenant_directory as tenants
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +40,7 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("migrated") / "catalogue.db"
 
     async def migrate() -> None:
-        opened = await SqlCatalogue.open(f"sqlite:///{file}")
+        opened = await Catalogue.open(f"sqlite:///{file}")
         await opened.migrate()
         await opened.close()
 
@@ -51,15 +49,15 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def catalogue(tmp_path: Path, migrated: Path) -> AsyncIterator[SqlCatalogue]:
+async def catalogue(tmp_path: Path, migrated: Path) -> AsyncIterator[Catalogue]:
     file = Path(shutil.copy(migrated, tmp_path / "catalogue.db"))
-    opened = await SqlCatalogue.open(f"sqlite:///{file}")
+    opened = await Catalogue.open(f"sqlite:///{file}")
     yield opened
     await opened.close()
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
-async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:  # type: ignore[name-defined]
+async def test_sqlite(catalogue: Catalogue, check: contract.Check) -> None:  # type: ignore[name-defined]
     await check(catalogue)
 
 
@@ -97,7 +95,7 @@ UNSCOPED = [
 
 
 @pytest.mark.parametrize(("kind", "table"), UNSCOPED, ids=[f"{kind}-{table}" for kind, table in UNSCOPED])
-async def test_a_tenant_that_is_ignored_is_noticed(catalogue: SqlCatalogue, kind: str, table: str) -> None:
+async def test_a_tenant_that_is_ignored_is_noticed(catalogue: Catalogue, kind: str, table: str) -> None:
     """Remove the tenant condition from each kind of statement on each table."""
     planted = plant(catalogue, kind, f"{table}.tenant_id = ?", f"({table}.tenant_id = ? OR 1)")
     # A fault that breaks the sample itself, because a statement meets rows of two tenants, counts as noticed.
@@ -198,7 +196,7 @@ STATEMENTS = [
 
 
 @pytest.mark.parametrize(("check", "kind", "old", "new"), STATEMENTS, ids=[f"{row[0]}-{row[2]}" for row in STATEMENTS])
-async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: str, kind: str, old: str, new: str) -> None:
+async def test_faulty_statements_fail(catalogue: Catalogue, check: str, kind: str, old: str, new: str) -> None:
     planted = plant(catalogue, kind, old, new)
     with pytest.raises((AssertionError, AgenticRagError, SQLAlchemyError)):
         await contract.BY_NAME[check](catalogue)
@@ -230,7 +228,7 @@ def _forgiving(patch: pytest.MonkeyPatch) -> None:
             finally:
                 connection.commit()
 
-    patch.setattr(SqlDocuments, "submit", write_arriving(submit))
+    patch.setattr(DocumentCatalogue, "submit", write_arriving(submit))
     patch.setattr(Database, "_write", commit)
 
 
@@ -253,14 +251,14 @@ def _unlocked(patch: pytest.MonkeyPatch) -> None:
 
 def _hasty(patch: pytest.MonkeyPatch) -> None:
     """Enqueue the next workflow in a separate transaction."""
-    original = SqlDocuments.save_prepared
+    original = DocumentCatalogue.save_prepared
 
-    async def save_prepared(self: SqlDocuments, *args: Any, hand_on: HandOn | None = None) -> None:
+    async def save_prepared(self: DocumentCatalogue, *args: Any, hand_on: HandOn | None = None) -> None:
         await original(self, *args)
         if hand_on is not None:
             await self._database.write(hand_on.enqueue, args[0], hand_on.job)
 
-    patch.setattr(SqlDocuments, "save_prepared", save_prepared)
+    patch.setattr(DocumentCatalogue, "save_prepared", save_prepared)
 
 
 def _credulous(patch: pytest.MonkeyPatch) -> None:
@@ -304,7 +302,9 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "flags that make communities stale": ("generations_are_numbered_in_order", _content),
     "a check that is not asked": (
         "a_refused_change_changes_nothing",
-        lambda patch: patch.setattr(revisions, "_labelled", lambda source, change: _labelled(source, replace(change, check=len))),
+        lambda patch: patch.setattr(
+            revisions, "_label_versions", lambda source, change: _label_versions(source, replace(change, check=len))
+        ),
     ),
     "a job beside its transaction": ("submissions_are_atomic", _forgiving),
     "a cancelled job that is shown": (
@@ -314,7 +314,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "a job handed on before its chunks": ("the_next_job_is_created_with_the_last_chunks", _hasty),
     "a job that ends whatever becomes visible": (
         "a_job_ends_in_the_transaction_of_its_publication",
-        lambda patch: patch.setattr(versions, "_publish", lambda *rest: _publish(*rest) or True),
+        lambda patch: patch.setattr(versions, "_publish_version", lambda *rest: _publish_version(*rest) or True),
     ),
     "transactions that begin too late": ("flags_are_counted", _unlocked),
     "a scope that is not checked": (
@@ -329,7 +329,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
 async def test_faulty_catalogues_fail(tmp_path: Path, migrated: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     check, plant = FAULTS[name]
     plant(monkeypatch)
-    opened = await SqlCatalogue.open(f"sqlite:///{shutil.copy(migrated, tmp_path / 'catalogue.db')}")
+    opened = await Catalogue.open(f"sqlite:///{shutil.copy(migrated, tmp_path / 'catalogue.db')}")
     try:
         with pytest.raises((AssertionError, AttributeError, StoreUnavailable, SQLAlchemyError)):
             await asyncio.wait_for(contract.BY_NAME[check](opened), 20)

@@ -13,31 +13,29 @@ from sqlalchemy import select
 
 from agentic_rag_backend.errors import AgenticRagError, IdempotencyInProgress
 from agentic_rag_backend.stores.catalogue import idempotency as module
+from agentic_rag_backend.stores.catalogue.base import Catalogue, IdempotencyClaim, IdempotencyKeys, Owner, StoredResponse
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.stores.catalogue.idempotency import SqlIdempotencyKeys
-from agentic_rag_backend.stores.catalogue.ports.idempotency import IdempotencyClaim, Owner, StoredResponse
 from agentic_rag_backend.stores.catalogue.tables import idempotency_keys
 
 
 @pytest.fixture
-async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
-    opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
+    opened = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await opened.migrate()
     yield opened
     await opened.close()
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
-async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
+async def test_sqlite(catalogue: Catalogue, check: contract.Check) -> None:
     await check(catalogue.idempotency)
 
 
-async def test_two_processes_begin_one_request(tmp_path: Path, catalogue: SqlCatalogue) -> None:
+async def test_two_processes_begin_one_request(tmp_path: Path, catalogue: Catalogue) -> None:
     """Over two separate connections, as in two processes."""
-    other = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    other = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
 
-    async def begin(keys: SqlIdempotencyKeys, digest: str) -> bool:
+    async def begin(keys: IdempotencyKeys, digest: str) -> bool:
         try:
             return isinstance(await keys.begin(contract.A, digest, fingerprint="same", lease_s=60), IdempotencyClaim)
         except IdempotencyInProgress:
@@ -49,7 +47,7 @@ async def test_two_processes_begin_one_request(tmp_path: Path, catalogue: SqlCat
     await other.close()
 
 
-class _LooksFirst(SqlIdempotencyKeys):
+class _LooksFirst(IdempotencyKeys):
     """Reads in one transaction and inserts in another."""
 
     async def begin(self, owner: Owner, digest: str, *, fingerprint: str, lease_s: float) -> IdempotencyClaim | StoredResponse:
@@ -59,7 +57,7 @@ class _LooksFirst(SqlIdempotencyKeys):
                 lambda connection: connection.execute(
                     idempotency_keys.insert().prefix_with("OR REPLACE"),
                     {
-                        "tenant_id": module._owner(owner),
+                        "tenant_id": module._owner_text(owner),
                         "digest": digest,
                         "fingerprint": fingerprint,
                         "claim": "mine",
@@ -72,7 +70,7 @@ class _LooksFirst(SqlIdempotencyKeys):
         raise IdempotencyInProgress("looked", retry_after_s=1)
 
 
-async def test_a_begin_that_is_not_atomic_fails(catalogue: SqlCatalogue) -> None:
+async def test_a_begin_that_is_not_atomic_fails(catalogue: Catalogue) -> None:
     with pytest.raises(AssertionError):
         await contract.one_of_many_concurrent_requests_begins(_LooksFirst(catalogue._database))
 
@@ -92,14 +90,14 @@ async def test_a_begin_that_is_not_atomic_fails(catalogue: SqlCatalogue) -> None
         (contract.the_first_answer_is_replayed, "UPDATE", "body=?", "body=substr(?, 2)"),
     ],
 )
-async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: contract.Check, kind: str, old: str, new: str) -> None:
+async def test_faulty_statements_fail(catalogue: Catalogue, check: contract.Check, kind: str, old: str, new: str) -> None:
     planted = plant(catalogue, kind, old, new)
     with pytest.raises((AssertionError, AgenticRagError)):
         await check(catalogue.idempotency)
     assert planted
 
 
-async def test_the_oldest_answers_go_when_there_are_too_many(catalogue: SqlCatalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_oldest_answers_go_when_there_are_too_many(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_KEPT", 3)
     keys = catalogue.idempotency
 

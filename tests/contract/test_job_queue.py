@@ -1,4 +1,4 @@
-"""The job queue's contract on DBOS, on queues with planted faults, and through a killed process."""
+"""The job queue's contract on the table of workflows, on queues with planted faults, and through a killed process."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from sqlalchemy import Connection, Engine, create_engine
 
 from agentic_rag_backend.jobs.coordination.slots import Slots
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLocks
-from agentic_rag_backend.jobs.queue import dbos_queue as module
-from agentic_rag_backend.jobs.queue.dbos_client import options_of
-from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
+from agentic_rag_backend.jobs.queue import job_queue as module
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.database import committed, parse_url
 
 
@@ -34,8 +33,8 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     opened.dispose()
 
 
-def _workplace(engine: Engine, adapter: type[DbosQueue] = DbosQueue) -> contract.Workplace:
-    def make() -> DbosQueue:
+def _workplace(engine: Engine, adapter: type[JobQueue] = JobQueue) -> contract.Workplace:
+    def make() -> JobQueue:
         return adapter(
             engine,
             executor_id=uuid.uuid4().hex,
@@ -63,11 +62,11 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
-async def test_dbos(engine: Engine, check: contract.Check) -> None:
+async def test_durable_queue(engine: Engine, check: contract.Check) -> None:
     await check(_workplace(engine))
 
 
-class _OwnTransaction(DbosQueue):
+class _OwnTransaction(JobQueue):
     """Enqueues outside the caller's transaction."""
 
     def enqueuer(self, name):  # type: ignore[no-untyped-def]
@@ -85,7 +84,7 @@ class _Everybodys(TenantLocks):
         return contextlib.nullcontext()
 
 
-class _AllAtOnce(DbosQueue):
+class _AllAtOnce(JobQueue):
     """Runs several commits of a tenant at once."""
 
     def register(self, name, queue, workflow):  # type: ignore[no-untyped-def]
@@ -93,7 +92,7 @@ class _AllAtOnce(DbosQueue):
         super().register(name, queue, workflow)
 
 
-class _OneForAll(DbosQueue):
+class _OneForAll(JobQueue):
     """Has one slot for all tenants."""
 
     async def launch(self) -> None:
@@ -101,11 +100,11 @@ class _OneForAll(DbosQueue):
         await super().launch()
 
 
-class _Forgets(DbosQueue):
+class _Forgets(JobQueue):
     """Ends running workflows instead of handing them back."""
 
     async def launch(self) -> None:
-        run = self._execution._run
+        run = self._execution.run
 
         async def forget(*workflow: Any) -> None:
             try:
@@ -113,27 +112,25 @@ class _Forgets(DbosQueue):
             except asyncio.CancelledError:
                 return
 
-        self._execution._run = forget  # type: ignore[assignment, method-assign]
+        self._execution.run = forget  # type: ignore[assignment, method-assign]
         await super().launch()
 
 
-class _NewNames(DbosQueue):
+class _NewNames(JobQueue):
     """Treats every enqueueing as a new job."""
 
     async def enqueue(self, name, tenant, job_id, attempt):  # type: ignore[no-untyped-def]
-        options = options_of(name, self._workflow(name).queue, tenant, job_id, attempt)
-        options["workflow_id"] += f":{uuid.uuid4().hex}"
-        await asyncio.to_thread(self._dbos_client.enqueue, options, tenant, job_id, attempt)
+        await asyncio.to_thread(self._table.enqueue, name, self._workflow(name).queue, tenant, job_id, time.time_ns())
 
 
-class _KnowsAll(DbosQueue):
+class _KnowsAll(JobQueue):
     """Reports every job as having a workflow."""
 
     async def unended(self, jobs):  # type: ignore[no-untyped-def]
         return frozenset(job.id for job in jobs)
 
 
-class _TurnForAll(DbosQueue):
+class _TurnForAll(JobQueue):
     """Grants a turn to every caller."""
 
     def tenant_lock(self, queue, tenant):  # type: ignore[no-untyped-def]
@@ -153,7 +150,7 @@ class _TurnForAll(DbosQueue):
     ],
 )
 async def test_faulty_queues_fail(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, faulty: type[DbosQueue], check: contract.Check
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, faulty: type[JobQueue], check: contract.Check
 ) -> None:
     monkeypatch.setattr(contract, "_WAIT_S", 1.5)
     with pytest.raises(AssertionError):
@@ -166,7 +163,7 @@ from pathlib import Path
 from sqlalchemy import create_engine
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.database import parse_url
 
 folder, jobs, hangs = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "hangs"
@@ -189,7 +186,7 @@ async def commit(tenant, job_id, attempt):
 async def main():
     global queue
     engine = create_engine(parse_url(f"sqlite:///{folder / 'catalogue.db'}"))
-    queue = DbosQueue(engine, executor_id=uuid.uuid4().hex, prepare_concurrency=2, polling_interval_s=0.05)
+    queue = JobQueue(engine, executor_id=uuid.uuid4().hex, prepare_concurrency=2, polling_interval_s=0.05)
     queue.register("prepare_v1", QueueName.PREPARE, prepare)
     queue.register("commit_v1", QueueName.COMMIT, commit)
     await queue.launch()

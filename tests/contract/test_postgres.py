@@ -17,49 +17,49 @@ from job_checks import leases as leases_contract
 from job_checks import workers as workers_contract
 from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
-from agentic_rag_backend.jobs.queue import dbos_queue as module
-from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
+from agentic_rag_backend.jobs.queue import job_queue as module
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import parse_url
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_open_jobs
 from agentic_rag_backend.stores.catalogue.rows import lock_document
 from agentic_rag_backend.stores.catalogue.tables import metadata
 
 
 @pytest.fixture
-async def catalogue(postgres_url: str) -> AsyncIterator[SqlCatalogue]:
-    opened = await SqlCatalogue.open(postgres_url)
+async def catalogue(postgres_url: str) -> AsyncIterator[Catalogue]:
+    opened = await Catalogue.open(postgres_url)
     yield opened
     await opened.close()
 
 
 @pytest.mark.parametrize("check", catalogue_contract.CHECKS, ids=lambda check: check.__name__)
-async def test_catalogue(catalogue: SqlCatalogue, check: catalogue_contract.Check) -> None:  # type: ignore[name-defined]
+async def test_catalogue(catalogue: Catalogue, check: catalogue_contract.Check) -> None:  # type: ignore[name-defined]
     await check(catalogue)
 
 
 @pytest.mark.parametrize("check", idempotency_contract.CHECKS, ids=lambda check: check.__name__)
-async def test_idempotency_keys(catalogue: SqlCatalogue, check: idempotency_contract.Check) -> None:
+async def test_idempotency_keys(catalogue: Catalogue, check: idempotency_contract.Check) -> None:
     await check(catalogue.idempotency)
 
 
 @pytest.mark.parametrize("check", search_sessions_contract.CHECKS, ids=lambda check: check.__name__)
-async def test_search_sessions(catalogue: SqlCatalogue, check: search_sessions_contract.Check) -> None:
+async def test_search_sessions(catalogue: Catalogue, check: search_sessions_contract.Check) -> None:
     await check(catalogue)
 
 
 @pytest.mark.parametrize("check", store_folders_contract.CHECKS, ids=lambda check: check.__name__)
-async def test_store_folders(catalogue: SqlCatalogue, check: store_folders_contract.Check) -> None:
+async def test_store_folders(catalogue: Catalogue, check: store_folders_contract.Check) -> None:
     await check(catalogue)
 
 
 @pytest.mark.parametrize("check", workers_contract.CHECKS, ids=lambda check: check.__name__)
-async def test_workers(catalogue: SqlCatalogue, check: workers_contract.Check) -> None:
+async def test_workers(catalogue: Catalogue, check: workers_contract.Check) -> None:
     await check(catalogue.workers)
 
 
 @pytest.mark.parametrize("check", leases_contract.CHECKS, ids=lambda check: check.__name__)
-async def test_leases(catalogue: SqlCatalogue, check: leases_contract.Check) -> None:
+async def test_leases(catalogue: Catalogue, check: leases_contract.Check) -> None:
     await check(catalogue)
 
 
@@ -73,8 +73,8 @@ def engine(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engin
 
 @pytest.mark.parametrize("check", queue_contract.CHECKS, ids=lambda check: check.__name__)
 async def test_job_queue(engine: Engine, check: queue_contract.Check) -> None:
-    def make() -> DbosQueue:
-        return DbosQueue(
+    def make() -> JobQueue:
+        return JobQueue(
             engine,
             executor_id=uuid.uuid4().hex,
             prepare_concurrency=queue_contract.PREPARE_CONCURRENCY,
@@ -93,7 +93,7 @@ async def test_job_queue(engine: Engine, check: queue_contract.Check) -> None:
 
 
 async def test_migrations_go_up_and_down(empty_postgres: str) -> None:
-    catalogue = await SqlCatalogue.open(empty_postgres)
+    catalogue = await Catalogue.open(empty_postgres)
     engine = create_engine(parse_url(empty_postgres))
     try:
         await asyncio.gather(*(catalogue.migrate() for _ in range(3)))
@@ -107,7 +107,7 @@ async def test_migrations_go_up_and_down(empty_postgres: str) -> None:
         await catalogue.close()
 
 
-async def test_a_job_begins_after_a_deletion_of_its_document_that_is_under_way(catalogue: SqlCatalogue, engine: Engine) -> None:
+async def test_a_job_begins_after_a_deletion_of_its_document_that_is_under_way(catalogue: Catalogue, engine: Engine) -> None:
     """Both lock the document first. Otherwise each would wait for the other's second lock."""
     owner = await tenant(catalogue)
     job = (await catalogue.documents.submit(owner, submission("report", TEXT), nothing)).job

@@ -16,13 +16,12 @@ from agentic_rag_backend.domain.search_session import SessionMemory
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.catalogue import search_sessions as module
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.stores.catalogue.search_sessions import SqlSearchSessions
+from agentic_rag_backend.stores.catalogue.base import Catalogue, SearchSessions
 
 
 @pytest.fixture
-async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
-    opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
+    opened = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await opened.migrate()
     yield opened
     await opened.close()
@@ -30,15 +29,15 @@ async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
 
 async def test_sqlite(tmp_path: Path) -> None:
     for check in contract.CHECKS:
-        opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / check.__name__}.db")
+        opened = await Catalogue.open(f"sqlite:///{tmp_path / check.__name__}.db")
         await opened.migrate()
         await check(opened)
         await opened.close()
 
 
-async def test_two_processes_share_a_session(tmp_path: Path, catalogue: SqlCatalogue) -> None:
+async def test_two_processes_share_a_session(tmp_path: Path, catalogue: Catalogue) -> None:
     """Over two separate connections, as in two processes. Nothing is lost, and a restart keeps it."""
-    other = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    other = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     tenant = (await catalogue.tenants.create("a")).id
     adding = [
         each.search_sessions.remember(tenant, "s", contract.facts(f"{place}-{number}"), kept_s=60)
@@ -47,14 +46,14 @@ async def test_two_processes_share_a_session(tmp_path: Path, catalogue: SqlCatal
     ]
     await asyncio.gather(*adding)
     await other.close()
-    again = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    again = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     found = await again.search_sessions.recall(tenant, "s")
     assert found is not None
     assert len(found.facts) == 20
     await again.close()
 
 
-class _ReadsFirst(SqlSearchSessions):
+class _ReadsFirst(SearchSessions):
     """Reads in one transaction and writes in another. All concurrent calls have read before the first one writes."""
 
     read = asyncio.Barrier(contract.AT_ONCE)
@@ -71,7 +70,7 @@ class _ReadsFirst(SqlSearchSessions):
         return await self._database.write(replace)
 
 
-async def test_a_memory_that_is_not_atomic_fails(catalogue: SqlCatalogue) -> None:
+async def test_a_memory_that_is_not_atomic_fails(catalogue: Catalogue) -> None:
     catalogue.search_sessions = _ReadsFirst(catalogue._database)
     with pytest.raises(AssertionError):
         await contract.concurrent_requests_lose_nothing(catalogue)
@@ -87,7 +86,7 @@ async def test_a_memory_that_is_not_atomic_fails(catalogue: SqlCatalogue) -> Non
         (contract.expired_sessions_are_removed, "DELETE", "search_sessions.expires_at <= ?", "? <> ''"),
     ],
 )
-async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: contract.Check, kind: str, old: str, new: str) -> None:
+async def test_faulty_statements_fail(catalogue: Catalogue, check: contract.Check, kind: str, old: str, new: str) -> None:
     planted = plant(catalogue, kind, old, new)
     with pytest.raises((AssertionError, AgenticRagError)):
         await check(catalogue)
@@ -95,7 +94,7 @@ async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: contract.C
 
 
 async def test_the_sessions_that_were_not_used_go_when_there_are_too_many(
-    catalogue: SqlCatalogue, monkeypatch: pytest.MonkeyPatch
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_SESSIONS", 3)
     a, b = [(await catalogue.tenants.create(name)).id for name in "ab"]
@@ -108,7 +107,7 @@ async def test_the_sessions_that_were_not_used_go_when_there_are_too_many(
     assert await sessions.recall(b, "of another tenant") is not None
 
 
-async def test_no_statement_of_a_request_scans(catalogue: SqlCatalogue) -> None:
+async def test_no_statement_of_a_request_scans(catalogue: Catalogue) -> None:
     """By SQLite's own query plan. Only the removal of expired sessions of all tenants reads the table."""
     plans: list[str] = []
 

@@ -9,19 +9,19 @@ import pytest
 from catalogue_checks import store_folders as contract
 from planted_statements import plant
 
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 
 
 @pytest.fixture
-async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
-    opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
+    opened = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await opened.migrate()
     yield opened
     await opened.close()
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
-async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
+async def test_sqlite(catalogue: Catalogue, check: contract.Check) -> None:
     await check(catalogue)
 
 
@@ -33,7 +33,7 @@ async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
         (contract.replace_records_another_folder, "INSERT INTO places", "SET place_id = excluded.place_id,", "SET"),
     ],
 )
-async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: contract.Check, kind: str, old: str, new: str) -> None:
+async def test_faulty_statements_fail(catalogue: Catalogue, check: contract.Check, kind: str, old: str, new: str) -> None:
     planted = plant(catalogue, kind, old, new)
     with pytest.raises(AssertionError):
         await check(catalogue)

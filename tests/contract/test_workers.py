@@ -12,23 +12,23 @@ from job_checks import workers as contract
 from planted_statements import plant
 
 from agentic_rag_backend.domain.job import JobKind, JobState
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 
 
 @pytest.fixture
-async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
-    opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
+    opened = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await opened.migrate()
     yield opened
     await opened.close()
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
-async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
+async def test_sqlite(catalogue: Catalogue, check: contract.Check) -> None:
     await check(catalogue.workers)
 
 
-async def test_jobs_that_have_not_ended_are_counted_over_all_tenants(catalogue: SqlCatalogue) -> None:
+async def test_jobs_that_have_not_ended_are_counted_over_all_tenants(catalogue: Catalogue) -> None:
     assert await catalogue.workers.open_jobs() == {"queued": 0, "running": 0}
     one, other = [(await catalogue.tenants.create(name)).id for name in ("one", "other")]
     of_one = [await catalogue.jobs.create(one, JobKind.REBUILD, {}, nothing) for _ in range(3)]
@@ -39,7 +39,7 @@ async def test_jobs_that_have_not_ended_are_counted_over_all_tenants(catalogue: 
     assert await catalogue.workers.open_jobs() == {"queued": 2, "running": 1}
 
 
-async def test_the_oldest_queued_job_of_each_kind_tells_how_long_it_waits(catalogue: SqlCatalogue) -> None:
+async def test_the_oldest_queued_job_of_each_kind_tells_how_long_it_waits(catalogue: Catalogue) -> None:
     assert await catalogue.workers.oldest_queued_s() == {}
     tenants = [(await catalogue.tenants.create(name)).id for name in ("one", "other")]
     waiting = [await catalogue.jobs.create(tenant, JobKind.REBUILD, {}, nothing) for tenant in tenants]
@@ -85,7 +85,7 @@ async def test_the_oldest_queued_job_of_each_kind_tells_how_long_it_waits(catalo
         (contract.workers_join_and_leave, "UPDATE workers", "beats + ?", "beats + 0 * ?"),
     ],
 )
-async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: contract.Check, kind: str, old: str, new: str) -> None:
+async def test_faulty_statements_fail(catalogue: Catalogue, check: contract.Check, kind: str, old: str, new: str) -> None:
     planted = plant(catalogue, kind, old, new)
     with pytest.raises(AssertionError):
         await check(catalogue.workers)

@@ -12,7 +12,7 @@ import pytest
 from agentic_rag_backend import container as composition
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.stores.catalogue.ports.documents import Change
+from agentic_rag_backend.stores.catalogue.base import Change
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 
 if TYPE_CHECKING:

@@ -62,7 +62,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subproce
 def test_modules_are_imported_when_needed(started: tuple[Any, str]) -> None:
     _, log = started
     imported = set(re.findall(r"^import time:.*\| +([\w.]+)$", log, re.MULTILINE))
-    assert {"onnxruntime", "dbos", "fastapi"} <= imported
+    assert {"onnxruntime", "sqlalchemy", "fastapi"} <= imported
     assert {name: NEEDED_LATER[name] for name in NEEDED_LATER.keys() & imported} == {}
 
 

@@ -32,15 +32,11 @@ from agentic_rag_backend.domain.document import ChunkingOptions, Document, Proce
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.uploads import Upload
-from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.raptor.options import BuildOptions
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
-from agentic_rag_backend.stores.catalogue.documents.adapter import SqlDocuments
-from agentic_rag_backend.stores.catalogue.jobs.adapter import SqlJobs
-from agentic_rag_backend.stores.catalogue.jobs.outbox import SqlOutbox
-from agentic_rag_backend.stores.catalogue.summaries.communities import SqlCommunities
-from agentic_rag_backend.stores.catalogue.summaries.trees import SqlTrees
+from agentic_rag_backend.stores.blob.base import BlobStore
+from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue, JobCatalogue, Outbox, TreeCatalogue
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
@@ -55,15 +51,15 @@ from watched_loops import watched_turns
 
 TENANT = TenantId("t_" + "d0" * 16)
 STORES: Mapping[str, type] = {
-    "blobs": ObstoreBlobStore,
-    "documents": SqlDocuments,
-    "jobs": SqlJobs,
-    "communities": SqlCommunities,
-    "trees": SqlTrees,
-    "outbox": SqlOutbox,
+    "blobs": BlobStore,
+    "documents": DocumentCatalogue,
+    "jobs": JobCatalogue,
+    "communities": CommunityCatalogue,
+    "trees": TreeCatalogue,
+    "outbox": Outbox,
     "graph": SqliteGraphStore,
     "vectors": EdgeVectorStore,
-    "queue": DbosQueue,
+    "queue": JobQueue,
 }
 
 
@@ -85,7 +81,7 @@ def arm(kill: Mapping[str, Any]) -> None:
     original = getattr(STORES[store], method)
     if kill["when"] == "in transaction":
 
-        def enqueuer(self: DbosQueue, name: str) -> Any:
+        def enqueuer(self: JobQueue, name: str) -> Any:
             enqueue = original(self, name)
 
             def enqueue_and_die(*arguments: Any) -> None:
@@ -220,7 +216,7 @@ async def everything_ended(container: Container) -> None:
     open_ones = """
         SELECT count(*) FROM jobs WHERE state IN ('queued', 'running')
         UNION ALL SELECT count(*) FROM outbox
-        UNION ALL SELECT count(*) FROM workflow_status WHERE status IN ('ENQUEUED', 'PENDING')"""
+        UNION ALL SELECT count(*) FROM workflows WHERE finished_us IS NULL"""
     connection = sqlite3.connect(container.settings.data_dir / "catalogue.db")
     async with asyncio.timeout(500):
         while any(count for (count,) in connection.execute(open_ones)):

@@ -58,7 +58,7 @@ ORPHANS = {
     "changes that were not delivered": "SELECT topic, subject FROM outbox",
     "jobs not ended": "SELECT id, kind, state FROM jobs WHERE state IN ('queued', 'running')",
     "workflows not ended": """
-        SELECT workflow_uuid, status FROM workflow_status WHERE status NOT IN ('SUCCESS', 'ERROR', 'CANCELLED')""",
+        SELECT id, claimant FROM workflows WHERE finished_us IS NULL""",
 }
 
 

@@ -138,7 +138,7 @@ def test_everything_is_ready_once_though_a_worker_is_killed(site: Site, apis: li
     victim.kill()
     site.until(lambda: not open_jobs(site), "the end of all jobs")
     site.until(
-        lambda: not site.sql("SELECT 1 FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING') LIMIT 1"),
+        lambda: not site.sql("SELECT 1 FROM workflows WHERE finished_us IS NULL LIMIT 1"),
         "the end of all workflows",
     )
     everything_is_there_once(site, apis, tenants)
@@ -239,7 +239,9 @@ def test_a_stopping_worker_finishes_or_hands_back_its_jobs(site: Site, apis: lis
     site.until(lambda: site.sql("SELECT 1 FROM workflow_runs WHERE executor_id LIKE %s", mine), "work in the worker")
     assert Running(worker, "").stop() == 0
     assert site.sql("SELECT 1 FROM workers WHERE executor_id LIKE %s", mine) == []
-    assert site.sql("SELECT 1 FROM dbos.workflow_status WHERE status = 'PENDING'") == [], "claimed by nobody who is there"
+    assert site.sql("SELECT 1 FROM workflows WHERE finished_us IS NULL AND claimant IS NOT NULL") == [], (
+        "claimed by nobody who is there"
+    )
     assert open_jobs(site)[tenants[0].id] > 0, "it was stopped in the middle"
     site.await_start(site.start("worker"))
     site.until(lambda: not open_jobs(site), "the end of all jobs")

@@ -16,8 +16,7 @@ from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
-from agentic_rag_backend.stores.catalogue.base import PreparedChunk
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_testing.stores.passages import hand_in
@@ -31,7 +30,7 @@ async def deliver_nothing(_: TenantId, __: float) -> None:
 
 @dataclass
 class World:
-    catalogue: SqlCatalogue
+    catalogue: Catalogue
     graph: SqliteGraphStore
     vectors: EdgeVectorStore
     embedder: HashedWords = field(default_factory=lambda: HashedWords(DIMENSIONS))
@@ -75,7 +74,7 @@ class World:
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncIterator[World]:
     """Yield a world whose stores are in a folder."""
-    catalogue = await SqlCatalogue.open(f"sqlite:///{folder / 'catalogue.db'}")
+    catalogue = await Catalogue.open(f"sqlite:///{folder / 'catalogue.db'}")
     await catalogue.migrate()
     graph = await SqliteGraphStore.open(folder / "graph.db")
     vectors = await EdgeVectorStore.open(

@@ -23,7 +23,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
+from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.stores.ownership import Owner
@@ -217,7 +217,7 @@ async def test_originals_of_an_earlier_release_are_adopted_by_whose_tenants_they
     shared = {"blob_url": (tmp_path / "originals").as_uri()}
     first, second = sites(tmp_path, shared)
     for tenant in (A, B):
-        await ObstoreBlobStore(shared["blob_url"]).put(tenant, "d/1", b"x")
+        await BlobStore(shared["blob_url"]).put(tenant, "d/1", b"x")
     async with Site(first.folder, {}).open() as container:
         await container.catalogue.tenants.create("a", tenant_id=A)
     told = await refusal(second)

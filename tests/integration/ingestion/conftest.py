@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService
 from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
-from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
@@ -25,9 +25,8 @@ from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
-from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
-from agentic_rag_backend.stores.catalogue.base import Submitted
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.blob.base import BlobStore
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Submitted
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 
@@ -36,12 +35,12 @@ from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 class World:
     """All parts of an ingestion, and shortcuts for tests."""
 
-    catalogue: SqlCatalogue
+    catalogue: Catalogue
     vectors: EdgeVectorStore
     graph: SqliteGraphStore
-    blobs: ObstoreBlobStore
+    blobs: BlobStore
     embedder: BundledEmbedder
-    queue: DbosQueue
+    queue: JobQueue
     ingestion: IngestionService
     tenant: TenantId
     folder: Path
@@ -94,13 +93,13 @@ class Builder:
             embedder_fingerprint=(embedder or bundled).fingerprint,
         )
         self.stack.push_async_callback(vectors.close)
-        catalogue = await SqlCatalogue.open(f"sqlite:///{self.folder / 'catalogue.db'}")
+        catalogue = await Catalogue.open(f"sqlite:///{self.folder / 'catalogue.db'}")
         self.stack.push_async_callback(catalogue.close)
         await catalogue.migrate()
         graph = await SqliteGraphStore.open(self.folder / "graph.db")
         self.stack.push_async_callback(graph.close)
-        blobs = ObstoreBlobStore((self.folder / "blobs").as_uri())
-        queue = DbosQueue(catalogue.sync_engine, executor_id="test", prepare_concurrency=4, polling_interval_s=POLLING_S)
+        blobs = BlobStore((self.folder / "blobs").as_uri())
+        queue = JobQueue(catalogue.sync_engine, executor_id="test", prepare_concurrency=4, polling_interval_s=POLLING_S)
         ingestion = IngestionService(
             catalogue=catalogue,
             graph=graph,

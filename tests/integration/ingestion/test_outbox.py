@@ -10,7 +10,7 @@ import pytest
 from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import StoreUnavailable, UnreadableDocument
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.base import Topic
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.ingestion import settlement
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
-from agentic_rag_backend.stores.catalogue.ports.outbox import SETTLING, Topic
+from agentic_rag_backend.stores.catalogue.base import SETTLING, Topic
 
 if TYPE_CHECKING:
     from tests.integration.ingestion.conftest import World

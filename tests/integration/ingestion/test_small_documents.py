@@ -31,7 +31,9 @@ async def until_prepared(world: World, *documents: Submitted) -> None:
 
 def workflows(world: World) -> Counter[tuple[str, str]]:
     connection = sqlite3.connect(world.folder / "catalogue.db")
-    found = connection.execute("SELECT name, status FROM workflow_status").fetchall()
+    found = connection.execute(
+        "SELECT name, CASE WHEN finished_us IS NULL THEN 'open' ELSE 'finished' END FROM workflows"
+    ).fetchall()
     connection.close()
     return Counter(found)
 
@@ -65,9 +67,9 @@ async def test_documents_that_wait_for_their_commit(world: World) -> None:
     chunks = [await world.catalogue.documents.document(world.tenant, document_id) for document_id in visible]
     assert await world.vectors.count(world.tenant, Collection.CHUNKS) == sum(item.chunk_count for item in chunks)
     async with asyncio.timeout(20):
-        while any(status != "SUCCESS" for _, status in workflows(world)):
+        while any(status != "finished" for _, status in workflows(world)):
             await asyncio.sleep(0.02)
-    assert workflows(world) == {("ingest_v1", "SUCCESS"): 10, ("commit_v1", "SUCCESS"): 2, ("delete_v1", "SUCCESS"): 1}
+    assert workflows(world) == {("ingest_v1", "finished"): 10, ("commit_v1", "finished"): 2, ("delete_v1", "finished"): 1}
 
 
 async def test_a_small_document_whose_commit_an_older_release_enqueued(builder: Builder) -> None:
@@ -81,7 +83,7 @@ async def test_a_small_document_whose_commit_an_older_release_enqueued(builder: 
     await world.queue.launch()
     builder.stack.push_async_callback(world.queue.shutdown)
     async with asyncio.timeout(20):
-        while workflows(world) != {("ingest_v1", "SUCCESS"): 1, ("commit_v1", "SUCCESS"): 1}:
+        while workflows(world) != {("ingest_v1", "finished"): 1, ("commit_v1", "finished"): 1}:
             await asyncio.sleep(0.02)
     job = await world.ended(submitted.job)
     assert job.state is JobState.SUCCEEDED

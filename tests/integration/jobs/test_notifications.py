@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -19,9 +20,9 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.membership import Others
 from agentic_rag_backend.jobs.queue import notifications, queue_workers
-from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow, options_of
-from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
+from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 
 TENANT = TenantId("t_" + "a" * 32)
 NEVER_S = 100_000.0
@@ -32,14 +33,14 @@ ENQUEUE = """
 import asyncio, sys
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 
 async def elsewhere(tenant, job_id, attempt): ...
 
 async def main():
-    catalogue = await SqlCatalogue.open(sys.argv[1])
-    queue = DbosQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
+    catalogue = await Catalogue.open(sys.argv[1])
+    queue = JobQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
     queue.register("work_v1", QueueName.PREPARE, elsewhere)
     for job_id in sys.argv[2:]:
         await queue.enqueue("work_v1", TenantId("t_" + "a" * 32), job_id, 1)
@@ -65,7 +66,7 @@ def logged() -> Iterator[list[EventDict]]:
 class Worker:
     """This process as one of several that run jobs."""
 
-    def __init__(self, queue: DbosQueue, catalogue: SqlCatalogue) -> None:
+    def __init__(self, queue: JobQueue, catalogue: Catalogue) -> None:
         self.queue = queue
         self.catalogue = catalogue
         self.ran: list[str] = []
@@ -105,8 +106,8 @@ class Worker:
 
 @asynccontextmanager
 async def worker_on(url: str) -> AsyncIterator[Worker]:
-    catalogue = await SqlCatalogue.open(url)
-    queue = DbosQueue(
+    catalogue = await Catalogue.open(url)
+    queue = JobQueue(
         catalogue.sync_engine,
         executor_id="works",
         prepare_concurrency=4,
@@ -152,30 +153,26 @@ async def test_a_job_of_another_process_is_claimed_by_its_notification(worker: W
 
 
 async def test_jobs_enqueued_again_notify_other_workers(worker: Worker, postgres_url: str) -> None:
-    """Workflows of a dead process and workflows that run again: DBOS enqueues these in its own transactions."""
+    """Workflows of a dead process are enqueued again in a transaction of their own."""
     await worker.listening()
     async with another(postgres_url) as elsewhere:
-        dbos_client = elsewhere._dbos_client
+        workflow_table = elsewhere._table
         await elsewhere.enqueue("work_v1", TENANT, "job", 1)
         await worker.until(lambda: worker.ran == ["job"])
-        mark = "UPDATE dbos.workflow_status SET status = 'PENDING', executor_id = 'gone', owner_xid = NULL"
+        mark = "UPDATE workflows SET claimant = 'gone', finished_us = NULL"
         with worker.catalogue.sync_engine.begin() as connection:
             connection.execute(text(mark))
         left = ClaimedWorkflow(id="work_v1:job:1", name="work_v1", queue="prepare", tenant=TENANT, executor_id="gone")
-        assert await asyncio.to_thread(dbos_client.hand_back, [left]) == 1
+        assert await asyncio.to_thread(workflow_table.hand_back, [left]) == 1
         await worker.until(lambda: worker.ran == ["job", "job"])
-        with worker.catalogue.sync_engine.begin() as connection:
-            connection.execute(text(mark))
-        await asyncio.to_thread(dbos_client.run_again, left.id, QueueName.PREPARE)
-        await worker.until(lambda: worker.ran == ["job", "job", "job"])
-        assert worker.notifications.received == 3
+        assert worker.notifications.received == 2
 
 
 @asynccontextmanager
-async def another(url: str) -> AsyncIterator[DbosQueue]:
+async def another(url: str) -> AsyncIterator[JobQueue]:
     """Open a queue that only enqueues."""
-    catalogue = await SqlCatalogue.open(url)
-    queue = DbosQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
+    catalogue = await Catalogue.open(url)
+    queue = JobQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
 
     async def never(tenant: TenantId, job_id: str, attempt: int) -> None: ...
 
@@ -188,11 +185,13 @@ async def another(url: str) -> AsyncIterator[DbosQueue]:
 async def test_a_transaction_notifies_when_it_is_committed_and_only_then(worker: Worker, postgres_url: str) -> None:
     await worker.listening()
     async with another(postgres_url) as elsewhere:
-        options = options_of("work_v1", QueueName.PREPARE, TENANT, "job", 1)
+        enqueue = partial(
+            elsewhere._table.enqueue_within, name="work_v1", queue=QueueName.PREPARE, tenant=TENANT, job_id="job", attempt=1
+        )
         with elsewhere._engine.connect() as connection:
-            elsewhere._dbos_client.enqueue_within(connection, options, TENANT, "job", 1)
+            enqueue(connection)
             connection.rollback()
-            elsewhere._dbos_client.enqueue_within(connection, options, TENANT, "job", 1)
+            enqueue(connection)
             assert (worker.notifications.received, worker.ran) == (0, [])
             connection.commit()
         await worker.until(lambda: worker.ran == ["job"])
@@ -210,7 +209,7 @@ async def test_a_process_is_not_woken_by_its_own_notifications(worker: Worker, p
 
 async def test_deployments_on_one_server_do_not_wake_each_other(worker: Worker, postgres_url: str, empty_postgres: str) -> None:
     await worker.listening()
-    catalogue = await SqlCatalogue.open(empty_postgres)
+    catalogue = await Catalogue.open(empty_postgres)
     beside = notifications.Notifications(catalogue.sync_engine, lambda: None)
     await asyncio.to_thread(beside.send_now)
     await catalogue.close()

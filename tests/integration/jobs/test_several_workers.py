@@ -19,9 +19,9 @@ from sqlalchemy import NullPool, create_engine, text
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
-from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import parse_url
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 
 TENANT = TenantId("t_" + "a" * 32)
 WITHIN_S = 90
@@ -30,7 +30,7 @@ WITHIN_S = 90
 class Site:
     """A database with worker processes, and the records of their jobs."""
 
-    def __init__(self, folder: Path, url: str, catalogue: SqlCatalogue, queue: DbosQueue) -> None:
+    def __init__(self, folder: Path, url: str, catalogue: Catalogue, queue: JobQueue) -> None:
         self.folder = folder
         self.url = url
         self.engine = create_engine(parse_url(url), poolclass=NullPool)
@@ -102,9 +102,8 @@ class Site:
 
     def statuses(self) -> dict[str, str]:
         """Return the state of every workflow by its job."""
-        table = "dbos.workflow_status" if self.engine.dialect.name == "postgresql" else "workflow_status"
-        rows = self.rows(f"SELECT workflow_uuid, status FROM {table}")
-        return {workflow.split(":")[1]: status for workflow, status in rows}
+        rows = self.rows("SELECT id, claimant, finished_us FROM workflows")
+        return {id.split(":")[1]: "finished" if end else "claimed" if claimant else "waiting" for id, claimant, end in rows}
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=[pytest.mark.services, pytest.mark.timeout(600)])])
@@ -117,9 +116,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def site(tmp_path: Path, url: str) -> AsyncIterator[Site]:
-    catalogue = await SqlCatalogue.open(url)
+    catalogue = await Catalogue.open(url)
     await catalogue.migrate()
-    queue = DbosQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
+    queue = JobQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
 
     async def elsewhere(tenant: TenantId, job_id: str, attempt: int) -> None: ...
 
@@ -157,7 +156,7 @@ async def test_a_killed_workers_jobs_are_taken_up_by_another(site: Site) -> None
     first.kill()
     first.wait()
     site.until(lambda: site.count("end").total() == 3, "three ends")
-    site.until(lambda: set(site.statuses().values()) == {"SUCCESS"}, "three endings")
+    site.until(lambda: set(site.statuses().values()) == {"finished"}, "three endings")
     assert site.count("end") == {f"hold-{number}": 1 for number in range(3)}
     assert site.count("start") == {f"hold-{number}": 2 for number in range(3)}
     assert [name.split("-")[0] for name in site.workers()] == ["second"]
@@ -170,7 +169,7 @@ async def test_a_stopping_worker_hands_back_its_jobs_immediately(site: Site) -> 
     site.until(lambda: site.count("start").total() == 1, "a start")
     (site.folder / "stop").touch()
     first.wait(timeout=60)
-    assert (site.count("cancelled"), site.workers(), site.statuses()) == ({"hold-1": 1}, [], {"hold-1": "ENQUEUED"})
+    assert (site.count("cancelled"), site.workers(), site.statuses()) == ({"hold-1": 1}, [], {"hold-1": "waiting"})
 
 
 async def test_a_stopped_worker_that_comes_back_has_no_effect(site: Site) -> None:
@@ -187,7 +186,7 @@ async def test_a_stopped_worker_that_comes_back_has_no_effect(site: Site) -> Non
     site.until(lambda: any(name.startswith("zombie") and name.endswith("-2") for name in site.workers()), "its coming back")
     (site.folder / "go-zombie").touch()
     (site.folder / "go-second").touch()
-    site.until(lambda: site.statuses() == {"hold-1": "SUCCESS"}, "the ending")
+    site.until(lambda: site.statuses() == {"hold-1": "finished"}, "the ending")
     assert site.effects() == [
         ("hold-1", "start", "zombie"),
         ("hold-1", "start", "second"),
@@ -212,7 +211,7 @@ async def test_a_stopped_worker_has_lost_its_turn_before_it_writes(site: Site) -
     os.kill(zombie.pid, signal.SIGCONT)  # it continues right before it writes
     site.until(lambda: ("hold-1", "cancelled", "zombie") in site.effects(), "the zombie letting go")
     (site.folder / "go-second").touch()
-    site.until(lambda: set(site.statuses().values()) == {"SUCCESS"}, "two endings")
+    site.until(lambda: set(site.statuses().values()) == {"finished"}, "two endings")
     effects = site.effects()
     assert [what for job, what, worker in effects if worker == "zombie" and job == "hold-1"][:2] == ["start", "cancelled"]
     assert site.count("end") == {"hold-1": 1, "behind-1": 1}
@@ -241,7 +240,7 @@ async def test_a_job_that_kills_its_worker_is_given_up_and_no_other(site: Site) 
 
     site.until(over, "the poison given up")
     # Possibly more than once: a job that ended in a killed process without a record runs again.
-    done = {"plain-0": "SUCCESS", "plain-1": "SUCCESS", "poison-1": "CANCELLED"}
+    done = {"plain-0": "finished", "plain-1": "finished", "poison-1": "finished"}
     site.until(lambda: site.statuses() == done, "the neighbours, and its end")
     (why,) = {what for _, what, _ in site.effects() if what.startswith("failed")}
     assert f"its process was killed {GIVEN_UP_AFTER} times" in why
@@ -252,7 +251,7 @@ async def test_a_newer_releases_workflow_waits_for_a_worker_of_that_release(site
     site.start("old", "work_v1")
     site.until(lambda: bool(site.workers()), "the old worker")
     await site.queue.enqueue("new_v2", TENANT, "new-1", 1)
-    site.until(lambda: site.statuses() == {"new-1": "PENDING"}, "the old worker's claim")
+    site.until(lambda: site.statuses() == {"new-1": "claimed"}, "the old worker's claim")
     site.start("new", "work_v1", "new_v2")
     site.until(lambda: site.count("end") == {"new-1": 1}, "its end in the new one")
     assert site.effects() == [("new-1", "start", "new"), ("new-1", "end", "new")]

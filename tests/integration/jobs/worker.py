@@ -17,8 +17,8 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.membership import Others
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock
-from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 
 URL, FOLDER, NAME, WORKFLOWS = sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4:]
 
@@ -48,8 +48,8 @@ async def failed(tenant: TenantId, job_id: str, attempt: int, error: Exception) 
 
 
 async def main() -> None:
-    catalogue = await SqlCatalogue.open(URL)
-    queue = DbosQueue(
+    catalogue = await Catalogue.open(URL)
+    queue = JobQueue(
         catalogue.sync_engine,
         executor_id=f"{NAME}-{os.getpid()}",
         prepare_concurrency=4,

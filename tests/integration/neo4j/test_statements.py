@@ -111,7 +111,7 @@ async def test_a_hub_among_the_ends_is_not_expanded(store: Neo4jGraphStore, monk
     expected = [("Hub", "N1"), ("Hub", "N2"), ("N1", "N2"), ("Hub", "Rim"), ("Rim", "Hub"), ("Rim", "M3")]
     ids = [(samples.entity_id(source), samples.entity_id(target)) for source, target in expected]
     assert sorted((each.source_id, each.target_id) for each in found) == sorted(ids)
-    values = {"tenant": samples.A.value, "uuids": neo4j._uuids(samples.A, ends)}
+    values = {"tenant": samples.A.value, "uuids": neo4j._uuid_list(samples.A, ends)}
     hits = []
     for degree in (50, 1_000_000):
         async with store._connections._session(60) as session:
@@ -121,7 +121,7 @@ async def test_a_hub_among_the_ends_is_not_expanded(store: Neo4jGraphStore, monk
             summary = await result.consume()
         hits.append(_hits(summary.profile or {}))
     assert hits[0] < 500 < hits[1]
-    hub = {"tenant": samples.A.value, "uuids": neo4j._uuids(samples.A, ends[:1]), "limit": 3, "relations": None}
+    hub = {"tenant": samples.A.value, "uuids": neo4j._uuid_list(samples.A, ends[:1]), "limit": 3, "relations": None}
     for side in ("edges_from", "edges_to"):
         async with store._connections._session(60) as session:
             summary = await (await session.run("PROFILE " + neo4j_writes.CYPHER[side], hub)).consume()

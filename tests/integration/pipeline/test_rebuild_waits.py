@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.base import Topic
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 
 TEXT = "# Report {number}\n\nMara Voss founded the Tidal Institute in Scarrow with Tomas Eld in 2019. Ines Carrow joined it."

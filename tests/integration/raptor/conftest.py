@@ -19,7 +19,7 @@ from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_testing.stores.passages import show
@@ -34,7 +34,7 @@ async def deliver_nothing(_: TenantId, __: float) -> None:
 
 @dataclass
 class World:
-    catalogue: SqlCatalogue
+    catalogue: Catalogue
     vectors: EdgeVectorStore
     embedder: HashedWords = field(default_factory=lambda: HashedWords(DIMENSIONS))
     queue: HeldQueue = field(default_factory=HeldQueue)
@@ -92,7 +92,7 @@ def story(theme: str, count: int) -> list[str]:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    catalogue = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await catalogue.migrate()
     vectors = await EdgeVectorStore.open(
         tmp_path / "vectors", dimensions=DIMENSIONS, embedder_fingerprint=HashedWords.fingerprint

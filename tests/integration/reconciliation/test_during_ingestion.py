@@ -15,8 +15,7 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.reconciliation.report import Kind, Report
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
-from agentic_rag_backend.stores.catalogue.base import DocumentStatus
-from agentic_rag_backend.stores.catalogue.documents.adapter import SqlDocuments
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, DocumentStatus
 from agentic_rag_backend.stores.vector.base import Collection
 
 if TYPE_CHECKING:
@@ -119,15 +118,15 @@ async def test_stores_end_as_without_it(opens: Opens, tmp_path_factory: pytest.T
 async def leaves_alone_what_is_in_flight(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit that has written everything and published nothing finds all its data when it continues."""
     written, go_on = asyncio.Event(), asyncio.Event()
-    publish = SqlDocuments.publish
+    publish = DocumentCatalogue.publish
 
-    async def waits(self: SqlDocuments, *arguments: Any, **options: Any) -> bool:
+    async def waits(self: DocumentCatalogue, *arguments: Any, **options: Any) -> bool:
         written.set()
         await go_on.wait()
         return await publish(self, *arguments, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr(SqlDocuments, "publish", waits)
+        patched.setattr(DocumentCatalogue, "publish", waits)
         submitted = await application.submit(small_text(1), key="report-1")
         await written.wait()
         before = await application.held()
@@ -148,16 +147,16 @@ async def test_a_repair_that_does_not_look_whether_anything_is_in_flight_fails(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await application.ingested(1)
-    statuses = SqlDocuments.statuses
+    statuses = DocumentCatalogue.statuses
 
-    async def all_settled(self: SqlDocuments, tenant: TenantId, **which: Any) -> list[DocumentStatus]:
+    async def all_settled(self: DocumentCatalogue, tenant: TenantId, **which: Any) -> list[DocumentStatus]:
         return [replace(each, in_flight=False, unfinished=False) for each in await statuses(self, tenant, **which)]
 
     @asynccontextmanager
     async def at_once(self: Round) -> AsyncIterator[None]:
         yield
 
-    monkeypatch.setattr(SqlDocuments, "statuses", all_settled)
+    monkeypatch.setattr(DocumentCatalogue, "statuses", all_settled)
     monkeypatch.setattr(Round, "tenant_lock", at_once)
     with pytest.raises(AssertionError):
         await leaves_alone_what_is_in_flight(application, monkeypatch)

@@ -230,7 +230,7 @@ async def test_documents_that_wait_for_nothing(application: Application) -> None
     again = await application.submit("# Report 0\n\nMara Voss left Scarrow.", key="report-0")
     ended = await application.ended(again.job)
     assert ended.state is JobState.SUCCEEDED
-    while application.rows("SELECT 1 FROM workflow_status WHERE status IN ('PENDING', 'ENQUEUED')"):
+    while application.rows("SELECT 1 FROM workflows WHERE finished_us IS NULL"):
         await asyncio.sleep(0.01)  # a workflow ends a moment after its job
     application.rows("UPDATE documents SET state = 'processing' WHERE id = ?", ids[1])
     application.rows("UPDATE document_versions SET state = 'pending' WHERE document_id = ?", ids[1])
@@ -238,7 +238,7 @@ async def test_documents_that_wait_for_nothing(application: Application) -> None
     application.rows("UPDATE documents SET state = 'deleting', deleted_at = '2026-01-01 00:00:00' WHERE id = ?", ids[0])
     (job,) = (await jobs.jobs(application.tenant, limit=10, document_id=ids[2])).items
     application.rows("UPDATE jobs SET state = 'running' WHERE id = ?", job.id)
-    application.rows("DELETE FROM workflow_status WHERE workflow_uuid LIKE ?", f"%{job.id}%")
+    application.rows("DELETE FROM workflows WHERE id LIKE ?", f"%{job.id}%")
     report = await application.reconciled(repair=False)
     assert counted(report) == {"document_stuck": (1, 0), "deletion_stuck": (1, 0), "job_lost": (1, 0)}
     report = await application.reconciled()

@@ -18,7 +18,7 @@ import pytest
 from services import Missing, free_port, postgres
 
 from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections
 from agentic_rag_backend.stores.vector.qdrant.server import QdrantServer, connect
 
@@ -153,11 +153,11 @@ async def test_postgresql_is_trusted_by_its_authority_alone(
             running = postgres_with_tls(certificates, Path(named))
             with running as url:
                 ca, other = certificates / "ca.pem", certificates / "other.pem"
-                catalogue = await SqlCatalogue.open(f"{url}?sslmode=verify-full&sslrootcert={ca}")
+                catalogue = await Catalogue.open(f"{url}?sslmode=verify-full&sslrootcert={ca}")
                 await catalogue.migrate()
                 await catalogue.ping()
                 await catalogue.close()
                 with pytest.raises(StoreUnavailable):
-                    await SqlCatalogue.open(f"{url}?sslmode=verify-full&sslrootcert={other}")
+                    await Catalogue.open(f"{url}?sslmode=verify-full&sslrootcert={other}")
         except Missing as missing:
             pytest.skip(str(missing))

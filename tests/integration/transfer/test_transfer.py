@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import Scope, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, Forbidden, NotFound
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.stores.catalogue.tenants.transfer import SqlTransfer
+from agentic_rag_backend.stores.catalogue.base import TransferCatalogue
 from agentic_rag_backend.stores.vector.base import Collection
 
 Archived = tuple[Path, TenantId, list[Any], dict[str, Any], dict[str, Any]]
@@ -169,16 +169,16 @@ class Gate:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, let_through: int) -> None:
         self.reached, self.open = asyncio.Event(), asyncio.Event()
         self.staged: list[str] = []
-        stage = SqlTransfer.stage
+        stage = TransferCatalogue.stage
 
-        async def gated(own: SqlTransfer, tenant: TenantId, record: Any) -> None:
+        async def gated(own: TransferCatalogue, tenant: TenantId, record: Any) -> None:
             if len(self.staged) >= let_through:
                 self.reached.set()
                 await self.open.wait()
             await stage(own, tenant, record)
             self.staged.append(record.id)
 
-        monkeypatch.setattr(SqlTransfer, "stage", gated)
+        monkeypatch.setattr(TransferCatalogue, "stage", gated)
 
 
 async def test_nobody_sees_half_of_it(archived: Archived, opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,13 +330,13 @@ async def test_a_tenant_that_changes_at_every_look_is_given_up_on(
 ) -> None:
     async with opens("from") as source:
         tenant = await source.filled("acme", 1)
-        record = SqlTransfer.summaries
+        record = TransferCatalogue.summaries
 
-        async def changing(own: SqlTransfer, of: TenantId) -> Any:
+        async def changing(own: TransferCatalogue, of: TenantId) -> Any:
             await source.container.catalogue.tenants.set_flags(of, {"DUAL_LEVEL_RETRIEVAL_ENABLED": False})
             return await record(own, of)
 
-        monkeypatch.setattr(SqlTransfer, "summaries", changing)
+        monkeypatch.setattr(TransferCatalogue, "summaries", changing)
         with pytest.raises(Conflict, match="changed during every attempt"):
             await source.archive(tenant, tmp_path / "a")
         assert list((source.folder / "transfer").iterdir()) == []

@@ -65,10 +65,10 @@ async def stopped_child(target, time_limit_s):
             die()
         await asyncio.sleep(0.001)
 
-replacement_optimize = replacement._optimize
+replacement_optimize = replacement._optimize_copy
 owner, _, attribute = name.partition(".")
 if name == "child":
-    replacement._optimize = stopped_child
+    replacement._optimize_copy = stopped_child
 else:
     holder = {"replacement": replacement, "folder": folder, "Replacement": replacement.Replacement}[owner]
     setattr(holder, attribute, deadly(getattr(holder, attribute)))
@@ -88,9 +88,9 @@ asyncio.run(main())
 """
 MOMENTS = [
     ("replacement._copy_file", "after"),
-    ("replacement._copied", "after"),
+    ("replacement._copy_points", "after"),
     ("child", "while it builds"),
-    ("replacement._optimize", "after"),
+    ("replacement._optimize_copy", "after"),
     ("replacement.replay", "after"),
     ("Replacement._activate", "before"),
     ("folder.sync", "after"),

@@ -102,7 +102,7 @@ def forgets_upserts(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_what_filters_touch(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Shard, "_touched", Shard.count)
+    patch.setattr(Shard, "_note_write", Shard.count)
 
 
 def swaps_without_replay(patch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,7 @@ async def test_points_that_moved_in_number_only_are_noticed_before_the_swap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = await filled(tmp_path, 40)
-    monkeypatch.setattr(replacement, "_count", lambda engine: id(engine))
+    monkeypatch.setattr(replacement, "_count_points", lambda engine: id(engine))
     run = await store.upkeep.run(CHUNKS)
     assert run.failure is not None
     assert "points" in run.failure
@@ -185,7 +185,7 @@ async def test_more_changes_than_are_held_end_a_run(tmp_path: Path, monkeypatch:
     async def meanwhile(target: Path, time_limit_s: float) -> None:
         await store.upsert(A, CHUNKS, [chunk(number) for number in range(10)])
 
-    monkeypatch.setattr(replacement, "_optimize", meanwhile)
+    monkeypatch.setattr(replacement, "_optimize_copy", meanwhile)
     run = await store.upkeep.run(CHUNKS)
     assert "changed while" in (run.failure or "")
     assert homes(tmp_path) == ["chunks", "nodes"]
@@ -370,7 +370,7 @@ async def test_a_crashed_process_is_reported_and_retried(tmp_path: Path) -> None
 
 async def test_an_unreadable_copy_is_reported_with_the_output_of_the_process(tmp_path: Path) -> None:
     store = await filled(tmp_path, 100)
-    copied = replacement._copied
+    copied = replacement._copy_points
 
     async def damaged(source: Path, target: Path) -> None:
         await copied(source, target)
@@ -378,7 +378,7 @@ async def test_an_unreadable_copy_is_reported_with_the_output_of_the_process(tmp
             path.write_text("{")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replacement, "_copied", damaged)
+        patch.setattr(replacement, "_copy_points", damaged)
         await failed(store, "segment")
     await store.close()
 
@@ -418,7 +418,7 @@ async def test_closing_ends_a_run_and_leaves_nothing_of_it(tmp_path: Path) -> No
         await asyncio.Event().wait()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replacement, "_optimize", never)
+        patch.setattr(replacement, "_optimize_copy", never)
         await began.wait()
         assert (await store.indexes())[0].state is IndexState.OPTIMISING
         assert homes(tmp_path) == ["chunks", "chunks", "nodes"]
@@ -432,7 +432,7 @@ async def test_closing_ends_a_run_and_leaves_nothing_of_it(tmp_path: Path) -> No
 async def test_writers_wait_while_files_are_copied_and_readers_do_not(tmp_path: Path) -> None:
     store = await filled(tmp_path, 100)
     copied, release = asyncio.Event(), asyncio.Event()
-    whole = replacement._copied
+    whole = replacement._copy_points
 
     async def slow(source: Path, target: Path) -> None:
         await whole(source, target)
@@ -440,7 +440,7 @@ async def test_writers_wait_while_files_are_copied_and_readers_do_not(tmp_path: 
         await release.wait()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replacement, "_copied", slow)
+        patch.setattr(replacement, "_copy_points", slow)
         running = asyncio.create_task(store.upkeep.run(CHUNKS))
         await copied.wait()
         waiting: Sequence[asyncio.Task[Any]] = [

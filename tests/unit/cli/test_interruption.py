@@ -13,7 +13,7 @@ from agentic_rag_backend.cli import app as module
 from agentic_rag_backend.cli.interruption import UNFINISHED, CommandStopped, Interrupted, job_goes_on, leaving, run_async
 from agentic_rag_backend.cli.session.client import Client
 from agentic_rag_backend.container import _shutdown_of
-from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 
 
 async def _cancelled(message: str | None) -> None:

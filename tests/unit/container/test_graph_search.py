@@ -14,14 +14,14 @@ from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.stores.graph.base import GraphSearch
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections
+from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 
 VECTORS: Any = object()
 
 
-async def chosen(**named: Any) -> GraphSearch | None:
+async def chosen(**named: Any) -> GraphitiSearch | None:
     connections = Neo4jConnections.open(Neo4jAddress(uri="bolt://127.0.0.1:1"))
     embedder = WordEmbedder()
     try:

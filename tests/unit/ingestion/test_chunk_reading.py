@@ -165,12 +165,12 @@ async def test_statements_are_written_once_and_sentences_replace_those_that_fail
     assert document.failures == ()
     first = document.chunks[0]
     assert first.text == HARBOUR[first.location.start_char : first.location.end_char]
-    assert first.statements[:3] == (
+    assert first.location.statements[:3] == (
         "Mara Venn leads the Harbour Authority.",
         "Mara Venn bought the Fish Market in 2015.",
         "Mara Venn leads the Harbour Authority.",
     )
-    assert all("sold" not in each for chunk in document.chunks for each in chunk.statements)
+    assert all("sold" not in each for chunk in document.chunks for each in chunk.location.statements)
     assert first.parent_id is not None
     await read(Encoder(), "proposition", model=DocumentModel(model), record=record, text=HARBOUR, size=120)
     assert len(model.prompts) == 1
@@ -180,5 +180,5 @@ async def test_without_a_model_propositions_are_sentences_and_the_document_says_
     document = await read(Encoder(), "proposition", text=HARBOUR, size=120)
     (failure,) = document.failures
     assert (failure.code, "found by their sentences" in failure.message) == ("no_model", True)
-    assert all(chunk.statements == () and chunk.text.count(".") <= 5 for chunk in document.chunks)
+    assert all(chunk.location.statements == () and chunk.text.count(".") <= 5 for chunk in document.chunks)
     assert "".join("".join(each.text.split()) for each in document.chunks) == "".join(HARBOUR.split())

@@ -12,13 +12,12 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.jobs import outbox
 from agentic_rag_backend.jobs.outbox import Relay
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Topic
 
 
 @pytest.fixture
-async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
-    opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
+    opened = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await opened.migrate()
     yield opened
     await opened.close()
@@ -26,7 +25,7 @@ async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
 
 @pytest.mark.parametrize("failing", [None, 0, 3])
 async def test_a_start_catches_up_with_every_tenant(
-    catalogue: SqlCatalogue, monkeypatch: pytest.MonkeyPatch, failing: int | None
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch, failing: int | None
 ) -> None:
     monkeypatch.setattr(outbox, "_PAGE", 2)
     tenants = sorted([(await catalogue.tenants.create(f"t{number}")).id for number in range(7)], key=lambda tenant: tenant.value)

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.limits import MAX_NAME_CHARACTERS
 from agentic_rag_backend.domain.tenant import Principal, Scope, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, Forbidden, InvalidRequest, NotFound, StoreUnavailable, Unauthenticated
 from agentic_rag_backend.jobs.outbox import Relay
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.tenancy.authentication import MAX_KEY_CHARACTERS, Authenticator, new_secret, secret_hash
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features, FlagDefault
 from agentic_rag_backend.tenancy.service import TenantService
@@ -24,8 +24,8 @@ OPERATOR = "operator-key-of-at-least-32-characters"
 
 
 @pytest.fixture
-async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
-    opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
+    opened = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await opened.migrate()
     yield opened
     await opened.close()
@@ -37,7 +37,7 @@ def erased() -> list[TenantId]:
 
 
 @pytest.fixture
-def relay(catalogue: SqlCatalogue) -> Relay:
+def relay(catalogue: Catalogue) -> Relay:
     async def flush() -> None:
         """Nothing to flush."""
 
@@ -45,7 +45,7 @@ def relay(catalogue: SqlCatalogue) -> Relay:
 
 
 @pytest.fixture
-def service(catalogue: SqlCatalogue, erased: list[TenantId], relay: Relay) -> TenantService:
+def service(catalogue: Catalogue, erased: list[TenantId], relay: Relay) -> TenantService:
     async def erase(tenant: TenantId) -> Mapping[str, int]:
         if AWAY in erased:
             erased.remove(AWAY)
@@ -57,12 +57,12 @@ def service(catalogue: SqlCatalogue, erased: list[TenantId], relay: Relay) -> Te
 
 
 @pytest.fixture
-def authenticator(catalogue: SqlCatalogue) -> Authenticator:
+def authenticator(catalogue: Catalogue) -> Authenticator:
     return Authenticator(catalogue.tenants, operator_key=OPERATOR)
 
 
 async def test_a_key_belongs_to_its_tenant_and_its_secret_is_kept_as_a_hash_only(
-    service: TenantService, authenticator: Authenticator, catalogue: SqlCatalogue, tmp_path: Path
+    service: TenantService, authenticator: Authenticator, catalogue: Catalogue, tmp_path: Path
 ) -> None:
     tenant = await service.create("acme")
     issued = await service.issue_key(tenant.id, name="ci", scopes=[Scope.WRITE])
@@ -105,7 +105,7 @@ async def test_only_the_operator_acts_for_a_tenant(service: TenantService, authe
     assert (await authenticator.local(first.id)).tenant.id == first.id
 
 
-async def test_without_an_operator_key_nobody_is_the_operator(catalogue: SqlCatalogue) -> None:
+async def test_without_an_operator_key_nobody_is_the_operator(catalogue: Catalogue) -> None:
     authenticator = Authenticator(catalogue.tenants, operator_key=None)
     assert not authenticator.is_operator(OPERATOR)
     assert not authenticator.is_operator(None)
@@ -131,7 +131,7 @@ async def test_a_deleted_tenant_is_refused_and_erased_everywhere(
 
 
 async def test_a_deletion_that_a_store_interrupts_goes_on_by_itself(
-    catalogue: SqlCatalogue, service: TenantService, relay: Relay, authenticator: Authenticator, erased: list[TenantId]
+    catalogue: Catalogue, service: TenantService, relay: Relay, authenticator: Authenticator, erased: list[TenantId]
 ) -> None:
     tenant = await service.create("half gone")
     key = (await service.issue_key(tenant.id, name="k")).secret

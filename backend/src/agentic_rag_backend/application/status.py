@@ -17,7 +17,7 @@ from agentic_rag_backend.ingestion.recognition.installation import OcrStatus
 from agentic_rag_backend.models.health import OK, state_of
 from agentic_rag_backend.models.llm.base import LimitedModel
 from agentic_rag_backend.settings_derived import PROFILE, PROFILES, SCALED
-from agentic_rag_backend.stores.catalogue.ports.outbox import READ_BY_FILTERS
+from agentic_rag_backend.stores.catalogue.base import READ_BY_FILTERS
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL
 
 _MODELS = {"llm": "the language model", "embedder": "the embedding model"}

@@ -20,8 +20,8 @@ from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
-from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.llm.base import LanguageModel

@@ -19,10 +19,10 @@ from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
 from agentic_rag_backend.jobs.backoff import Backoff
-from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Run, Runner
-from agentic_rag_backend.stores.catalogue.base import Catalogue, Page
+from agentic_rag_backend.stores.catalogue.base import Catalogue, GenerationPointer, Page
 
 SUMMARISE = "summarise"
 """The stage that writes summaries."""
@@ -82,7 +82,7 @@ class Rebuilds:
             if await self.runner.run_step(run, partial(self._rebuild, work, result)):
                 await self.runner.succeed(run, result)
 
-    async def status(self, tenant: TenantId, pointer: Pointer, details: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def status(self, tenant: TenantId, pointer: GenerationPointer, details: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the state of the index, with the given ``details`` of its generation, and the last job."""
         return {
             "generation": pointer.generation,
@@ -133,23 +133,13 @@ class _RunReport:
         return True
 
 
-class Pointer(Protocol):
-    """The current generation of an index (0: none yet), and whether something changed since it was built."""
-
-    @property
-    def generation(self) -> int: ...
-    @property
-    def stale(self) -> bool: ...
-    @property
-    def built_at(self) -> datetime | None: ...
-
-
-P = TypeVar("P", bound=Pointer)
 T = TypeVar("T")
 V = TypeVar("V")
 
 
-async def of_one_generation(pointer: Callable[[], Awaitable[P]], read: Callable[[int], Awaitable[list[T]]]) -> tuple[P, list[T]]:
+async def of_one_generation(
+    pointer: Callable[[], Awaitable[GenerationPointer]], read: Callable[[int], Awaitable[list[T]]]
+) -> tuple[GenerationPointer, list[T]]:
     """Return the pointer and the data of its generation; read again if the generation was replaced in between."""
     now = await pointer()
     found: list[T] = []

@@ -10,8 +10,7 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.visible.summaries import all_supports, passages_behind, visible_sources, visible_summary
-from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue, GenerationPointer
 from agentic_rag_backend.stores.graph.base import CommunityStore
 
 

@@ -11,9 +11,9 @@ from agentic_rag_backend.container.adapters import open_adapters
 from agentic_rag_backend.container.background_tasks import BackgroundTasks, sweep_originals
 from agentic_rag_backend.container.options import warn_of_weights
 from agentic_rag_backend.container.services import Container
-from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.stores.catalogue.ports.outbox import READ_BY_FILTERS
+from agentic_rag_backend.stores.catalogue.base import READ_BY_FILTERS
 
 __all__ = ["Container", "open_container"]
 

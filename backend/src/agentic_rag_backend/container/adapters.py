@@ -6,6 +6,7 @@ import asyncio
 import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agentic_rag_backend.container.deployments import identify
 from agentic_rag_backend.container.embedders import model_key, tokenizer_file
@@ -34,10 +35,9 @@ from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.models.reranking.base import PassageScorer
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.postgres import Patience
-from agentic_rag_backend.stores.graph.base import GraphSearch, GraphStore
+from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.ownership import Owner
 from agentic_rag_backend.stores.vector.base import VectorStore
@@ -46,13 +46,16 @@ from agentic_rag_backend.stores.vector.edge.folder import lock
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.edge.upkeep import UpkeepOptions
 
+if TYPE_CHECKING:
+    from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapters:
     """Open stores and models, on which the services run."""
 
     vectors: VectorStore
-    catalogue: SqlCatalogue
+    catalogue: Catalogue
     graph: GraphStore
     blobs: BlobStore
     embedder: Embedder
@@ -68,7 +71,7 @@ class Adapters:
     """Checks claims, with CLAIM_VERIFIER=nli."""
     cross_encoder: PassageScorer | None = None
     rerank_endpoint: PassageScorer | None = None
-    graph_search: GraphSearch | None = None
+    graph_search: GraphitiSearch | None = None
     reindex_due: str | None = None
     """Reason for a required reindexing. Until then, the embedder that made the vectors reads them, or no embedder does."""
 
@@ -132,10 +135,10 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     )
 
 
-async def open_catalogue(settings: Settings) -> SqlCatalogue:
+async def open_catalogue(settings: Settings) -> Catalogue:
     """Open the catalogue. Update its schema or, on a server without MIGRATE_ON_START, require the current schema."""
     url = settings.database_url or f"sqlite:///{settings.data_dir / 'catalogue.db'}"
-    catalogue = await SqlCatalogue.open(url, Patience(read_s=settings.database_timeout_s))
+    catalogue = await Catalogue.open(url, Patience(read_s=settings.database_timeout_s))
     try:
         on_server = catalogue.sync_engine.dialect.name != "sqlite"
         await (catalogue.require_migrated() if on_server and not settings.migrate_on_start else catalogue.migrate())
@@ -158,10 +161,10 @@ class Foundation:
         self._settings = settings
         self._stack = stack
         self._renaming = renaming
-        self._catalogue: SqlCatalogue | None = None
+        self._catalogue: Catalogue | None = None
         self._owner: Owner | None = None
 
-    async def catalogue(self) -> SqlCatalogue:
+    async def catalogue(self) -> Catalogue:
         """Return the catalogue.
 
         Raises:
@@ -241,8 +244,8 @@ async def open_blobs(settings: Settings, owner: Owner) -> BlobStore:
     if settings.blob_url is None:
         folder = settings.data_dir / "blobs"
         await asyncio.to_thread(folder.mkdir, mode=FOLDER_MODE, exist_ok=True)
-        return ObstoreBlobStore(folder.absolute().as_uri())
-    blobs = ObstoreBlobStore(settings.blob_url)
+        return BlobStore(folder.absolute().as_uri())
+    blobs = BlobStore(settings.blob_url)
     await blobs.claim(owner)
     return blobs
 
@@ -277,7 +280,7 @@ async def open_graph(settings: Settings, owner: Owner) -> GraphStore:
 
 def _open_graph_search(
     settings: Settings, graph: GraphStore, vectors: VectorStore, model: LanguageModel, calibrator: Calibrator
-) -> GraphSearch | None:
+) -> GraphitiSearch | None:
     """Return Graphiti's search over the graph. None if it is disabled or the graph is not in Neo4j."""
     if settings.graph_store != "neo4j" or not settings.graphiti_search_enabled:
         return None
@@ -291,7 +294,7 @@ def _open_graph_search(
     return GraphitiSearch.over(graph.connections, vectors, embedder=calibrator.embedder, model=model, calibrator=calibrator)
 
 
-def _temporal_engine(settings: Settings, graph: GraphStore, catalogue: SqlCatalogue) -> TemporalEngine | None:
+def _temporal_engine(settings: Settings, graph: GraphStore, catalogue: Catalogue) -> TemporalEngine | None:
     """Return the engine of EXTRACTION=graphiti. None without a language model, or if the graph is not in Neo4j."""
     if settings.graph_store != "neo4j" or settings.llm == "extractive":
         return None

@@ -9,11 +9,11 @@ from sqlalchemy import make_url
 from agentic_rag_backend.domain.deployment import Deployment
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.ownership import Owner
 
 
-async def identify(settings: Settings, catalogue: SqlCatalogue, *, renaming: bool = False) -> Owner:
+async def identify(settings: Settings, catalogue: Catalogue, *, renaming: bool = False) -> Owner:
     """Return the catalogue's deployment under its configured name.
 
     Args:
@@ -36,7 +36,7 @@ async def identify(settings: Settings, catalogue: SqlCatalogue, *, renaming: boo
     return Owner(deployment=deployment, known_tenants=catalogue.tenants.known)
 
 
-async def record_name(settings: Settings, catalogue: SqlCatalogue) -> None:
+async def record_name(settings: Settings, catalogue: Catalogue) -> None:
     """Record that the vectors are stored under the configured name."""
     await catalogue.deployments.rename(settings.deployment)
 

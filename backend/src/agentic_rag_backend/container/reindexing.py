@@ -24,7 +24,7 @@ from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.exactness import multiplies_exactly
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
 from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
@@ -145,7 +145,7 @@ async def open_reindexing(settings: Settings) -> AsyncIterator[Reindexing]:
 
 
 def _reindexer(
-    catalogue: SqlCatalogue, graph: GraphStore, vectors: VectorStore, computation: Computation, made_with: str
+    catalogue: Catalogue, graph: GraphStore, vectors: VectorStore, computation: Computation, made_with: str
 ) -> Reindexer:
     match_ = _EMBEDDER.match(made_with)
     before = match_[1] if match_ else None

@@ -66,7 +66,7 @@ from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.membership import Others
 from agentic_rag_backend.jobs.coordination.worker_status import WorkerStatus
 from agentic_rag_backend.jobs.outbox import Delivery, Relay
-from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.service import JobService
 from agentic_rag_backend.knowledge.contradictions.finder import ContradictionFinder
@@ -170,10 +170,10 @@ class Container:
     # --- jobs
 
     @cached_property
-    def queue(self) -> DbosQueue:
+    def queue(self) -> JobQueue:
         """The durable job queue."""
         catalogue, settings = self._adapters.catalogue, self.settings
-        return DbosQueue(
+        return JobQueue(
             catalogue.sync_engine,
             executor_id=f"{os.getpid()}-{uuid.uuid4().hex[:8]}",
             prepare_concurrency=settings.prepare_concurrency,

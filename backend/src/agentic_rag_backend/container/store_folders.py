@@ -19,8 +19,8 @@ from urllib.request import url2pathname
 from agentic_rag_backend.container.shared_stores import shares_catalogue
 from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
 from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import parse_url
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.store_folders import StoreFolder
 
 VECTORS = "vectors"
@@ -31,7 +31,7 @@ _REMEDIES = {
 }
 
 
-async def require_store_folders(settings: Settings, catalogue: SqlCatalogue, *, but: str | None = None) -> None:
+async def require_store_folders(settings: Settings, catalogue: Catalogue, *, but: str | None = None) -> None:
     """Refuse folders that do not belong to the catalogue. The folders of its first process do.
 
     Args:
@@ -56,7 +56,7 @@ async def require_store_folders(settings: Settings, catalogue: SqlCatalogue, *, 
             )
 
 
-async def record_vector_folder(settings: Settings, catalogue: SqlCatalogue) -> None:
+async def record_vector_folder(settings: Settings, catalogue: Catalogue) -> None:
     """Record this process's vectors as those of the catalogue, after all of them were written."""
     marker = _markers(settings).get(VECTORS)
     if marker is not None and shares_catalogue(settings):

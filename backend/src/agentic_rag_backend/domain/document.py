@@ -201,7 +201,7 @@ class Chunk:
     """A passage of one version's text: ``version.text[start_char:end_char] == text`` always holds.
 
     The offsets are those of ``location``. ``content_hash`` depends on ``text`` only, so that an unchanged passage is recognised
-    in the next version. ``statements`` are self-contained statements by which search finds the chunk; empty: by its text.
+    in the next version.
     """
 
     id: str
@@ -212,7 +212,6 @@ class Chunk:
     size_tokens: int
     content_hash: str
     location: Location
-    statements: tuple[str, ...] = ()
 
     @property
     def parent_id(self) -> str | None:

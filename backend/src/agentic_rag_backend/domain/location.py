@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import MISSING, astuple, dataclass, field, fields, replace
+from enum import StrEnum
 from typing import Any
+
+from agentic_rag_backend.domain.text.entries.base import MAX_HEADER_CHARACTERS
 
 MAX_FUNCTIONS = 100
 """Definitions of source code that the location of a passage names."""
+MAX_REGIONS = 40_000
+"""Regions of a passage. A passage has at most 32,768 characters, and a region at least one."""
+MAX_HEADINGS = 100
+MAX_STATEMENTS = 100
+"""Statements of a passage. Chunking writes far fewer."""
 Box = tuple[float, float, float, float]
 """Left, bottom, right and top in points (1/72 inch). The origin is the lower left corner of the page before it is rotated."""
 
@@ -62,6 +70,12 @@ class Region:
         return region if region.box is None else replace(region, box=(region.box[0], *region.box[1:]))
 
 
+def _recorded(*, shown: str = "", description: str = "", most: int = 0, default: Any = MISSING) -> Any:
+    """Return a field of `Location` with its row of `LOCATION_TABLE`; see `LocationField`."""
+    row = {"most": most, "shown": shown, "description": description}
+    return field(metadata=row) if default is MISSING else field(metadata=row, default=default)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
     """The place of a passage in the text of one document version.
@@ -73,36 +87,85 @@ class Location:
     in the file; empty if the file has no pages, sheets or boxes. [``parent_start``, ``parent_end``) is the parent that is
     read when the passage is found; None if the passage is read by itself. ``functions`` are the functions and classes of source
     code that the passage defines, wholly or in part, in their order: "Crane.lift" is the method ``lift`` of the class ``Crane``.
+    ``statements`` are self-contained statements by which search finds the passage; empty: by its text.
 
-    A field that is added here flows through every layer; `LOCATION_FIELDS` lists the names. A column of ``chunks``, a field of
-    the archive's chunk line and a field of the API's location have the same names.
+    A field that is added here is in every record of a chunk, because they read `LOCATION_TABLE`: a column of ``chunks`` (add a
+    migration), a field of the archive's chunk line, and, if it has a name there, a field of the API's location. A field of the
+    same name of `ingestion.chunking.base.Piece` provides its value.
     """
 
-    start_char: int
-    end_char: int
-    start_line: int
-    end_line: int
-    headings: tuple[str, ...] = ()
-    header: str = ""
-    regions: tuple[Region, ...] = ()
-    parent_start: int | None = None
-    parent_end: int | None = None
-    functions: tuple[str, ...] = ()
+    start_char: int = _recorded(shown="start_char")
+    end_char: int = _recorded(shown="end_char")
+    start_line: int = _recorded(shown="start_line")
+    end_line: int = _recorded(shown="end_line")
+    headings: tuple[str, ...] = _recorded(
+        default=(),
+        most=MAX_HEADINGS,
+        shown="path",
+        description="headings above the chunk, outermost first; of code, its classes and functions",
+    )
+    header: str = _recorded(
+        default="",
+        most=MAX_HEADER_CHARACTERS,
+        shown="header",
+        description="header of the table or list within which the chunk begins, otherwise empty",
+    )
+    regions: tuple[Region, ...] = _recorded(default=(), most=MAX_REGIONS)
+    parent_start: int | None = _recorded(default=None)
+    parent_end: int | None = _recorded(default=None)
+    functions: tuple[str, ...] = _recorded(
+        default=(),
+        most=MAX_FUNCTIONS,
+        shown="functions",
+        description="of code, the functions and classes that the chunk defines, wholly or in part: `Crane.lift`",
+    )
+    statements: tuple[str, ...] = _recorded(default=(), most=MAX_STATEMENTS)
 
     def as_fields(self) -> dict[str, Any]:
         """Return the fields by name; regions as rows."""
-        shown = {name: getattr(self, name) for name in LOCATION_FIELDS}
-        return {**shown, "regions": [region.as_row() for region in self.regions]}
+        values = {name: getattr(self, name) for name in LOCATION_FIELDS}
+        return {**values, "regions": [region.as_row() for region in self.regions]}
 
     @classmethod
-    def of_fields(cls, shown: Mapping[str, Any]) -> Location:
+    def of_fields(cls, values: Mapping[str, Any]) -> Location:
         """Return the location that `as_fields` describes."""
-        regions = tuple(map(Region.of_row, shown["regions"])) if shown["regions"] else ()
-        names = {name: tuple(shown[name]) for name in ("headings", "functions")}
-        return cls(**{**shown, **names, "regions": regions})
+        regions = tuple(map(Region.of_row, values["regions"])) if values["regions"] else ()
+        texts = {name: tuple(values[name]) for name in _TEXT_LISTS}
+        return cls(**{**values, **texts, "regions": regions})
 
 
-LOCATION_FIELDS: tuple[str, ...] = tuple(field.name for field in fields(Location))
+class FieldKind(StrEnum):
+    """Types of the fields of a location, by their annotation."""
+
+    COUNT = "int"
+    OPTIONAL_COUNT = "int | None"
+    TEXT = "str"
+    TEXTS = "tuple[str, ...]"
+    REGIONS = "tuple[Region, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class LocationField:
+    """A field of `Location`, as every record of a chunk has it.
+
+    Args:
+        most: largest number of characters or items. 0: the limit of all counts.
+        shown: name in the API's location. Empty: the API does not have it there.
+        description: description in the API.
+    """
+
+    name: str
+    kind: FieldKind
+    most: int
+    shown: str
+    description: str
+
+
+LOCATION_TABLE: tuple[LocationField, ...] = tuple(
+    LocationField(each.name, FieldKind(str(each.type)), **each.metadata) for each in fields(Location)
+)
+LOCATION_FIELDS: tuple[str, ...] = tuple(row.name for row in LOCATION_TABLE)
+_TEXT_LISTS: tuple[str, ...] = tuple(row.name for row in LOCATION_TABLE if row.kind is FieldKind.TEXTS)
 
 
 def regions_within(regions: Sequence[Region], start_char: int, end_char: int) -> tuple[Region, ...]:

@@ -22,7 +22,7 @@ from agentic_rag_backend.ingestion.commitment import committed_result
 from agentic_rag_backend.ingestion.parsing.base import Attachment
 from agentic_rag_backend.ingestion.parsing.registry import ATTACHMENT_READERS
 from agentic_rag_backend.ingestion.preparation import superseded
-from agentic_rag_backend.ingestion.reading import Reader
+from agentic_rag_backend.ingestion.reading import IsolatedReader
 from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.stores.blob.base import BlobStore
@@ -45,7 +45,7 @@ class Attaching:
 
     documents: DocumentCatalogue
     blobs: BlobStore
-    reader: Reader
+    reader: IsolatedReader
     accept: Callable[[TenantId, Upload], Awaitable[Submitted]]
     enqueue_delete: Callable[[], Enqueue]
     keep_originals: bool = True

@@ -7,7 +7,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from agentic_rag_backend.ingestion.chunking.registry import AGENTIC, PROPOSITION
 from agentic_rag_backend.ingestion.chunking.semantic import breakpoints
 from agentic_rag_backend.ingestion.chunking.units import MAX_UNITS
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.reading import SMALL_BYTES, Reader
+from agentic_rag_backend.ingestion.reading import SMALL_BYTES, IsolatedReader
 from agentic_rag_backend.knowledge.extraction.methods import RULES
 from agentic_rag_backend.knowledge.model_calls import NO_MODEL, Advice, DocumentModel, Inquiry, ResultRecord, Unrecorded
 from agentic_rag_backend.models.embedding.base import Embedder, Vectors
@@ -69,17 +68,8 @@ class _Asked:
         return chunks_from(self.tenant, self.version.document_id, self.version.version, parsed, pieces)
 
 
-class RuleReader(Protocol):
-    """Reads small documents and extracts by rules; see `IsolatedReader.read_with_rules`."""
-
-    async def read_with_rules(
-        self, tenant: TenantId, version: DocumentVersion, content: bytes | str
-    ) -> tuple[ParsedDocument, list[Chunk], list[Extraction] | None]:
-        """Return the text of a version, its chunks, and their extractions."""
-
-
 class ChunkReader:
-    """Reads documents with a `Reader`, and cuts them by the strategy of their options.
+    """Reads documents with an `IsolatedReader`, and cuts them by the strategy of their options.
 
     Args:
         encoder: encodes sentences for `semantic`.
@@ -90,11 +80,11 @@ class ChunkReader:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: IsolatedReader,
         encoder: Embedder,
         model: DocumentModel | None = None,
         is_stated: IsStated | None = None,
-        rules: RuleReader | None = None,
+        rules: IsolatedReader | None = None,
     ) -> None:
         self._reader = reader
         self._rules = rules
@@ -119,7 +109,7 @@ class ChunkReader:
                 document that is extracted by rules is extracted as well.
 
         Raises:
-            UnsupportedMediaType, UnreadableDocument: see `Reader`.
+            UnsupportedMediaType, UnreadableDocument: see `IsolatedReader`.
             ModelUnavailable: the encoder does not answer.
             NotFound: the document was deleted.
         """

@@ -26,12 +26,13 @@ from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
     DocumentCatalogue,
     Ending,
+    Outbox,
     ParsedVersion,
     QuestionCatalogue,
     ReadyVersion,
     TenantDirectory,
+    Topic,
 )
-from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox, Topic
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.telemetry.logs import get_logger
 

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.reading import Reader
+from agentic_rag_backend.ingestion.reading import IsolatedReader
 from agentic_rag_backend.ingestion.uploads import checked_method
 from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
@@ -42,7 +42,7 @@ class ChunkExtractions:
     tenants: TenantDirectory
     results: ModelResultCatalogue
     computation: Computation
-    reader: Reader
+    reader: IsolatedReader
 
     async def document_of(self, tenant: TenantId, chunk_id: str) -> str:
         """Return the document of a chunk. Raises `NotFound` if no visible version has the chunk."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, cast
+from typing import cast
 
 from agentic_rag_backend.domain.document import Chunk, DocumentVersion
 from agentic_rag_backend.domain.graph import Extraction
@@ -35,38 +35,18 @@ class Source:
     file_name: str | None = None
 
 
-class Reader(Protocol):
-    """Reads documents. All methods raise `UnsupportedMediaType`, and `UnreadableDocument` or its subclass `ResourceLimit`."""
-
-    async def check(self, tenant: TenantId, head: bytes, source: Source, *, whole: bool) -> tuple[str, tuple[str, ...]]:
-        """Check the beginning of a file, or all of it if ``whole``. Return the title of the document, and warnings."""
-
-    async def read(
-        self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
-    ) -> tuple[ParsedDocument, list[Chunk]]:
-        """Return the text of a version, and its chunks with the headings above them.
-
-        ``content`` is the original, or the text that was made from it before (a str). ``waiting``: a request waits for it.
-        """
-
-    async def units(
-        self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
-    ) -> tuple[ParsedDocument, list[Piece]]:
-        """Return the text of a version with its regions, and its sentences and rows; see `chunking.units`."""
-
-    async def attachments(self, version: DocumentVersion, content: bytes) -> list[Attachment]:
-        """Return the files within the original of a version that become documents of their own. A job waits for it."""
-
-
 class IsolatedReader:
-    """Reads in child processes. A document that exceeds the limits fails alone."""
+    """Reads documents in child processes. A document that exceeds the limits fails alone.
+
+    All methods raise `UnsupportedMediaType`, and `UnreadableDocument` or its subclass `ResourceLimit`.
+    """
 
     def __init__(self, isolation: Isolation, ocr: Ocr | None = None) -> None:
         self._isolation = isolation
         self._ocr = ocr or Ocr(OcrSettings(mode="off"))
 
     async def check(self, tenant: TenantId, head: bytes, source: Source, *, whole: bool) -> tuple[str, tuple[str, ...]]:
-        """Check the beginning of a file. Return the title of the document, and warnings."""
+        """Check the beginning of a file, or all of it if ``whole``. Return the title of the document, and warnings."""
         arguments = (head, source.media_type, source.charset, source.file_name, whole)
         if source.media_type == _PLAIN and source.charset is None and len(head) <= SMALL_BYTES and _is_utf8(head):
             return check_in_place(*arguments)  # nothing is parsed, and no library guesses an encoding
@@ -76,7 +56,10 @@ class IsolatedReader:
     async def read(
         self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
     ) -> tuple[ParsedDocument, list[Chunk]]:
-        """Return the text of a version, and its chunks."""
+        """Return the text of a version, and its chunks with the headings above them.
+
+        ``content`` is the original, or the text that was made from it before (a str). ``waiting``: a request waits for it.
+        """
         owner = (str(tenant), version.document_id, version.version)
         found = await self._call("read", (tenant, version, content), owner, waiting=waiting)
         return cast(tuple[ParsedDocument, list[Chunk]], found)
@@ -95,12 +78,12 @@ class IsolatedReader:
     async def units(
         self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
     ) -> tuple[ParsedDocument, list[Piece]]:
-        """Return the text of a version, and its sentences and rows."""
+        """Return the text of a version with its regions, and its sentences and rows; see `chunking.units`."""
         found = await self._call("units", (tenant, version, content), waiting=waiting)
         return cast(tuple[ParsedDocument, list[Piece]], found)
 
     async def attachments(self, version: DocumentVersion, content: bytes) -> list[Attachment]:
-        """Return the files within the original of a version."""
+        """Return the files within the original of a version that become documents of their own. A job waits for it."""
         arguments = (content, version.media_type, version.options.attachments)
         return cast(list[Attachment], await self._isolation.call("attachments", *arguments, size_bytes=len(content)))
 

@@ -23,8 +23,7 @@ from agentic_rag_backend.ingestion.questions.asking import embedded, is_current
 from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
-from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
-from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentHeader, DocumentRecord, TransferCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue, DocumentHeader, DocumentRecord, PreparedChunk, TransferCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
 

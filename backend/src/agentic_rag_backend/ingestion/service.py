@@ -36,13 +36,14 @@ from agentic_rag_backend.ingestion.mirroring import mirror
 from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.preparation import Preparation
 from agentic_rag_backend.ingestion.questions.asking import Questioner, writers_with
-from agentic_rag_backend.ingestion.reading import IsolatedExtractor, IsolatedReader, Reader
+from agentic_rag_backend.ingestion.reading import IsolatedExtractor, IsolatedReader
 from agentic_rag_backend.ingestion.settlement import Settlement
 from agentic_rag_backend.ingestion.unsettled_names import UnsettledNames
 from agentic_rag_backend.ingestion.uploads import Upload, UploadCheck, checked_questions
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
-from agentic_rag_backend.jobs.base import Continuation, JobQueue, QueueName, Workflow
+from agentic_rag_backend.jobs.base import Continuation, QueueName, Workflow
 from agentic_rag_backend.jobs.outbox import Handler, Relay
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Run, Runner, end
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
@@ -51,8 +52,7 @@ from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.catalogue.base import BegunJob, Catalogue, Change, Expected, Submission, Submitted
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.base import BegunJob, Catalogue, Change, Expected, Submission, Submitted, Topic
 from agentic_rag_backend.stores.disk_space import DiskSpace
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
@@ -116,7 +116,7 @@ class IngestionService:
         vectors: VectorStore,
         blobs: BlobStore,
         embedder: Embedder,
-        reader: Reader,
+        reader: IsolatedReader,
         extraction: ExtractionMethods,
         resolver: Resolver,
         queue: JobQueue,

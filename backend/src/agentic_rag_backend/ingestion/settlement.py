@@ -24,8 +24,7 @@ from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.identity.decisions import entity_id
 from agentic_rag_backend.knowledge.identity.edits import entities_of
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, GraphEditCatalogue, TenantDirectory
-from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Outbox, Topic
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Entry, GraphEditCatalogue, Outbox, TenantDirectory, Topic
 from agentic_rag_backend.telemetry.logs import get_logger
 
 SETTLED_WITHIN_S = 30.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.identity.identities import Identities
-from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox, Topic
+from agentic_rag_backend.stores.catalogue.base import Outbox, Topic
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BYTES
 from agentic_rag_backend.ingestion.parsing.registry import ATTACHMENT_READERS
 from agentic_rag_backend.ingestion.questions.base import check_options as check_question_options
-from agentic_rag_backend.ingestion.reading import Reader, Source
+from agentic_rag_backend.ingestion.reading import IsolatedReader, Source
 from agentic_rag_backend.knowledge.extraction.methods import METHODS, ExtractionMethods
 from agentic_rag_backend.stores.catalogue.base import Expected, Parent, Submission
 
@@ -64,7 +64,7 @@ class UploadCheck:
     others. ``methods`` are the methods of extraction.
     """
 
-    reader: Reader
+    reader: IsolatedReader
     max_upload_mb: int
     extraction: str
     methods: ExtractionMethods

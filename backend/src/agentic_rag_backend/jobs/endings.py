@@ -37,12 +37,12 @@ class JobEndings:
     async def _poll(self) -> None:
         while self._awaited:
             try:
-                ended = {job.id: job for job in await self._jobs.ended(self._tenant, list(self._awaited.values()))}
+                ended_jobs = {job.id: job for job in await self._jobs.ended(self._tenant, list(self._awaited.values()))}
             except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
                 for ending in [ending for ending in self._awaited if not ending.done()]:
                     ending.set_exception(error)
             else:
                 for ending, job_id in self._awaited.items():
-                    if job_id in ended and not ending.done():
-                        ending.set_result(ended[job_id])
+                    if job_id in ended_jobs and not ending.done():
+                        ending.set_result(ended_jobs[job_id])
             await asyncio.sleep(_POLL_INTERVAL_S)

@@ -17,9 +17,9 @@ from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
-from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Outbox, Topic
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
+from agentic_rag_backend.stores.catalogue.base import Entry, Outbox, Topic
 from agentic_rag_backend.telemetry.logs import get_logger
 
 Counts = Mapping[str, int]
@@ -78,25 +78,25 @@ class Relay:
         task = asyncio.create_task(self._deliver(tenant), name="outbox-delivery")
         self._delivering.add(task)
         task.add_done_callback(self._delivering.discard)
-        ended, _ = await asyncio.wait({task}, timeout=within_s)
-        delivery = task.result() if ended else Delivery()
+        finished_tasks, _ = await asyncio.wait({task}, timeout=within_s)
+        delivery = task.result() if finished_tasks else Delivery()
         if not delivery.done:
             self._left.set()
         return delivery
 
     async def catch_up(self, topics: Sequence[Topic], *, within_s: float) -> bool:
         """Deliver the entries of ``topics`` of all tenants. Return whether none is left after ``within_s`` seconds at most."""
-        done, after = True, None
+        is_complete, after = True, None
         try:
             async with asyncio.timeout(within_s):
                 while tenants := await self._outbox.tenants(limit=_PAGE, topics=topics, after=after):
                     for tenant in tenants:
-                        done &= (await self._deliver(tenant, topics)).done
+                        is_complete &= (await self._deliver(tenant, topics)).done
                     after = tenants[-1]
         except (TimeoutError, AgenticRagError) as error:
             _log.warning("changes_not_caught_up", reason=str(error) or f"not done within {within_s:g} s")
             return False
-        return done
+        return is_complete
 
     async def run(self, leads: Callable[[], Awaitable[bool]]) -> None:
         """Deliver remaining entries until cancelled, in the process for which ``leads`` returns True."""
@@ -122,12 +122,12 @@ class Relay:
         try:
             if not await leads():
                 return True
-            found = await self._outbox.tenants(limit=_PAGE)
+            tenants = await self._outbox.tenants(limit=_PAGE)
         except AgenticRagError as error:
             _log.warning("outbox_not_read", code=error.code, reason=error.message)
             return False
-        deliveries = [(await self._deliver(tenant)).done for tenant in found]
-        return all(deliveries) and len(found) < _PAGE
+        deliveries = [(await self._deliver(tenant)).done for tenant in tenants]
+        return all(deliveries) and len(tenants) < _PAGE
 
     async def _deliver(self, tenant: TenantId, topics: Sequence[Topic] | None = None) -> Delivery:
         delivery = Delivery()
@@ -150,32 +150,32 @@ class Relay:
 
     async def _handle_all(self, tenant: TenantId, entries: list[Entry], delivery: Delivery) -> set[str]:
         """Deliver some entries. Return the tokens of those that failed; an immediate retry would fail again."""
-        handled = [entry for entry in entries if await self._handled(tenant, entry, delivery)]
+        handled = [entry for entry in entries if await self._handle_entries(tenant, entry, delivery)]
         if handled:
             await self._flush()
             await self._outbox.delivered(tenant, handled)
         return {entry.token for entry in entries} - {entry.token for entry in handled}
 
-    async def _handled(self, tenant: TenantId, entry: Entry, delivery: Delivery) -> bool:
+    async def _handle_entries(self, tenant: TenantId, entry: Entry, delivery: Delivery) -> bool:
         handler = self._handlers.get(entry.topic)
         if handler is None:
             return False
         try:
-            async with contextlib.AsyncExitStack() as held:
+            async with contextlib.AsyncExitStack() as stack:
                 if entry.topic in _IN_TURN:
-                    await held.enter_async_context(self._queue.tenant_lock(TenantLock.COMMIT, tenant))
+                    await stack.enter_async_context(self._queue.tenant_lock(TenantLock.COMMIT, tenant))
                 counts = await handler(tenant, entry.subject)
         except AgenticRagError as error:
-            _log.warning("entry_not_delivered", **_about(tenant, entry), code=error.code, reason=error.message)
+            _log.warning("entry_not_delivered", **_describe_entries(tenant, entry), code=error.code, reason=error.message)
             return False
         except Exception:  # noqa: BLE001
             # A fault that one entry causes must not keep the entries of other documents and tenants for ever.
-            _log.exception("entry_not_delivered", **_about(tenant, entry))
+            _log.exception("entry_not_delivered", **_describe_entries(tenant, entry))
             return False
         for name, count in (counts or {}).items():
             delivery.counts[name] += count
         return True
 
 
-def _about(tenant: TenantId, entry: Entry) -> dict[str, str]:
+def _describe_entries(tenant: TenantId, entry: Entry) -> dict[str, str]:
     return {"topic": entry.topic.value, "subject": entry.subject, "tenant": str(tenant)}

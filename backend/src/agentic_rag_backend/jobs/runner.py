@@ -188,11 +188,11 @@ class Runner:
         """
         jobs = self.jobs
         if start is not None:
-            job = await self._retried(start)
+            job = await self._retry_step(start)
         else:
-            job = await self._retried(lambda: jobs.job(tenant, job_id) if started else jobs.start(tenant, job_id))
+            job = await self._retry_step(lambda: jobs.job(tenant, job_id) if started else jobs.start(tenant, job_id))
         if started and job.state is JobState.QUEUED:  # handed back by a process that had begun it
-            job = await self._retried(lambda: jobs.start(tenant, job_id))
+            job = await self._retry_step(lambda: jobs.start(tenant, job_id))
         if job.state.ended or job.attempt != attempt:
             return None
         return Run(tenant, job, jobs, _written=time.monotonic())
@@ -205,7 +205,7 @@ class Runner:
 
     async def succeed(self, run: Run, result: Mapping[str, Any]) -> None:
         """Record the result of a job whose work is done."""
-        await self._retried(lambda: run.jobs.finish(run.tenant, run.job.id, JobState.SUCCEEDED, result=result))
+        await self._retry_step(lambda: run.jobs.finish(run.tenant, run.job.id, JobState.SUCCEEDED, result=result))
 
     async def run_step(self, run: Run, step: Step, failed: Failed | None = None) -> bool:
         """Run ``step`` and return whether it succeeded. An error ends the job as its ``error {code, message, stage}``.
@@ -217,7 +217,7 @@ class Runner:
         try:
             if run.job.cancel_requested:
                 raise cancelled()
-            await self._retried(lambda: step(run), run)
+            await self._retry_step(lambda: step(run), run)
         except Stopped as stop:
             ending: AgenticRagError | Stopped = stop
         except AgenticRagError as error:
@@ -229,10 +229,10 @@ class Runner:
             ending = AgenticRagError(f"unexpected {type(error).__name__} in stage {run.stage!r}; the log has the details")
         else:
             return True
-        await self._retried(lambda: end(run, failed, ending))
+        await self._retry_step(lambda: end(run, failed, ending))
         return False
 
-    async def _retried(self, work: Callable[[], Awaitable[T]], run: Run | None = None) -> T:
+    async def _retry_step(self, work: Callable[[], Awaitable[T]], run: Run | None = None) -> T:
         """Return the result of ``work``. Repeat it while a store or model does not answer. The row of ``run`` shows the wait."""
         backoff = Backoff(self.patience_s)
         while True:

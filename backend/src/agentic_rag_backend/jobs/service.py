@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.stores.catalogue.base import JobCatalogue
 
 

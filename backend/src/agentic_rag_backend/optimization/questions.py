@@ -10,7 +10,7 @@ from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
 from agentic_rag_backend.optimization.examples import Example
 from agentic_rag_backend.optimization.planned_search import Question
 from agentic_rag_backend.retrieval.options.filters import parse_filter
-from agentic_rag_backend.stores.catalogue.ports.documents import DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
 _REPORTED = 10
 _MOST_OF_ONE_TITLE = 100

@@ -22,8 +22,7 @@ from agentic_rag_backend.raptor.structure.growing_tree import GrowingTree
 from agentic_rag_backend.raptor.structure.insertion import Insertion, difference, searched
 from agentic_rag_backend.raptor.structure.plan import plan_tree
 from agentic_rag_backend.raptor.summaries.writing import NodeWriter
-from agentic_rag_backend.stores.catalogue.base import Catalogue
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.base import Catalogue, GenerationPointer
 
 MAX_CHANGED = 0.3
 """Share of a tree's passages that may change after a full clustering; beyond it, the tree is clustered again."""

@@ -17,7 +17,7 @@ from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock, current_fence
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.summaries.writing import Signed
-from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
+from agentic_rag_backend.stores.catalogue.base import TreeCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorPoint, VectorStore
 from agentic_rag_backend.telemetry.logs import get_logger
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentic_rag_backend.communities.rebuilds.schedule import ThemeSchedule
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationCatalogue
+from agentic_rag_backend.stores.catalogue.base import GenerationCatalogue
 
 
 class TreeSchedule(ThemeSchedule):

@@ -12,9 +12,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_sources, visible_summary
 from agentic_rag_backend.raptor.summaries.writing import key_of
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
-from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, GenerationPointer, TreeCatalogue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

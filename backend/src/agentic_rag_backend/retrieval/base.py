@@ -13,8 +13,7 @@ from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
 from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.legs.graph_leg import GraphLeg
-from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue, QuestionCatalogue
-from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
+from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue, QuestionCatalogue, TreeCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
 

@@ -72,7 +72,7 @@ def configure_logging(*, level: str, format: Literal["console", "json"]) -> None
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
-    for name in ("httpx", "httpcore", "openai", "alembic", "sqlalchemy", "dbos", "uvicorn.access"):
+    for name in ("httpx", "httpcore", "openai", "alembic", "sqlalchemy", "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
 

@@ -129,20 +129,20 @@ class Member:
             PayloadTooLarge: a line is longer, or there are more lines.
             InvalidRequest: a line is empty.
         """
-        held: list[bytes] = []
+        line_parts: list[bytes] = []
         size, number, allowed = 0, 1, limit if first is None else first
         while self._left:
-            *ended, rest = self._some(min(_READ_BYTES, self._left)).split(b"\n")
-            for part in ended:
+            *whole_lines, line_start = self._some(min(_READ_BYTES, self._left)).split(b"\n")
+            for part in whole_lines:
                 self._check(number, size + len(part), allowed, most)
-                yield b"".join([*held, part])
-                held, size, number, allowed = [], 0, number + 1, limit
-            if rest:
-                size += len(rest)
+                yield b"".join([*line_parts, part])
+                line_parts, size, number, allowed = [], 0, number + 1, limit
+            if line_start:
+                size += len(line_start)
                 self._check(number, size, allowed, most)
-                held.append(rest)
-        if held:
-            yield b"".join(held)
+                line_parts.append(line_start)
+        if line_parts:
+            yield b"".join(line_parts)
 
     def skip(self) -> None:
         """Leave the rest unread."""
@@ -158,9 +158,9 @@ class Member:
             raise PayloadTooLarge(f"{self.name} has more than {most} lines, which is the limit")
 
     def _some(self, size: int) -> bytes:
-        found = self._read(size)
+        content = self._read(size)
         self._left -= size
-        return found
+        return content
 
 
 class ArchiveReader:
@@ -186,7 +186,7 @@ class ArchiveReader:
                 about = tarfile.TarInfo.frombuf(header, "utf-8", "strict")
             except (tarfile.HeaderError, UnicodeDecodeError, ValueError) as error:
                 raise InvalidRequest(f"the archive is damaged: {type(error).__name__} in a header") from None
-            if not about.isreg() or not _known(about.name) or about.size < 0:
+            if not about.isreg() or not _require_known(about.name) or about.size < 0:
                 raise InvalidRequest(f"the archive contains the unknown member {about.name[:80]!r}")
             member = Member(about.name, about.size, self._exactly)
             yield member
@@ -202,17 +202,17 @@ class ArchiveReader:
     def _exactly(self, size: int) -> bytes:
         if size > self._limit:
             raise PayloadTooLarge(f"the archive unpacks to more than {self._limit} bytes (MAX_IMPORT_MB)")
-        parts, left = [], size
-        while left:
-            part = self._unpacked.read(min(left, _READ_BYTES))
+        parts, missing_bytes = [], size
+        while missing_bytes:
+            part = self._unpacked.read(min(missing_bytes, _READ_BYTES))
             if not part:
                 raise InvalidRequest("the archive is cut off")
             parts.append(part)
-            left -= len(part)
+            missing_bytes -= len(part)
         return b"".join(parts)
 
 
-def _known(name: str) -> bool:
+def _require_known(name: str) -> bool:
     return (
         name in (MANIFEST, ENTITIES, EDITS, COMMUNITIES, SUMMARIES, TREE, TREE_SUMMARIES, END)
         or _DOCUMENT.match(name) is not None

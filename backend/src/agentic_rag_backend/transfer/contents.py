@@ -85,12 +85,12 @@ def parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
         PayloadTooLarge: the archive or a part of it is above its limit.
     """
     members = iter(reader.members())
-    yield _manifest(next(members, None))
+    yield _read_manifest(next(members, None))
     member = next(members, None)
     if member is not None and member.name == archive.EDITS:
-        yield from map(Edits, _records(EditRecord, member))
+        yield from map(Edits, _read_records(EditRecord, member))
         member = next(members, None)
-    yield from map(Entities, _records(EntityRecord, _named(member, archive.ENTITIES)))
+    yield from map(Entities, _read_records(EntityRecord, _require_name(member, archive.ENTITIES)))
     documents = 0
     pending: ArchivedDocument | None = None
     member = next(members, None)
@@ -98,7 +98,7 @@ def parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
         if member.name == archive.record_name(documents + 1) and not (pending and pending.document.original):
             if pending is not None:
                 yield pending
-            pending = _document(member, limits)
+            pending = _read_document(member, limits)
             documents += 1
         elif pending is not None and member.name == archive.original_name(documents) and pending.document.original:
             pending.original = member.content(limit=limits.original)
@@ -109,13 +109,13 @@ def parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
         member = next(members, None)
     if pending is not None:
         yield pending
-    yield from map(Communities, _records(CommunityRecord, _named(member, archive.COMMUNITIES)))
-    for some in _records(SummaryRecord, _expected(members, archive.SUMMARIES)):
-        yield Summaries(tuple(each.summary for each in some))
-    yield from map(TreeNodes, _records(TreeNodeRecord, _expected(members, archive.TREE)))
-    for some in _records(SummaryRecord, _expected(members, archive.TREE_SUMMARIES)):
-        yield TreeSummaries(tuple(each.summary for each in some))
-    end = decoded(End, archive.small(_expected(members, archive.END)), where=archive.END)
+    yield from map(Communities, _read_records(CommunityRecord, _require_name(member, archive.COMMUNITIES)))
+    for batch in _read_records(SummaryRecord, _require_member(members, archive.SUMMARIES)):
+        yield Summaries(tuple(record.summary for record in batch))
+    yield from map(TreeNodes, _read_records(TreeNodeRecord, _require_member(members, archive.TREE)))
+    for batch in _read_records(SummaryRecord, _require_member(members, archive.TREE_SUMMARIES)):
+        yield TreeSummaries(tuple(record.summary for record in batch))
+    end = decoded(End, archive.small(_require_member(members, archive.END)), where=archive.END)
     if end.documents != documents:
         raise InvalidRequest(f"the archive contains {documents} documents instead of {end.documents}")
     if next(members, None) is not None:
@@ -123,7 +123,7 @@ def parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
     yield end
 
 
-def _manifest(member: Member | None) -> Manifest:
+def _read_manifest(member: Member | None) -> Manifest:
     if member is None or member.name != archive.MANIFEST:
         raise InvalidRequest("this is not an archive of a tenant: it does not begin with a manifest")
     content = archive.small(member)
@@ -136,11 +136,11 @@ def _manifest(member: Member | None) -> Manifest:
     return decoded(Manifest, content, where=archive.MANIFEST)
 
 
-def _expected(members: Iterator[Member], name: str) -> Member:
-    return _named(next(members, None), name)
+def _require_member(members: Iterator[Member], name: str) -> Member:
+    return _require_name(next(members, None), name)
 
 
-def _named(member: Member | None, name: str) -> Member:
+def _require_name(member: Member | None, name: str) -> Member:
     if member is None:
         raise InvalidRequest(f"the archive is cut off: {name} is missing")
     if member.name != name:
@@ -148,23 +148,23 @@ def _named(member: Member | None, name: str) -> Member:
     return member
 
 
-def _records(kind: type[R], member: Member) -> Iterator[tuple[R, ...]]:
+def _read_records(kind: type[R], member: Member) -> Iterator[tuple[R, ...]]:
     lines = enumerate(member.lines(limit=archive.PART_LINE_BYTES), start=1)
-    return _batches(decoded(kind, line, where=f"{member.name}, line {number}") for number, line in lines)
+    return _batch_records(decoded(kind, line, where=f"{member.name}, line {number}") for number, line in lines)
 
 
-def _document(member: Member, limits: ArchiveLimits) -> ArchivedDocument:
+def _read_document(member: Member, limits: ArchiveLimits) -> ArchivedDocument:
     lines = member.lines(limit=archive.PART_LINE_BYTES, first=limits.document_line)
-    first = next(lines, None)
-    if first is None:
+    first_line = next(lines, None)
+    if first_line is None:
         raise InvalidRequest(f"{member.name} is empty")
-    found = ArchivedDocument(decoded(DocumentLine, first, where=f"{member.name}, line 1"))
+    document = ArchivedDocument(decoded(DocumentLine, first_line, where=f"{member.name}, line 1"))
     for number, line in enumerate(lines, start=2):
-        found.add(decoded(PartOfDocument, line, where=f"{member.name}, line {number}").root)
-    return found
+        document.add(decoded(PartOfDocument, line, where=f"{member.name}, line {number}").root)
+    return document
 
 
-def _batches(items: Iterable[T]) -> Iterator[tuple[T, ...]]:
+def _batch_records(items: Iterable[T]) -> Iterator[tuple[T, ...]]:
     iterator = iter(items)
     while batch := tuple(islice(iterator, _BATCH)):
         yield batch

@@ -19,14 +19,20 @@ from agentic_rag_backend.communities.detection.knowledge import read_visible
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, community_point_id
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
-from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_summary
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
-from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentHeader, DocumentRecord, TenantSnapshot, TransferCatalogue
+from agentic_rag_backend.stores.catalogue.base import (
+    Catalogue,
+    DocumentHeader,
+    DocumentRecord,
+    PreparedChunk,
+    TenantSnapshot,
+    TransferCatalogue,
+)
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, VectorStore
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -110,14 +116,14 @@ class _Spool:
 
     def names(self) -> dict[str, set[str]]:
         """Return the documents' names for each entity."""
-        found: dict[str, set[str]] = {}
+        names_of: dict[str, set[str]] = {}
         for document_id in self.held:
             with self.record(document_id).open("rb") as file:
                 for line in file:
                     if line.startswith(b'{"kind":"entity"'):
                         entity = decoded(EntityLine, line.strip(), where="spool")
-                        found.setdefault(entity.id, set()).update(entity.names)
-        return found
+                        names_of.setdefault(entity.id, set()).update(entity.names)
+        return names_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,47 +152,47 @@ class Exporter:
         """
         spool = _Spool(folder / "spool")
         await asyncio.to_thread(spool.folder.mkdir, parents=True)
-        snapshot, rest = await self._settled(tenant, spool)
+        snapshot, remainder = await self._read_settled(tenant, spool)
         path = folder / "archive"
-        await asyncio.to_thread(self._write, path, spool, snapshot, rest)
+        await asyncio.to_thread(self._write, path, spool, snapshot, remainder)
         await asyncio.to_thread(shutil.rmtree, spool.folder)
         return path
 
-    async def _settled(self, tenant: TenantId, spool: _Spool) -> tuple[TenantSnapshot, _Rest]:
-        async with AsyncExitStack() as held:
+    async def _read_settled(self, tenant: TenantId, spool: _Spool) -> tuple[TenantSnapshot, _Rest]:
+        async with AsyncExitStack() as locks:
             for look in range(_ATTEMPTS):
                 if look == _UNHURRIED:
-                    await held.enter_async_context(self._source.queue.tenant_lock(TenantLock.COMMIT, tenant))
+                    await locks.enter_async_context(self._source.queue.tenant_lock(TenantLock.COMMIT, tenant))
                 snapshot = await self._source.transfer.snapshot(tenant)
                 if snapshot.tenant.state is not TenantState.ACTIVE:
                     raise Conflict(f"the tenant is {snapshot.tenant.state.value}")
                 if await self._read_documents(tenant, spool):
-                    rest = await self._read_rest(tenant, spool, snapshot)
+                    remainder = await self._read_rest(tenant, spool, snapshot)
                     now = (await self._source.transfer.snapshot(tenant)).tenant.state_version
                     if now == snapshot.tenant.state_version:
-                        return snapshot, rest
+                        return snapshot, remainder
                 _log.info("export_looks_again", tenant=str(tenant), look=look + 1)
         raise Conflict("the tenant changed during every attempt; retry when fewer documents change")
 
     async def _read_documents(self, tenant: TenantId, spool: _Spool) -> bool:
         """Read the documents that changed or are missing; False if one could not be read."""
         headers = await self._source.transfer.headers(tenant)
-        for document_id in [each for each in spool.held if each not in headers]:
+        for document_id in [id for id in spool.held if id not in headers]:
             await asyncio.to_thread(spool.drop, document_id)
-        whole = True
+        is_complete = True
         for document_id, header in headers.items():
             if spool.held.get(document_id) != header:
-                whole &= await self._read_document(tenant, document_id, spool)
+                is_complete &= await self._read_document(tenant, document_id, spool)
         # Write in the order of uploads, independent of the order of reading.
-        spool.held = {each: spool.held[each] for each in headers if each in spool.held}
-        return whole
+        spool.held = {id: spool.held[id] for id in headers if id in spool.held}
+        return is_complete
 
     async def _read_document(self, tenant: TenantId, document_id: str, spool: _Spool) -> bool:
         record = await self._source.transfer.record(tenant, document_id)
         if record is None:
             return False
         knowledge = await knowledge_lines(self._source.graph, tenant, record)
-        stored = await self._stored(tenant, record)
+        stored = await self._read_vectors(tenant, record)
         original: bytes | None = None
         try:
             if record.blob_key:
@@ -205,8 +211,8 @@ class Exporter:
         if questions is not None:
             dimensions = self._source.embedder.dimensions
             items = (
-                each if each.vector is None or len(each.vector) == dimensions else replace(each, vector=None)
-                for each in questions.items
+                question if question.vector is None or len(question.vector) == dimensions else replace(question, vector=None)
+                for question in questions.items
             )
             questions = replace(questions, items=tuple(items))
         return replace(item, vector=item.vector if self._usable(item) else None, questions=questions)
@@ -214,12 +220,12 @@ class Exporter:
     def _usable(self, item: PreparedChunk) -> bool:
         return item.vector is not None and len(item.vector) == self._source.embedder.dimensions
 
-    async def _stored(self, tenant: TenantId, record: DocumentRecord) -> dict[str, str]:
+    async def _read_vectors(self, tenant: TenantId, record: DocumentRecord) -> dict[str, str]:
         """Return the stored vectors of chunks without a computed vector on record."""
-        held = {item.chunk.id for item in record.prepared if self._usable(item)}
-        wanted = [chunk.id for chunk in record.chunks if chunk.id not in held]
-        found = await self._source.vectors.vectors(tenant, Collection.CHUNKS, wanted) if wanted else {}
-        return {id: packed(vector) for id, vector in found.items()}
+        computed = {item.chunk.id for item in record.prepared if self._usable(item)}
+        chunk_ids = [chunk.id for chunk in record.chunks if chunk.id not in computed]
+        vectors = await self._source.vectors.vectors(tenant, Collection.CHUNKS, chunk_ids) if chunk_ids else {}
+        return {id: packed(vector) for id, vector in vectors.items()}
 
     async def _read_rest(self, tenant: TenantId, spool: _Spool, snapshot: TenantSnapshot) -> _Rest:
         return _Rest(
@@ -231,25 +237,25 @@ class Exporter:
         )
 
     async def _entities(self, tenant: TenantId, names: Mapping[str, set[str]]) -> list[EntityRecord]:
-        found: list[EntityRecord] = []
-        for some in _pages(sorted(names)):
-            for entity in (await self._source.graph.entities(tenant, some)).values():
+        records: list[EntityRecord] = []
+        for ids in _cut_pages(sorted(names)):
+            for entity in (await self._source.graph.entities(tenant, ids)).values():
                 # Omit a name that only documents outside the archive use.
                 name = entity.name if entity.name in names[entity.id] else min(names[entity.id])
-                found.append(EntityRecord(id=entity.id, name=name, type=entity.type))
-        return sorted(found, key=lambda entity: entity.id)
+                records.append(EntityRecord.of(entity, name=name))
+        return sorted(records, key=lambda entity: entity.id)
 
     async def _edits(self, tenant: TenantId) -> list[EditRecord]:
         """Return the edits of the graph, undone ones included, by number."""
-        found: list[EditRecord] = []
+        records: list[EditRecord] = []
         cursor: str | None = None
         while True:
             page = await self._source.catalogue.graph_edits.page(tenant, limit=_PAGE, cursor=cursor)
             for edit in page.items:
-                times = {"number": edit.number, "created_at": edit.created_at, "undone_at": edit.undone_at}
-                found.append(EditRecord.model_validate({**asdict(edit.draft), **times}))
+                times = {"created_at": edit.created_at, "undone_at": edit.undone_at}
+                records.append(EditRecord.of(edit.draft, number=edit.number, **times))
             if (cursor := page.next_cursor) is None:
-                return found[::-1]
+                return records[::-1]
 
     async def _communities(self, tenant: TenantId, snapshot: TenantSnapshot) -> list[CommunityRecord]:
         pointer, graph = snapshot.pointer, self._source.graph
@@ -262,46 +268,46 @@ class Exporter:
             now = fingerprints(await read_visible(graph, tenant, versions), held)
             current = {each.id for each in held if now.get(each.id) == each.fingerprint}
         vectors: dict[str, str] = {}
-        for some in _pages([each.id for each in held]):
+        for some in _cut_pages([each.id for each in held]):
             points = {community_point_id(each, pointer.generation): each for each in some}
             stored = await self._source.vectors.vectors(tenant, Collection.NODES, list(points))
             vectors |= {points[point]: packed(vector) for point, vector in stored.items()}
-        return [_community(each, vectors.get(each.id), current=each.id in current) for each in held]
+        return [_record_community(each, vectors.get(each.id), current=each.id in current) for each in held]
 
     async def _summaries(self, tenant: TenantId) -> list[CommunitySummary]:
         """Return every summary without statements that rest on invisible passages."""
         documents = self._source.catalogue.documents
-        found: list[CommunitySummary] = []
-        for some in _pages(await self._source.transfer.summaries(tenant)):
-            visible = await passages_behind(documents, tenant, some)
-            found += [visible_summary(each, visible) for each in some]
-        return found
+        visible_summaries: list[CommunitySummary] = []
+        for batch in _cut_pages(await self._source.transfer.summaries(tenant)):
+            visible = await passages_behind(documents, tenant, batch)
+            visible_summaries += [visible_summary(summary, visible) for summary in batch]
+        return visible_summaries
 
-    def _write(self, path: Path, spool: _Spool, snapshot: TenantSnapshot, rest: _Rest) -> None:
+    def _write(self, path: Path, spool: _Spool, snapshot: TenantSnapshot, remainder: _Rest) -> None:
         with ArchiveWriter(path) as writer:
-            writer.add(archive.MANIFEST, encoded(self._manifest(spool, snapshot, rest)))
-            if rest.edits:
-                writer.add(archive.EDITS, b"".join(map(encoded, rest.edits)))
-            writer.add(archive.ENTITIES, b"".join(map(encoded, rest.entities)))
+            writer.add(archive.MANIFEST, encoded(self._manifest(spool, snapshot, remainder)))
+            if remainder.edits:
+                writer.add(archive.EDITS, b"".join(map(encoded, remainder.edits)))
+            writer.add(archive.ENTITIES, b"".join(map(encoded, remainder.entities)))
             for number, document_id in enumerate(spool.held, start=1):
                 writer.add_file(archive.record_name(number), spool.record(document_id))
                 if spool.original(document_id).exists():
                     writer.add_file(archive.original_name(number), spool.original(document_id))
-            writer.add(archive.COMMUNITIES, b"".join(map(encoded, rest.communities)))
-            writer.add(archive.SUMMARIES, b"".join(encoded(SummaryRecord(summary=each)) for each in rest.summaries))
-            writer.add(archive.TREE, b"".join(map(encoded, rest.tree.nodes)))
-            summaries = rest.tree.summaries
-            writer.add(archive.TREE_SUMMARIES, b"".join(encoded(SummaryRecord(summary=each)) for each in summaries))
+            writer.add(archive.COMMUNITIES, b"".join(map(encoded, remainder.communities)))
+            writer.add(archive.SUMMARIES, b"".join(encoded(SummaryRecord(summary=summary)) for summary in remainder.summaries))
+            writer.add(archive.TREE, b"".join(map(encoded, remainder.tree.nodes)))
+            summaries = remainder.tree.summaries
+            writer.add(archive.TREE_SUMMARIES, b"".join(encoded(SummaryRecord(summary=summary)) for summary in summaries))
             end = End(
                 documents=len(spool.held),
-                entities=len(rest.entities),
-                communities=len(rest.communities),
-                summaries=len(rest.summaries),
-                tree_nodes=len(rest.tree.nodes),
+                entities=len(remainder.entities),
+                communities=len(remainder.communities),
+                summaries=len(remainder.summaries),
+                tree_nodes=len(remainder.tree.nodes),
             )
             writer.add(archive.END, encoded(end))
 
-    def _manifest(self, spool: _Spool, snapshot: TenantSnapshot, rest: _Rest) -> Manifest:
+    def _manifest(self, spool: _Spool, snapshot: TenantSnapshot, remainder: _Rest) -> Manifest:
         pointer = snapshot.pointer
         generation = None
         if pointer.generation:
@@ -323,21 +329,13 @@ class Exporter:
             extractors=dict(self._source.extraction.under(snapshot.ontology).versions()),
             documents=len(spool.held),
             generation=generation,
-            tree=rest.tree.generation,
+            tree=remainder.tree.generation,
         )
 
 
-def _community(community: Community, vector: str | None, *, current: bool) -> CommunityRecord:
-    return CommunityRecord(
-        id=community.id,
-        level=community.level,
-        parent=community.parent_id,
-        members=community.entity_ids,
-        fingerprint=community.fingerprint,
-        current=current,
-        vector=vector,
-    )
+def _record_community(community: Community, vector: str | None, *, current: bool) -> CommunityRecord:
+    return CommunityRecord.of(community, parent=community.parent_id, members=community.entity_ids, current=current, vector=vector)
 
 
-def _pages(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (items[first : first + _PAGE] for first in range(0, len(items), _PAGE))
+def _cut_pages(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[start : start + _PAGE] for start in range(0, len(items), _PAGE))

@@ -10,15 +10,17 @@ from agentic_rag_backend.domain.graph import Community
 
 def fingerprints(knowledge: VisibleKnowledge, communities: Sequence[Community]) -> dict[str, str]:
     """Return fingerprints by community id, except of communities that have lost a member."""
-    whole = [each for each in communities if all(member in knowledge.entities for member in each.entity_ids)]
-    found: dict[str, str] = {}
-    for level in {each.level for each in whole}:
-        here = [each for each in whole if each.level == level]
-        owner = {member: each.id for each in here for member in each.entity_ids}
+    complete = [community for community in communities if all(member in knowledge.entities for member in community.entity_ids)]
+    by_community: dict[str, str] = {}
+    for level in {community.level for community in complete}:
+        here = [community for community in complete if community.level == level]
+        owner = {member: community.id for community in here for member in community.entity_ids}
         inside: dict[str, list[Edge]] = {}
         for edge in knowledge.edges:
-            own = owner.get(edge.source_id)
-            if own is not None and own == owner.get(edge.target_id):
-                inside.setdefault(own, []).append(edge)
-        found.update((each.id, fingerprint(knowledge, each.entity_ids, inside.get(each.id, ()))) for each in here)
-    return found
+            community_id = owner.get(edge.source_id)
+            if community_id is not None and community_id == owner.get(edge.target_id):
+                inside.setdefault(community_id, []).append(edge)
+        by_community.update(
+            (community.id, fingerprint(knowledge, community.entity_ids, inside.get(community.id, ()))) for community in here
+        )
+    return by_community

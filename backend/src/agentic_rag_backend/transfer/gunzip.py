@@ -33,32 +33,32 @@ class Gunzip:
         self._packed = 0
         self._unpacked = 0
 
-    def read(self, most: int) -> bytes:
+    def read(self, size: int) -> bytes:
         """Return up to ``most`` bytes, none at the end.
 
         Raises:
             InvalidRequest: it is damaged or cut off, or continues after the end of the stream.
             PayloadTooLarge: the unpacked size is above its limit.
         """
-        found = b""
-        while not found and not self._stream.eof:
-            given = self._stream.unconsumed_tail or self._more()
+        content = b""
+        while not content and not self._stream.eof:
+            compressed = self._stream.unconsumed_tail or self._more()
             try:
-                found = self._stream.decompress(given, most)
+                content = self._stream.decompress(compressed, size)
             except zlib.error as error:
                 raise InvalidRequest(f"the archive is damaged: {str(error)[:100]}") from None
-        self._unpacked += len(found)
+        self._unpacked += len(content)
         self._check()
-        if self._stream.eof and not found:
+        if self._stream.eof and not content:
             self._finish()
-        return found
+        return content
 
     def _more(self) -> bytes:
-        some = self._file.read(_READ_BYTES)
-        if not some:
+        content = self._file.read(_READ_BYTES)
+        if not content:
             raise InvalidRequest("the archive is cut off")
-        self._packed += len(some)
-        return some
+        self._packed += len(content)
+        return content
 
     def _check(self) -> None:
         if self._unpacked > self._limit:

@@ -49,21 +49,15 @@ class Identity:
 
     def edit(self, record: EditRecord) -> GraphEdit:
         """Return an edit of the graph."""
-        draft = EditDraft(
+        draft = record.into(
+            EditDraft,
             kind=EditKind(record.kind),
             entity_id=self.entity(record.entity_id),
-            entity_name=record.entity_name,
             entity_ids=tuple(map(self.entity, record.entity_ids)),
-            entity_names=record.entity_names,
             document_ids=tuple(map(self.document, record.document_ids)),
-            names=record.names,
-            kept_names=record.kept_names,
             new_id=record.new_id and self.entity(record.new_id),
-            name=record.name,
-            type=record.type,
-            reason=record.reason,
         )
-        return GraphEdit(number=record.number, draft=draft, created_at=record.created_at, undone_at=record.undone_at)
+        return record.into(GraphEdit, draft=draft)
 
     def community(self, members: Sequence[str], id: str) -> str:
         """Return a community's id, derived from ``members``, which are ids of the target."""
@@ -72,14 +66,14 @@ class Identity:
     def chunks(self, archived: ArchivedDocument) -> list[Chunk]:
         """Return the document's chunks, with ids derived from their texts."""
         document = self.document(archived.document.id)
-        seen: Counter[str] = Counter()
-        found: list[Chunk] = []
+        occurrences: Counter[str] = Counter()
+        new_chunks: list[Chunk] = []
         for ordinal, line in enumerate(archived.chunks):
             text = archived.text_of(line)
             digest = content_hash(text)
-            found.append(
+            new_chunks.append(
                 Chunk(
-                    id=chunk_id(self.target, document, digest, seen[digest]),
+                    id=chunk_id(self.target, document, digest, occurrences[digest]),
                     document_id=document,
                     version=archived.document.version,
                     ordinal=ordinal,
@@ -87,11 +81,10 @@ class Identity:
                     size_tokens=line.size_tokens,
                     content_hash=digest,
                     location=line.location,
-                    statements=line.statements,
                 )
             )
-            seen[digest] += 1
-        return found
+            occurrences[digest] += 1
+        return new_chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +102,18 @@ class Passages:
         """Return the passage with ids of the target. A passage that the archive lacks gets an id that does not exist."""
         if self.identity.kept:
             return support
-        own = self.chunks.get(support.chunk_id) or stable_id("imported-chunk", self.identity.target, support.chunk_id)
-        return Support(self.identity.document(support.document_id), support.version, own)
+        new_id = self.chunks.get(support.chunk_id) or stable_id("imported-chunk", self.identity.target, support.chunk_id)
+        return Support(self.identity.document(support.document_id), support.version, new_id)
 
     def rewritten(self, value: T) -> T:
         """Return ``value``, a tree of dataclasses and tuples, with ids of the target in every `Support`."""
-        return self._rewritten(value)  # type: ignore[no-any-return]
+        return self._rewrite_supports(value)  # type: ignore[no-any-return]
 
-    def _rewritten(self, value: Any) -> Any:
+    def _rewrite_supports(self, value: Any) -> Any:
         if isinstance(value, Support):
             return self.support(value)
         if isinstance(value, tuple):
-            return tuple(map(self._rewritten, value))
+            return tuple(map(self._rewrite_supports, value))
         if is_dataclass(value) and not isinstance(value, type):
-            return replace(value, **{each.name: self._rewritten(getattr(value, each.name)) for each in fields(value)})
+            return replace(value, **{item.name: self._rewrite_supports(getattr(value, item.name)) for item in fields(value)})
         return value

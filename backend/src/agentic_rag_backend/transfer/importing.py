@@ -43,8 +43,15 @@ from agentic_rag_backend.ingestion.reindexing import chunk_points
 from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore, blob_key
-from agentic_rag_backend.stores.catalogue.base import Catalogue, ChunkQuestions, PreparedChunk, PreparedQuestion
-from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentRecord, Opening, TransferCatalogue
+from agentic_rag_backend.stores.catalogue.base import (
+    Catalogue,
+    ChunkQuestions,
+    DocumentRecord,
+    Opening,
+    PreparedChunk,
+    PreparedQuestion,
+    TransferCatalogue,
+)
 from agentic_rag_backend.stores.disk_space import DiskSpace
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
@@ -138,28 +145,30 @@ class TenantImport:
 
         Otherwise the first written document would name them.
         """
-        self.types.update((each.id, (each.name, each.type)) for each in records)
-        for each in records:
-            self.identity.name(each.id, each.name, each.type)
+        self.types.update((record.id, (record.name, record.type)) for record in records)
+        for record in records:
+            self.identity.name(record.id, record.name, record.type)
         self._scaffolds += 1
         await self.destination.graph.write_document(
             self.tenant,
             DocumentKnowledge(
-                document_id=self._scaffold,
+                document_id=self._scaffold_id,
                 version=self._scaffolds,
                 title="",
                 chunk_ids=(),
-                entities=tuple(Entity(id=self.identity.entity(each.id), name=each.name, type=each.type) for each in records),
+                entities=tuple(
+                    Entity(id=self.identity.entity(record.id), name=record.name, type=record.type) for record in records
+                ),
             ),
         )
 
     def read_edits(self, records: Sequence[EditRecord]) -> None:
         """Collect edits of the graph, with the ids of the target. `finish` records them."""
-        for each in records:
+        for record in records:
             # Before entities are written: an editor may have renamed them, and ids derive from the names of documents.
-            for id, name in ((each.entity_id, each.entity_name), *zip(each.entity_ids, each.entity_names, strict=True)):
+            for id, name in ((record.entity_id, record.entity_name), *zip(record.entity_ids, record.entity_names, strict=True)):
                 self.identity.name(id, name, "")
-        self.edits += [self.identity.edit(each) for each in records]
+        self.edits += [self.identity.edit(record) for record in records]
 
     async def document(self, archived: ArchivedDocument) -> None:
         """Write a document to every store, invisibly."""
@@ -171,7 +180,7 @@ class TenantImport:
         await self.run.progress("documents", len(self.versions), self.manifest.documents)
         if document_id in self._staged:
             return
-        record = self._record(archived, document_id, await self._prepared(archived, chunks))
+        record = self._record(archived, document_id, await self._prepare_chunks(archived, chunks))
         if archived.original is not None and record.blob_key:
             await self.destination.blobs.put(self.tenant, record.blob_key, archived.original)
         await self.destination.graph.write_document(self.tenant, knowledge)
@@ -183,8 +192,8 @@ class TenantImport:
     async def read_communities(self, records: Sequence[CommunityRecord]) -> None:
         """Collect communities. `finish` writes them, because a parent may come after its children."""
         if not self.generation and self.manifest.generation is not None:
-            last = (await self.destination.transfer.snapshot(self.tenant)).last_generation
-            self.generation = max(self.manifest.generation.number, last + 1)
+            last_number = (await self.destination.transfer.snapshot(self.tenant)).last_generation
+            self.generation = max(self.manifest.generation.number, last_number + 1)
         await asyncio.to_thread(self._read_communities, records)
 
     def _read_communities(self, records: Sequence[CommunityRecord]) -> None:
@@ -209,8 +218,8 @@ class TenantImport:
             now = await asyncio.to_thread(fingerprints, knowledge, [community for _, community in self.communities])
         await asyncio.to_thread(self._name_communities, now)
         if self.generation:
-            written = [community for _, community in self.communities]
-            await self.destination.graph.write_communities(self.tenant, self.generation, written)
+            new_communities = [community for _, community in self.communities]
+            await self.destination.graph.write_communities(self.tenant, self.generation, new_communities)
 
     def _name_communities(self, now: Mapping[str, str]) -> None:
         ids = {record.id: community.id for record, community in self.communities}
@@ -226,22 +235,22 @@ class TenantImport:
             for record, community in self.communities
         ]
 
-    async def summaries(self, found: Sequence[CommunitySummary]) -> None:
+    async def summaries(self, read_summaries: Sequence[CommunitySummary]) -> None:
         """Record summaries in the order of their creation."""
-        rounds = await asyncio.to_thread(self._rounds, found)
+        rounds = await asyncio.to_thread(self._rounds, read_summaries)
         for number in sorted(rounds):
             await self.destination.catalogue.communities.save_summaries(self.tenant, rounds[number])
 
-    def _rounds(self, found: Sequence[CommunitySummary]) -> dict[int, list[CommunitySummary]]:
+    def _rounds(self, read_summaries: Sequence[CommunitySummary]) -> dict[int, list[CommunitySummary]]:
         fingerprint = {record.fingerprint: community.fingerprint for record, community in self.communities}
         passages = Passages(self.identity, self.chunk_ids)
         rounds: dict[int, list[CommunitySummary]] = defaultdict(list)
-        seen: dict[str, int] = defaultdict(int)
-        for each in found:
-            own = each.fingerprint if self.identity.kept else fingerprint.get(each.fingerprint)
-            if own is not None:
-                rounds[seen[own]].append(replace(passages.rewritten(each), fingerprint=own))
-                seen[own] += 1
+        occurrences: dict[str, int] = defaultdict(int)
+        for summary in read_summaries:
+            new_fingerprint = summary.fingerprint if self.identity.kept else fingerprint.get(summary.fingerprint)
+            if new_fingerprint is not None:
+                rounds[occurrences[new_fingerprint]].append(replace(passages.rewritten(summary), fingerprint=new_fingerprint))
+                occurrences[new_fingerprint] += 1
         return rounds
 
     async def finish(self) -> None:
@@ -257,7 +266,7 @@ class TenantImport:
         )
         self.embedded += embedded
         for number in range(1, self._scaffolds + 1):
-            await self.destination.graph.delete_document(self.tenant, self._scaffold, up_to_version=number, above=number - 1)
+            await self.destination.graph.delete_document(self.tenant, self._scaffold_id, up_to_version=number, above=number - 1)
         await self.destination.vectors.flush()
         await self.run.progress("open", len(self.versions), self.manifest.documents, at_once=True)
         generation = self.manifest.generation
@@ -288,12 +297,12 @@ class TenantImport:
         return chunks, self._knowledge(archived, document_id, chunks)
 
     @property
-    def _scaffold(self) -> str:
+    def _scaffold_id(self) -> str:
         return stable_id("import-scaffold", self.tenant)
 
-    async def _prepared(self, archived: ArchivedDocument, chunks: Sequence[Chunk]) -> list[PreparedChunk]:
+    async def _prepare_chunks(self, archived: ArchivedDocument, chunks: Sequence[Chunk]) -> list[PreparedChunk]:
         """Return the chunks' results: the archive's, and for missing ones the results of this deployment's models."""
-        found: dict[int, PreparedChunk] = {}
+        results: dict[int, PreparedChunk] = {}
         for number, (line, chunk) in enumerate(zip(archived.chunks, chunks, strict=True)):
             if line.extraction is None:
                 continue
@@ -303,58 +312,60 @@ class TenantImport:
             extraction = _of_chunk(line.extraction, chunk.id)
             failure = None if line.failure is None else replace(line.failure, chunk_id=chunk.id)
             recipe = self._recipe(archived.document, chunk, line)
-            found[number] = PreparedChunk(chunk, vector, extraction, recipe=recipe, failure=failure)
-        await self._embed(archived.document.title, found)
-        lacking = [number for number in range(len(chunks)) if number not in found]
+            results[number] = PreparedChunk(chunk, vector, extraction, recipe=recipe, failure=failure)
+        await self._embed(archived.document.title, results)
+        lacking = [number for number in range(len(chunks)) if number not in results]
         title, method = archived.document.title, archived.document.options.extraction
         computation = self.destination.computation.of(method, self.manifest.tenant_ontology)
-        for first in range(0, len(lacking), _GROUP_CHUNKS):
+        for start in range(0, len(lacking), _GROUP_CHUNKS):
             await self.run.progress("documents", len(self.versions), self.manifest.documents)
-            numbers = lacking[first : first + _GROUP_CHUNKS]
+            numbers = lacking[start : start + _GROUP_CHUNKS]
             group = [chunks[number] for number in numbers]
             computed = await computation.compute(title, group, [computation.recipe(title, chunk) for chunk in group])
-            found.update(zip(numbers, computed, strict=True))
+            results.update(zip(numbers, computed, strict=True))
         for number, questions in (await self._questions(archived, chunks)).items():
-            found[number] = replace(found[number], questions=questions)
-        return [found[number] for number in range(len(chunks))]
+            results[number] = replace(results[number], questions=questions)
+        return [results[number] for number in range(len(chunks))]
 
     async def _questions(self, archived: ArchivedDocument, chunks: Sequence[Chunk]) -> dict[int, ChunkQuestions]:
         """Return the archive's synthetic questions by the number of their chunk, with vectors of this deployment's embedder."""
-        found = {
+        results = {
             number: _of_archive(line.questions, chunk.id, self.manifest.dimensions)
             for number, (line, chunk) in enumerate(zip(archived.chunks, chunks, strict=True))
             if line.questions is not None
         }
         if self.same_vectors:
-            return found
-        numbers = list(found)
-        for first in range(0, len(numbers), _GROUP_CHUNKS):
+            return results
+        numbers = list(results)
+        for start in range(0, len(numbers), _GROUP_CHUNKS):
             await self.run.progress("documents", len(self.versions), self.manifest.documents)
-            group = numbers[first : first + _GROUP_CHUNKS]
-            renewed = await embedded(self.destination.computation, [found[number] for number in group])
-            self.embedded += sum(len(each.items) for each in renewed)
-            found.update(zip(group, renewed, strict=True))
-        return found
+            group = numbers[start : start + _GROUP_CHUNKS]
+            renewed = await embedded(self.destination.computation, [results[number] for number in group])
+            self.embedded += sum(len(chunk_questions.items) for chunk_questions in renewed)
+            results.update(zip(group, renewed, strict=True))
+        return results
 
-    async def _embed(self, title: str, found: dict[int, PreparedChunk]) -> None:
+    async def _embed(self, title: str, results: dict[int, PreparedChunk]) -> None:
         """Embed the chunks without a vector, except chunks that this embedder refused before."""
         without = [
             number
-            for number, item in found.items()
+            for number, item in results.items()
             if item.vector is None and not (self.same_vectors and item.failure is not None)
         ]
-        for first in range(0, len(without), _GROUP_CHUNKS):
+        for start in range(0, len(without), _GROUP_CHUNKS):
             await self.run.progress("documents", len(self.versions), self.manifest.documents)
-            numbers = without[first : first + _GROUP_CHUNKS]
-            vectors = await self.destination.computation.embed([passage_text(title, found[each].chunk) for each in numbers])
+            numbers = without[start : start + _GROUP_CHUNKS]
+            vectors = await self.destination.computation.embed(
+                [passage_text(title, results[position].chunk) for position in numbers]
+            )
             self.embedded += len(numbers)
             for number, vector in zip(numbers, vectors, strict=True):
-                chunk = found[number].chunk
+                chunk = results[number].chunk
                 if isinstance(vector, np.ndarray):
-                    found[number] = replace(found[number], vector=vector, failure=None)
+                    results[number] = replace(results[number], vector=vector, failure=None)
                 else:
                     failure = Failure("embed", vector.code, vector.message, chunk.id)
-                    found[number] = replace(found[number], failure=failure)
+                    results[number] = replace(results[number], failure=failure)
 
     def _recipe(self, document: DocumentLine, chunk: Chunk, line: ChunkLine) -> str | None:
         """Return the recipe of the result in this deployment; None if the result's inputs are not known."""
@@ -366,26 +377,12 @@ class TenantImport:
         return recipe_of(self.destination.computation.embedder.fingerprint, extractor, document.title, chunk)
 
     def _record(self, archived: ArchivedDocument, document_id: str, prepared: Sequence[PreparedChunk]) -> DocumentRecord:
-        line, kept = archived.document, archived.original is not None and self.destination.keep_originals
+        line, keeps_original = archived.document, archived.original is not None and self.destination.keep_originals
         chunk_ids = {each.id: item.chunk.id for each, item in zip(archived.chunks, prepared, strict=True)}
-        return DocumentRecord(
+        return line.into(
+            DocumentRecord,
             id=document_id,
-            version=line.version,
-            key=line.key,
-            state=line.state,
-            title=line.title,
-            submitted_title=line.submitted_title,
-            metadata=line.metadata,
-            submitted_metadata=line.submitted_metadata,
-            content_hash=line.content_hash,
-            media_type=line.media_type,
-            size_bytes=line.size_bytes,
-            blob_key=blob_key(document_id, line.version) if kept else "",
-            options=line.options,
-            text=line.text,
-            created_at=line.created_at,
-            updated_at=line.updated_at,
-            version_created_at=line.version_created_at,
+            blob_key=blob_key(document_id, line.version) if keeps_original else "",
             failures=tuple(replace(each, chunk_id=chunk_ids.get(each.chunk_id or "")) for each in line.failures),
             parent_id=None if line.parent_id is None or line.place is None else self.identity.document(line.parent_id),
             place=None if line.parent_id is None else line.place,
@@ -397,20 +394,20 @@ class TenantImport:
         relationships: dict[str, Relationship] = {}
         sentences: list[RelationshipSupport] = []
         for line in archived.relationships:
-            relationship, stated = self._relationship(line, supports)
+            relationship, new_supports = self._relationship(line, supports)
             relationships[relationship.id] = relationship
-            sentences += stated
+            sentences += new_supports
         return DocumentKnowledge(
             document_id=document_id,
             version=archived.document.version,
             title=archived.document.title,
             chunk_ids=tuple(chunk.id for chunk in chunks),
-            entities=tuple(self._entity(each) for each in archived.entities),
+            entities=tuple(self._entity(entity_line) for entity_line in archived.entities),
             relationships=tuple(relationships.values()),
             mentions=tuple(
-                Mention(self.identity.entity(each.id), supports[mention.chunk], mention.count, mention.about)
-                for each in archived.entities
-                for mention in each.mentions
+                Mention(self.identity.entity(entity_line.id), supports[mention.chunk], mention.count, mention.about)
+                for entity_line in archived.entities
+                for mention in entity_line.mentions
             ),
             relationship_supports=tuple(sentences),
         )
@@ -423,12 +420,12 @@ class TenantImport:
         sentences = [
             RelationshipSupport(
                 relationship_id=id,
-                support=supports[each.chunk],
-                fact=each.fact,
-                start_char=each.start_char,
-                end_char=each.end_char,
+                support=supports[sentence.chunk],
+                fact=sentence.fact,
+                start_char=sentence.start_char,
+                end_char=sentence.end_char,
             )
-            for each in line.sentences
+            for sentence in line.sentences
         ]
         relationship = Relationship(
             id=id,
@@ -439,15 +436,15 @@ class TenantImport:
             weight=line.weight,
             valid_at=line.valid_at,
             invalid_at=line.invalid_at,
-            supports=tuple(dict.fromkeys(each.support for each in sentences)),
+            supports=tuple(dict.fromkeys(sentence.support for sentence in sentences)),
         )
         return relationship, sentences
 
     def _entity(self, line: EntityLine) -> Entity:
-        shown, kind = self.types[line.id]
-        said = {each.name: self._said(each) for each in line.said}
+        archived_name, kind = self.types[line.id]
+        said = {each.name: self._other_name(each) for each in line.said}
         own = [each for each in line.names if each in said and said[each].type] or list(line.names)
-        name = shown if shown in own else own[0]
+        name = archived_name if archived_name in own else own[0]
         main = said.get(name, OtherName(name))
         return Entity(
             id=self.identity.entity(line.id),
@@ -460,9 +457,8 @@ class TenantImport:
             other_names=tuple(each for each in said.values() if each.name != name),
         )
 
-    def _said(self, record: NameRecord) -> OtherName:
-        assigned = self.identity.entity(record.assigned) if record.assigned else ""
-        return OtherName(record.name, record.full, record.type, record.description, assigned, record.mark)
+    def _other_name(self, record: NameRecord) -> OtherName:
+        return record.into(OtherName, assigned=self.identity.entity(record.assigned) if record.assigned else "")
 
     def _fingerprint(self, record: CommunityRecord, now: str | None) -> str:
         """Return the fingerprint with which a rebuild finds the summary. A changed community gets one that no rebuild finds."""
@@ -475,15 +471,15 @@ class TenantImport:
             return dict(details)
         ids = {record.id: community.id for record, community in self.communities}
         coarse = details.get("coarse")
-        named = [ids[each] for each in coarse if each in ids] if isinstance(coarse, list) else []
+        ids_of_coarse = [ids[id] for id in coarse if id in ids] if isinstance(coarse, list) else []
         # Without the digest of the graph, the next rebuild reads all of it once.
-        return {**{name: value for name, value in details.items() if name != "graph"}, "coarse": named}
+        return {**{name: value for name, value in details.items() if name != "graph"}, "coarse": ids_of_coarse}
 
     async def _write_community_points(self) -> None:
         catalogue, vectors = self.destination.catalogue.communities, self.destination.vectors
         without: list[Community] = []
-        for first in range(0, len(self.communities), _BATCH):
-            batch = self.communities[first : first + _BATCH]
+        for start in range(0, len(self.communities), _BATCH):
+            batch = self.communities[start : start + _BATCH]
             summaries = await catalogue.summaries(self.tenant, [community.fingerprint for _, community in batch])
             points: list[VectorPoint] = []
             for record, community in batch:
@@ -503,8 +499,8 @@ class TenantImport:
                 )
             await vectors.upsert(self.tenant, Collection.NODES, points)
         embedder = self.destination.computation.embedder
-        written = await Restorer(communities=catalogue, vectors=vectors, embedder=embedder).restore(self.tenant, without)
-        self.embedded += len(written)
+        restored = await Restorer(communities=catalogue, vectors=vectors, embedder=embedder).restore(self.tenant, without)
+        self.embedded += len(restored)
 
 
 def _of_archive(record: QuestionsRecord, chunk_id: str, dimensions: int) -> ChunkQuestions:

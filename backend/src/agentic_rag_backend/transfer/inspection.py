@@ -73,7 +73,7 @@ class Inspection:
                 self._entity(entity)
         elif isinstance(part, Edits):
             self._count("edits", len(part.records))
-            self._count("edits in effect", sum(each.undone_at is None for each in part.records))
+            self._count("edits in effect", sum(graph_edit.undone_at is None for graph_edit in part.records))
             for edit in part.records:
                 self._edit(edit)
         elif isinstance(part, ArchivedDocument):
@@ -102,8 +102,8 @@ class Inspection:
                     f"community {id} of level {level}: its parent {parent} is not in the archive, or not of a lower level"
                 )
 
-    def _count(self, kind: str, more: int) -> None:
-        self._counts[kind] += more
+    def _count(self, kind: str, count: int) -> None:
+        self._counts[kind] += count
         if self._counts[kind] > MOST[kind]:
             raise PayloadTooLarge(f"the archive has more than {MOST[kind]} {kind}, which is the limit")
 
@@ -135,7 +135,7 @@ class Inspection:
         self._chunks(archived, where)
 
     def _chunks(self, archived: ArchivedDocument, where: str) -> None:
-        before, covered, most = -1, 0, COVERED * len(archived.document.text)
+        before, covered, limit = -1, 0, COVERED * len(archived.document.text)
         for chunk in archived.chunks:
             if chunk.start_char <= before:
                 raise InvalidRequest(f"{where}: a chunk begins at {chunk.start_char}; the one before began at {before}")
@@ -144,10 +144,10 @@ class Inspection:
             self._vector(chunk.vector, where)
             for question in chunk.questions.items if chunk.questions is not None else ():
                 self._vector(question.vector, where)
-        if covered > most:
+        if covered > limit:
             raise InvalidRequest(
                 f"{where}: its {len(archived.chunks)} chunks have {covered} characters together; "
-                f"the limit is {most}, {COVERED} times those of its text"
+                f"the limit is {limit}, {COVERED} times those of its text"
             )
 
     def _community(self, record: CommunityRecord) -> None:
@@ -184,12 +184,12 @@ def inspect(path: Path, limits: ArchiveLimits) -> Manifest:
         PayloadTooLarge: the archive or a part of it is above its limit.
     """
     with reading(path, limits) as reader:
-        found = parts(reader, limits)
-        manifest = next(found)
+        archive_parts = parts(reader, limits)
+        manifest = next(archive_parts)
         if not isinstance(manifest, Manifest):  # pragma: no cover - `parts` begins with it
             raise InvalidRequest("this is not an archive of a tenant")
         inspection = Inspection(manifest, limits)
-        for part in found:
+        for part in archive_parts:
             inspection.take(part)
         inspection.finish()
     return manifest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,7 @@ from agentic_rag_backend.domain.document import content_hash
 from agentic_rag_backend.domain.graph import Naming, Relationship, StatedFact, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.stores.catalogue.base import ChunkQuestions
-from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentRecord
+from agentic_rag_backend.stores.catalogue.base import ChunkQuestions, DocumentRecord
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 from agentic_rag_backend.transfer.records import (
     ChunkLine,
@@ -58,80 +57,49 @@ def unpacked(text: str, *, dimensions: int, where: str = "the archive") -> Vecto
 
 def record_lines(record: DocumentRecord, stored: Mapping[str, str], *, original: bool) -> Iterator[Record]:
     """Yield the lines of the document and its chunks. ``stored`` has packed vectors of chunks without a computed vector."""
-    yield DocumentLine.model_validate(
-        {
-            "id": record.id,
-            "version": record.version,
-            "key": record.key,
-            "state": record.state,
-            "title": record.title,
-            "submitted_title": record.submitted_title,
-            "metadata": record.metadata,
-            "submitted_metadata": record.submitted_metadata,
-            "content_hash": record.content_hash,
-            "media_type": record.media_type,
-            "size_bytes": record.size_bytes,
-            "options": record.options,
-            "text": record.text,
-            "created_at": record.created_at,
-            "updated_at": record.updated_at,
-            "version_created_at": record.version_created_at,
-            "failures": record.failures,
-            "parent_id": record.parent_id,
-            "place": record.place,
-            "original": original,
-        }
-    )
+    yield DocumentLine.of(record, original=original)
     computed = {item.chunk.id: item for item in record.prepared}
     for chunk in record.chunks:
         item = computed.get(chunk.id)
-        own = None if item is None or item.vector is None else packed(item.vector)
+        vector = None if item is None or item.vector is None else packed(item.vector)
         yield ChunkLine(
             id=chunk.id,
             **chunk.location.as_fields(),
-            statements=chunk.statements,
             size_tokens=chunk.size_tokens,
             extraction=None if item is None else item.extraction,
             recipe=None if item is None else item.recipe,
             failure=None if item is None else item.failure,
-            vector=own or stored.get(chunk.id),
-            questions=None if item is None or item.questions is None else _questions(item.questions),
+            vector=vector or stored.get(chunk.id),
+            questions=None if item is None or item.questions is None else _record_questions(item.questions),
         )
 
 
-def _questions(questions: ChunkQuestions) -> QuestionsRecord:
+def _record_questions(questions: ChunkQuestions) -> QuestionsRecord:
     items = tuple(
-        QuestionRecord.model_validate(
-            {
-                "text": item.question.text,
-                "source": item.question.source,
-                "vector": None if item.vector is None else packed(item.vector),
-            }
-        )
-        for item in questions.items
+        QuestionRecord.of(item.question, vector=None if item.vector is None else packed(item.vector)) for item in questions.items
     )
-    return QuestionsRecord(recipe=questions.recipe, failure=questions.failure, items=items)
+    return QuestionsRecord.of(questions, items=items)
 
 
 async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: DocumentRecord) -> list[Record]:
     """Return the graph's content of the document's version: entities with their names and mentions, then relationships."""
     position = {chunk.id: number for number, chunk in enumerate(record.chunks)}
-    own = (record.id, record.version)
+    version_key = (record.id, record.version)
     names: dict[str, list[str]] = {}
-    said: dict[str, list[NameRecord]] = {}
-    async for naming in _namings(graph, tenant, own):
+    statements_of: dict[str, list[NameRecord]] = {}
+    async for naming in _read_namings(graph, tenant, version_key):
         names.setdefault(naming.entity_id, []).append(naming.name)
         if naming.said is not None:
-            said.setdefault(naming.entity_id, []).append(NameRecord.model_validate(asdict(naming.said)))
+            statements_of.setdefault(naming.entity_id, []).append(NameRecord.of(naming.said))
     mentions: dict[str, list[MentionRecord]] = {}
-    async for found in graph.all_mentions(tenant, [record.id]):
-        for each in found:
+    async for batch in graph.all_mentions(tenant, [record.id]):
+        for each in batch:
             support = each.support
-            if (support.document_id, support.version) == own and support.chunk_id in position:
+            if (support.document_id, support.version) == version_key and support.chunk_id in position:
                 mention = MentionRecord(chunk=position[support.chunk_id], count=each.count, about=each.about)
                 mentions.setdefault(each.entity_id, []).append(mention)
     lines: list[Record] = [
-        EntityLine(id=id, names=tuple(called), said=tuple(said.get(id, ())), mentions=tuple(mentions.get(id, ())))
+        EntityLine(id=id, names=tuple(called), said=tuple(statements_of.get(id, ())), mentions=tuple(mentions.get(id, ())))
         for id, called in names.items()
     ]
     async for relationships in graph.all_relationships(tenant, [record.id]):
@@ -139,55 +107,60 @@ async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: Docum
         for sentence in await graph.fact_sentences(tenant, [each.id for each in relationships]):
             sentences.setdefault(sentence.relationship_id, []).append(sentence)
         for relationship in relationships:
-            stated = sentences.get(relationship.id, ())
-            records = list(_sentences(relationship, stated, own, position))
+            stated_facts = sentences.get(relationship.id, ())
+            records = list(_record_sentences(relationship, stated_facts, version_key, position))
             # The document must name both entities, otherwise the record would be incomplete.
             if records and relationship.source_id in names and relationship.target_id in names:
-                lines.append(_relationship(relationship, stated, own, records))
+                lines.append(_record_relationship(relationship, stated_facts, version_key, records))
     return lines
 
 
-async def _namings(graph: KnowledgeStore, tenant: TenantId, own: tuple[str, int]) -> AsyncIterator[Naming]:
+async def _read_namings(graph: KnowledgeStore, tenant: TenantId, version_key: tuple[str, int]) -> AsyncIterator[Naming]:
     """Yield the names that a version of a document uses."""
-    async for batch in graph.all_names(tenant, [own[0]]):
+    async for batch in graph.all_names(tenant, [version_key[0]]):
         for naming in batch:
-            if (naming.document_id, naming.version) == own:
+            if (naming.document_id, naming.version) == version_key:
                 yield naming
 
 
-def _relationship(
-    relationship: Relationship, stated: Sequence[StatedFact], own: tuple[str, int], records: Sequence[SentenceRecord]
+def _record_relationship(
+    relationship: Relationship,
+    stated_facts: Sequence[StatedFact],
+    version_key: tuple[str, int],
+    records: Sequence[SentenceRecord],
 ) -> RelationshipLine:
     """Return the record of a relationship, with the weight and validity that its version gives it.
 
     A version without sentences of its own gets its share of the whole weight, and the whole validity.
     """
-    said = next((each for each in stated if (each.support.document_id, each.support.version) == own), None)
+    own_fact = next((each for each in stated_facts if (each.support.document_id, each.support.version) == version_key), None)
     share = relationship.weight / len({each.document_id for each in relationship.supports})
     return RelationshipLine(
         source=relationship.source_id,
         target=relationship.target_id,
         relation=relationship.relation,
-        weight=share if said is None else said.weight,
-        valid_at=relationship.valid_at if said is None else said.valid_at,
-        invalid_at=relationship.invalid_at if said is None else said.invalid_at,
+        weight=share if own_fact is None else own_fact.weight,
+        valid_at=relationship.valid_at if own_fact is None else own_fact.valid_at,
+        invalid_at=relationship.invalid_at if own_fact is None else own_fact.invalid_at,
         sentences=tuple(records),
     )
 
 
-def _sentences(
-    relationship: Relationship, sentences: Sequence[StatedFact], own: tuple[str, int], position: Mapping[str, int]
+def _record_sentences(
+    relationship: Relationship, sentences: Sequence[StatedFact], version_key: tuple[str, int], position: Mapping[str, int]
 ) -> Iterator[SentenceRecord]:
-    seen: set[Support] = set()
-    for each in sentences:
-        support = each.support
-        if (support.document_id, support.version) == own and support.chunk_id in position:
-            seen.add(support)
-            yield SentenceRecord(
-                chunk=position[support.chunk_id], start_char=each.start_char, end_char=each.end_char, fact=each.fact
-            )
+    stated_supports: set[Support] = set()
+    for sentence in sentences:
+        support = sentence.support
+        if (support.document_id, support.version) == version_key and support.chunk_id in position:
+            stated_supports.add(support)
+            yield SentenceRecord.of(sentence, chunk=position[support.chunk_id])
     for support in relationship.supports:
-        silent = (support.document_id, support.version) == own and support.chunk_id in position and support not in seen
+        silent = (
+            (support.document_id, support.version) == version_key
+            and support.chunk_id in position
+            and support not in stated_supports
+        )
         if silent:
             yield SentenceRecord(chunk=position[support.chunk_id], start_char=0, end_char=0, fact=relationship.fact)
 
@@ -215,7 +188,7 @@ class ArchivedDocument:
         """Return the text of one of its chunks."""
         return self.document.text[chunk.start_char : chunk.end_char]
 
-    def check(self, known: Set[str]) -> None:
+    def check(self, entity_ids: Set[str]) -> None:
         """Refuse references to missing items.
 
         Args:
@@ -228,18 +201,20 @@ class ArchivedDocument:
         for chunk in self.chunks:
             if not 0 <= chunk.start_char < chunk.end_char <= end:
                 raise InvalidRequest(f"{where}: a chunk from {chunk.start_char} to {chunk.end_char} is outside its text")
-            first, last = chunk.parent_start, chunk.parent_end
-            if (first is None) != (last is None) or not (first or 0) <= chunk.start_char < chunk.end_char <= (last or end) <= end:
+            parent_start, parent_end = chunk.parent_start, chunk.parent_end
+            if (parent_start is None) != (parent_end is None) or not (parent_start or 0) <= chunk.start_char < chunk.end_char <= (
+                parent_end or end
+            ) <= end:
                 raise InvalidRequest(f"{where}: a chunk from {chunk.start_char} to {chunk.end_char} is outside its parent")
-        named = {each.id for each in self.entities}
-        if len(named) < len(self.entities) or not named <= known:
+        named_ids = {each.id for each in self.entities}
+        if len(named_ids) < len(self.entities) or not named_ids <= entity_ids:
             raise InvalidRequest(f"{where}: its entities are duplicate, or not in the archive")
         positions = [mention.chunk for each in self.entities for mention in each.mentions]
         positions += [sentence.chunk for each in self.relationships for sentence in each.sentences]
         if any(position >= len(self.chunks) for position in positions):
             raise InvalidRequest(f"{where}: a mention or sentence is in a chunk that it does not have")
         self._check_places(where)
-        if not {end for each in self.relationships for end in (each.source, each.target)} <= named:
+        if not {end for each in self.relationships for end in (each.source, each.target)} <= named_ids:
             raise InvalidRequest(f"{where}: a relationship connects entities that it does not name")
         if self.original is not None and content_hash(self.original) != self.document.content_hash:
             raise InvalidRequest(f"{where}: its original does not match its hash")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Final, Literal, TypeVar
+from dataclasses import fields
+from typing import Annotated, Any, Final, Literal, Self, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, ValidationError, create_model, model_validator
 from pydantic_core import ErrorDetails
 
 from agentic_rag_backend.domain.document import MAX_QUESTIONS_PER_CHUNK, DocumentState
@@ -17,17 +18,14 @@ from agentic_rag_backend.domain.graph_edits import (
     MAX_EDITED_NAMES,
     MAX_REASON_CHARACTERS,
 )
-from agentic_rag_backend.domain.location import LOCATION_FIELDS, MAX_FUNCTIONS, Location
+from agentic_rag_backend.domain.location import LOCATION_FIELDS, LOCATION_TABLE, FieldKind, Location, LocationField
 from agentic_rag_backend.domain.ontology import Ontology, ontology_of
-from agentic_rag_backend.domain.text.entries.base import MAX_HEADER_CHARACTERS
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.transfer.values import (
     MAX_COUNTER,
     MAX_ITEMS,
     MAX_LEVEL,
     MAX_MEMBERS,
-    MAX_REGIONS,
-    MAX_STATEMENTS,
     MAX_WORD_CHARACTERS,
     Count,
     Counter,
@@ -65,11 +63,25 @@ VERSION: Final = 1
 
 _SHOWN = 3
 
+R = TypeVar("R", bound=BaseModel)
+V = TypeVar("V")
+
 
 class Record(BaseModel):
-    """One line."""
+    """One line. Its fields have the names of the value that it records, so each field is described here only."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def of(cls, value: object, /, **changed: Any) -> Self:
+        """Return the record of ``value``. ``changed`` has the fields that ``value`` lacks, or has in another form."""
+        equal_fields = {name: getattr(value, name) for name in cls.model_fields if name not in changed and hasattr(value, name)}
+        return cls.model_validate({**equal_fields, **changed})
+
+    def into(self, kind: type[V], /, **changed: Any) -> V:
+        """Return the value that is recorded, a dataclass. ``changed`` has the fields that the record has in another form."""
+        names = {item.name for item in fields(cast(Any, kind))} & type(self).model_fields.keys()
+        return kind(**{**{name: getattr(self, name) for name in names}, **changed})
 
 
 class TenantName(Record):
@@ -195,22 +207,34 @@ class QuestionsRecord(Record):
     items: Annotated[tuple[QuestionRecord, ...], Field(max_length=MAX_QUESTIONS_PER_CHUNK)]
 
 
-class ChunkLine(Record):
-    """A passage of the document's text with its computed results. The lines are in reading order."""
+class _ChunkStart(Record):
+    """The first fields of a passage's line."""
 
     kind: Literal["chunk"] = "chunk"
     id: Uuid
-    start_char: Count
-    end_char: Count
-    start_line: Count
-    end_line: Count
-    headings: Annotated[tuple[Line, ...], Field(max_length=100)]
-    header: Annotated[str, Field(max_length=MAX_HEADER_CHARACTERS)] = ""
-    regions: Annotated[tuple[RegionRow, ...], Field(max_length=MAX_REGIONS)] = ()
-    parent_start: Count | None = None
-    parent_end: Count | None = None
-    functions: Annotated[tuple[Line, ...], Field(max_length=MAX_FUNCTIONS)] = ()
-    statements: Annotated[tuple[Line, ...], Field(max_length=MAX_STATEMENTS)] = ()
+
+
+def _location_limits(row: LocationField) -> Any:
+    """Return the type of a field of a passage's line, and its default."""
+    match row.kind:
+        case FieldKind.COUNT:
+            return Count, ...
+        case FieldKind.OPTIONAL_COUNT:
+            return Count | None, None
+        case FieldKind.TEXT:
+            return Annotated[str, Field(max_length=row.most)], ""
+        case FieldKind.TEXTS:
+            return Annotated[tuple[Line, ...], Field(max_length=row.most)], ()
+        case FieldKind.REGIONS:
+            return Annotated[tuple[RegionRow, ...], Field(max_length=row.most)], ()
+
+
+_LocatedLine = create_model("_LocatedLine", __base__=_ChunkStart, **{row.name: _location_limits(row) for row in LOCATION_TABLE})
+
+
+class ChunkLine(_LocatedLine):  # type: ignore[misc, valid-type]  # its fields come from a table
+    """A passage of the document's text with its location and its computed results. The lines are in reading order."""
+
     size_tokens: Count
     extraction: Extracted | None
     """None: no result is stored, and it is computed again."""
@@ -322,9 +346,6 @@ class PartOfDocument(RootModel[Annotated[ChunkLine | EntityLine | RelationshipLi
     """A line of a document's record after the first."""
 
 
-R = TypeVar("R", bound=BaseModel)
-
-
 def decoded(kind: type[R], line: bytes, *, where: str) -> R:
     """Return the record in ``line``.
 
@@ -337,7 +358,7 @@ def decoded(kind: type[R], line: bytes, *, where: str) -> R:
     try:
         return kind.model_validate_json(line)
     except ValidationError as error:
-        problems = [_problem(item) for item in error.errors(include_url=False)[:_SHOWN]]
+        problems = [_describe_problem(item) for item in error.errors(include_url=False)[:_SHOWN]]
         raise InvalidRequest(f"{where}: {'; '.join(problems)[:500]}") from None
 
 
@@ -358,13 +379,13 @@ def _holds_nul(line: bytes) -> bool:
     return False
 
 
-def _problem(item: ErrorDetails) -> str:
-    given, field = item.get("input"), ".".join(map(str, item["loc"])) or "line"
+def _describe_problem(item: ErrorDetails) -> str:
+    value, field = item.get("input"), ".".join(map(str, item["loc"])) or "line"
     problem = f"{shortened(field, 200)}: {message_of(item)}"
-    if isinstance(given, int | float) and abs(given) < 2**63:
-        return f"{problem}; it is {given}"
-    sized = isinstance(given, str | list | dict) and item["type"] != "json_invalid"
-    return f"{problem}; it has a length of {len(given)}" if sized else problem
+    if isinstance(value, int | float) and abs(value) < 2**63:
+        return f"{problem}; it is {value}"
+    sized = isinstance(value, str | list | dict) and item["type"] != "json_invalid"
+    return f"{problem}; it has a length of {len(value)}" if sized else problem
 
 
 def encoded(record: BaseModel) -> bytes:

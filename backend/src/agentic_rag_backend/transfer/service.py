@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.limits import printable_name
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, NotFound, PayloadTooLarge
-from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
 from agentic_rag_backend.stores.blob.base import blob_key
 from agentic_rag_backend.stores.files import LEAST_FREE_BYTES, full, full_os_error, require_room
@@ -117,12 +117,12 @@ class TransferService:
         async with self._workplace() as folder:
             path, size = folder / "archive", 0
             with path.open("wb") as file:
-                async for some in content:
-                    size += len(some)
+                async for content_part in content:
+                    size += len(content_part)
                     if size > self._options.max_archive:
-                        most = self._options.max_archive
-                        raise PayloadTooLarge(f"an archive may have at most {most} bytes (MAX_IMPORT_MB); more arrived")
-                    await asyncio.to_thread(_write, file, some, path)
+                        limit = self._options.max_archive
+                        raise PayloadTooLarge(f"an archive may have at most {limit} bytes (MAX_IMPORT_MB); more arrived")
+                    await asyncio.to_thread(_write_file, file, content_part, path)
             yield path
 
     async def begin(self, archive: Path, *, target: TenantId | None = None, name: str | None = None, copy: bool = False) -> Begun:
@@ -147,7 +147,7 @@ class TransferService:
         tenant = await self._reserve(target or await self._prepare_tenant(manifest.tenant, name, copy=copy))
         try:
             async with self._destination.disk_space.reserve((await asyncio.to_thread(archive.stat)).st_size):
-                arguments = await self._stored(tenant.id, archive)
+                arguments = await self._store_archive(tenant.id, archive)
             arguments["archive_of"] = manifest.tenant.id
             enqueue = self._queue.enqueuer(WORKFLOW)
             job = await self._destination.catalogue.jobs.create(tenant.id, JobKind.IMPORT, arguments, enqueue)
@@ -158,7 +158,7 @@ class TransferService:
 
     async def import_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow that fills the tenant and makes it visible, or leaves it empty. It can be repeated."""
-        await self._runner.run_job(tenant, job_id, attempt, self._fill, self._failed)
+        await self._runner.run_job(tenant, job_id, attempt, self._fill, self._fail_import)
 
     async def abandoned(self, tenant: TenantId, job_id: str) -> None:
         """Empty a tenant whose import job was given up. Other kinds of jobs are ignored."""
@@ -180,45 +180,45 @@ class TransferService:
         try:
             folder = await asyncio.to_thread(make)
         except OSError as error:
-            raise _translated(error) from error
+            raise _translate_errors(error) from error
         try:
             yield folder
         except OSError as error:
-            raise _translated(error) from error
+            raise _translate_errors(error) from error
         finally:
             await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
 
     def _manifest(self, archive: Path) -> Manifest:
         with reading(archive, self._options.limits) as reader:
-            first = next(parts(reader, self._options.limits))
-        if not isinstance(first, Manifest):  # pragma: no cover - `parts` begins with it
+            manifest = next(parts(reader, self._options.limits))
+        if not isinstance(manifest, Manifest):  # pragma: no cover - `parts` begins with it
             raise InvalidRequest("this is not an archive of a tenant")
-        return first
+        return manifest
 
     async def _prepare_tenant(self, archived: TenantName, name: str | None, *, copy: bool) -> TenantId:
         """Return the archive's tenant or, if it exists under another name than ``name``, a new one. Create it if necessary."""
-        directory, own = self._destination.catalogue.tenants, TenantId(archived.id)
+        directory, archived_id = self._destination.catalogue.tenants, TenantId(archived.id)
         if not copy:
             try:
-                existing = await directory.tenant(own)
+                existing = await directory.tenant(archived_id)
             except NotFound:
-                return (await directory.create(name or archived.name, tenant_id=own)).id
+                return (await directory.create(name or archived.name, tenant_id=archived_id)).id
             if name is None or name == existing.name:
-                return own
+                return archived_id
         return (await directory.create(name or archived.name)).id
 
     async def _reserve(self, tenant: TenantId) -> Tenant:
         await self._destination.transfer.reserve(tenant)
         return await self._destination.catalogue.tenants.tenant(tenant)
 
-    async def _stored(self, tenant: TenantId, archive: Path) -> dict[str, Any]:
+    async def _store_archive(self, tenant: TenantId, archive: Path) -> dict[str, Any]:
         """Store the archive in parts where every worker can read it."""
-        kept, number = str(uuid.uuid4()), 0
+        key, number = str(uuid.uuid4()), 0
         with archive.open("rb") as file:
             while content := await asyncio.to_thread(file.read, _PART_BYTES):
                 number += 1
-                await self._destination.blobs.put(tenant, blob_key(kept, number), content)
-        return {"archive": kept, "parts": number}
+                await self._destination.blobs.put(tenant, blob_key(key, number), content)
+        return {"archive": key, "parts": number}
 
     async def _fill(self, run: Run) -> None:
         transfer = self._destination.transfer
@@ -231,14 +231,14 @@ class TransferService:
         await run.progress("archive", 0, int(run.job.arguments["parts"]), at_once=True)
         async with self._workplace() as folder:
             path = folder / "archive"
-            await self._fetched(run, path)
+            await self._fetch_archive(run, path)
             await run.progress("check", 0, 1, at_once=True)
             # The whole archive is checked before anything is written.
             await run.until_cancelled(verify(path, self._options.limits))
-            result = await self._filled(run, path)
+            result = await self._fill_tenant(run, path)
         await self._done(run, result)
 
-    async def _fetched(self, run: Run, path: Path) -> None:
+    async def _fetch_archive(self, run: Run, path: Path) -> None:
         with path.open("wb") as file:
             for number in range(1, int(run.job.arguments["parts"]) + 1):
                 key = blob_key(str(run.job.arguments["archive"]), number)
@@ -248,22 +248,22 @@ class TransferService:
                     raise Conflict("the archive of this import was removed; import it again") from None
                 await asyncio.to_thread(file.write, content)
 
-    async def _filled(self, run: Run, path: Path) -> dict[str, Any]:
+    async def _fill_tenant(self, run: Run, path: Path) -> dict[str, Any]:
         with reading(path, self._options.limits) as reader:
-            found = parts(reader, self._options.limits)
-            manifest = await asyncio.to_thread(_next, found)
+            archive_parts = parts(reader, self._options.limits)
+            manifest = await asyncio.to_thread(_next_part, archive_parts)
             if not isinstance(manifest, Manifest):  # pragma: no cover - `parts` begins with it
                 raise InvalidRequest("this is not an archive of a tenant")
             tenant_import = TenantImport(run, self._destination, manifest)
             await tenant_import.begin()
-            end = await self._take_in(tenant_import, found)
+            end = await self._take_in(tenant_import, archive_parts)
         await tenant_import.finish()
         return {**end.model_dump(), "archive_of": manifest.tenant.id, "embedded": tenant_import.embedded}
 
-    async def _take_in(self, tenant_import: TenantImport, found: Any) -> End:
+    async def _take_in(self, tenant_import: TenantImport, archive_parts: Any) -> End:
         hierarchy = False
         while True:
-            part: Part | None = await asyncio.to_thread(_next, found)
+            part: Part | None = await asyncio.to_thread(_next_part, archive_parts)
             if isinstance(part, Entities):
                 await tenant_import.entities(part.records)
             elif isinstance(part, Edits):
@@ -292,7 +292,7 @@ class TransferService:
         for number in range(1, int(run.job.arguments["parts"]) + 1):
             await self._destination.blobs.delete(run.tenant, blob_key(str(run.job.arguments["archive"]), number))
 
-    async def _failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
+    async def _fail_import(self, run: Run, error: AgenticRagError | Stopped) -> None:
         await self._give_back(run.tenant)
 
     async def _give_back(self, tenant: TenantId) -> None:
@@ -306,17 +306,17 @@ class TransferService:
             await self._destination.transfer.abandon(tenant)
 
 
-def _write(file: BinaryIO, content: bytes, path: Path) -> None:
+def _write_file(file: BinaryIO, content: bytes, path: Path) -> None:
     """Write a part of an archive if the disk has room for it."""
     require_room(path, _ARCHIVES, LEAST_FREE_BYTES + len(content))
     file.write(content)
 
 
-def _translated(error: OSError) -> Exception:
+def _translate_errors(error: OSError) -> Exception:
     """Return the error for a system error in the folder of archives."""
     return full(_ARCHIVES) if full_os_error(error) else error
 
 
-def _next(found: Any) -> Part | None:
+def _next_part(archive_parts: Any) -> Part | None:
     """Return the next part; None at the end, because no StopIteration may leave the thread."""
-    return next(found, None)
+    return next(archive_parts, None)

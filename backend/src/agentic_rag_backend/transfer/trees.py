@@ -14,8 +14,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_summary
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.summaries.writing import key_of
-from agentic_rag_backend.stores.catalogue.base import Catalogue
-from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue, TreeCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, VectorStore
 from agentic_rag_backend.transfer.identity import Passages
 from agentic_rag_backend.transfer.lines import packed, unpacked
@@ -44,29 +43,18 @@ async def read_tree(catalogue: Catalogue, vectors: VectorStore, tenant: TenantId
     summaries: list[CommunitySummary] = []
     stored: dict[str, str] = {}
     for start in range(0, len(nodes), _PAGE):
-        held = list((await trees.summaries(tenant, [key_of(node) for node in nodes[start : start + _PAGE]])).values())
-        visible = await passages_behind(documents, tenant, held)
-        summaries += [visible_summary(each, visible) for each in held]
+        summaries_of_page = list(
+            (await trees.summaries(tenant, [key_of(node) for node in nodes[start : start + _PAGE]])).values()
+        )
+        visible = await passages_behind(documents, tenant, summaries_of_page)
+        summaries += [visible_summary(summary, visible) for summary in summaries_of_page]
         points = {node.point_id(tenant): node.id for node in nodes[start : start + _PAGE]}
-        found = await vectors.vectors(tenant, Collection.NODES, list(points))
-        stored |= {points[point]: packed(vector) for point, vector in found.items()}
+        vectors_of = await vectors.vectors(tenant, Collection.NODES, list(points))
+        stored |= {points[point]: packed(vector) for point, vector in vectors_of.items()}
     generation = Generation(
         number=pointer.generation, stale=pointer.stale, built_at=pointer.built_at, details=dict(pointer.details)
     )
-    records = (
-        TreeNodeRecord(
-            id=node.id,
-            level=node.level,
-            children=node.children,
-            documents=node.documents,
-            fingerprint=node.fingerprint,
-            size=node.size,
-            prompt_version=node.prompt_version,
-            model=node.model,
-            vector=stored.get(node.id),
-        )
-        for node in nodes
-    )
+    records = (TreeNodeRecord.of(node, vector=stored.get(node.id)) for node in nodes)
     return ExportedTree(generation, tuple(records), tuple(summaries))
 
 
@@ -99,9 +87,11 @@ class ImportedTree:
 
     async def summaries(self, trees: TreeCatalogue, records: Sequence[CommunitySummary]) -> None:
         """Record the summaries of nodes."""
-        found = await asyncio.to_thread(self._rewritten, records)
-        await trees.save_summaries(self.tenant, found)
-        self._summaries.update({(each.fingerprint, each.prompt_version, each.model): each for each in found})
+        new_summaries = await asyncio.to_thread(self._rewrite_summaries, records)
+        await trees.save_summaries(self.tenant, new_summaries)
+        self._summaries.update(
+            {(summary.fingerprint, summary.prompt_version, summary.model): summary for summary in new_summaries}
+        )
 
     async def write(
         self, trees: TreeCatalogue, points: NodePoints, generation: Generation | None, *, dimensions: int | None
@@ -119,22 +109,22 @@ class ImportedTree:
         for start in range(0, len(nodes), _PAGE):
             await trees.write_nodes(self.tenant, number, nodes[start : start + _PAGE])
         embedded = 0
-        summarized = [node for node in nodes if key_of(node) in self._summaries and _says(self._summaries[key_of(node)])]
+        summarized = [node for node in nodes if key_of(node) in self._summaries and _has_text(self._summaries[key_of(node)])]
         for start in range(0, len(summarized), _BATCH):
             batch = summarized[start : start + _BATCH]
             packings = {node.id: self._vectors[node.id] for node in batch if node.id in self._vectors}
-            known = {id: unpacked(text, dimensions=dimensions) for id, text in packings.items()} if dimensions else {}
-            await points.write(self.tenant, batch, {node.id: self._summaries[key_of(node)] for node in batch}, known)
-            embedded += len(batch) - len(known)
+            known_vectors = {id: unpacked(text, dimensions=dimensions) for id, text in packings.items()} if dimensions else {}
+            await points.write(self.tenant, batch, {node.id: self._summaries[key_of(node)] for node in batch}, known_vectors)
+            embedded += len(batch) - len(known_vectors)
         await trees.publish(self.tenant, number, built_from=0, details=generation.details)
         await trees.delete_generations(self.tenant, keep=number)
         return embedded
 
-    def _rewritten(self, records: Sequence[CommunitySummary]) -> list[CommunitySummary]:
+    def _rewrite_summaries(self, records: Sequence[CommunitySummary]) -> list[CommunitySummary]:
         return [
-            replace(self.passages.rewritten(each), fingerprint=self._fingerprints[each.fingerprint])
-            for each in records
-            if each.fingerprint in self._fingerprints
+            replace(self.passages.rewritten(summary), fingerprint=self._fingerprints[summary.fingerprint])
+            for summary in records
+            if summary.fingerprint in self._fingerprints
         ]
 
     def _leaf(self, record: TreeNodeRecord) -> TreeNode:
@@ -154,17 +144,9 @@ class ImportedTree:
         return self._node(record, tuple(child.id for child in below), (), fingerprint)
 
     def _node(self, record: TreeNodeRecord, children: tuple[str, ...], documents: tuple[str, ...], fingerprint: str) -> TreeNode:
-        return TreeNode(
-            id=record.id if self.passages.identity.kept else stable_id("imported-node", self.tenant, record.id),
-            level=record.level,
-            children=children,
-            documents=documents,
-            fingerprint=fingerprint,
-            size=record.size,
-            prompt_version=record.prompt_version,
-            model=record.model,
-        )
+        id = record.id if self.passages.identity.kept else stable_id("imported-node", self.tenant, record.id)
+        return record.into(TreeNode, id=id, children=children, documents=documents, fingerprint=fingerprint)
 
 
-def _says(summary: CommunitySummary) -> bool:
+def _has_text(summary: CommunitySummary) -> bool:
     return bool(summary.summary or summary.findings)

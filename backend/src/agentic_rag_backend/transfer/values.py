@@ -70,23 +70,19 @@ _REGION: TypeAdapter[Any] = TypeAdapter(
 _REGION_FIELDS = 7
 
 
-def _region(row: list[Any]) -> list[Any]:
+def _check_region(row: list[Any]) -> list[Any]:
     """Check a row of `domain.location.Region`. Missing values at its end are None."""
     _REGION.validate_python([*row, *[None] * (_REGION_FIELDS - len(row))], strict=False)
     return row
 
 
-RegionRow = Annotated[list[Any], Field(min_length=2, max_length=_REGION_FIELDS), AfterValidator(_region)]
-MAX_STATEMENTS = 100
-"""Limit of the statements of a chunk. Chunking writes far fewer."""
-MAX_REGIONS = 40_000
-"""Limit of the regions of a chunk. A chunk has at most 32,768 characters, and a region at least one."""
+RegionRow = Annotated[list[Any], Field(min_length=2, max_length=_REGION_FIELDS), AfterValidator(_check_region)]
 Flag = StrictBool | Annotated[StrictFloat, Field(ge=0, le=1)]
 """A boolean or a share. It is strict, because a number is not a boolean. `tenancy.features` has the type of each flag."""
 Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
-def _by(check: Callable[[T], T]) -> AfterValidator:
+def _validate_by(check: Callable[[T], T]) -> AfterValidator:
     """Return a validator that reports an error of ours as a validation error of the record."""
 
     def checked(value: T) -> T:
@@ -98,51 +94,51 @@ def _by(check: Callable[[T], T]) -> AfterValidator:
     return AfterValidator(checked)
 
 
-def _refuse(reason: str) -> PydanticCustomError:
+def _refusal_of(reason: str) -> PydanticCustomError:
     return PydanticCustomError("limit", "{reason}", {"reason": reason})
 
 
-def _processing(value: ProcessingOptions) -> ProcessingOptions:
+def _check_processing(value: ProcessingOptions) -> ProcessingOptions:
     # The message omits the values of these fields; sizes are numbers, so it repeats them.
-    for field, given, known in (("strategy", value.chunking.strategy, KNOWN), ("unit", value.chunking.unit, SIZES)):
-        if given not in known:
-            raise _refuse(f"the chunking {field} is not known; known are {', '.join(known)}")
+    for field, name, names in (("strategy", value.chunking.strategy, KNOWN), ("unit", value.chunking.unit, SIZES)):
+        if name not in names:
+            raise _refusal_of(f"the chunking {field} is not known; known are {', '.join(names)}")
     check_options(value.chunking)
     if len(value.charset or "") > MAX_CHARSET_CHARACTERS:
-        raise _refuse(f"a charset has at most {MAX_CHARSET_CHARACTERS} characters")
+        raise _refusal_of(f"a charset has at most {MAX_CHARSET_CHARACTERS} characters")
     if value.questions.method not in QUESTION_METHODS:
-        raise _refuse(f"the method of questions is not known; known are {', '.join(QUESTION_METHODS)}")
+        raise _refusal_of(f"the method of questions is not known; known are {', '.join(QUESTION_METHODS)}")
     check_question_options(value.questions)
     attachments = value.attachments
     if attachments.mode not in ATTACHMENT_MODES:
-        raise _refuse(f"the use of attachments is not known; known are {', '.join(ATTACHMENT_MODES)}")
+        raise _refusal_of(f"the use of attachments is not known; known are {', '.join(ATTACHMENT_MODES)}")
     if not 0 <= attachments.most <= MAX_ATTACHMENTS or not 0 <= attachments.depth <= MAX_ATTACHED_DEPTH:
         limits = f"0 to {MAX_ATTACHMENTS} attachments and a depth of 0 to {MAX_ATTACHED_DEPTH}"
-        raise _refuse(f"a message has {limits}; it has {attachments.most} and {attachments.depth}")
+        raise _refusal_of(f"a message has {limits}; it has {attachments.most} and {attachments.depth}")
     return value
 
 
 def _media_type(value: str) -> str:
     if value not in FORMATS:
-        raise _refuse(f"no document has this media type; supported are {', '.join(FORMATS)}")
+        raise _refusal_of(f"no document has this media type; supported are {', '.join(FORMATS)}")
     return value
 
 
-def _key(value: str) -> str:
+def _check_key(value: str) -> str:
     if not short_text("it", value, MAX_DOCUMENT_KEY_CHARACTERS):
-        raise _refuse("a key must not be blank")
+        raise _refusal_of("a key must not be blank")
     return value
 
 
-def _title(value: str) -> str:
+def _check_title(value: str) -> str:
     short_text("it", value, MAX_TITLE_CHARACTERS)
     return value
 
 
-def _time(value: datetime) -> datetime:
+def _check_time(value: datetime) -> datetime:
     """Refuse a time that some time zones cannot express."""
     if not _FIRST <= (value if value.tzinfo else value.replace(tzinfo=UTC)) <= _LAST:
-        raise _refuse(f"a time is between {_FIRST.date().isoformat()} and {_LAST.date().isoformat()}")
+        raise _refusal_of(f"a time is between {_FIRST.date().isoformat()} and {_LAST.date().isoformat()}")
     return value
 
 
@@ -162,34 +158,34 @@ _MOST: Mapping[str, int] = {
 """Unusual limits of numbers and lengths of texts, by field."""
 
 
-def _computed(value: T) -> T:
+def _check_computed(value: T) -> T:
     """Refuse a tree of dataclasses that holds a text, list or number beyond its limits."""
-    problem = _problem(value, "")
+    problem = _find_problem(value, "")
     if problem:
-        raise _refuse(problem)
+        raise _refusal_of(problem)
     return value
 
 
-def _problem(value: Any, at: str) -> str:
+def _find_problem(value: Any, at: str) -> str:
     if isinstance(value, str):
-        most = _MOST.get(at.rpartition(".")[2], MAX_CHARACTERS)
-        return f"{at} has {len(value)} characters; the limit is {most}" if len(value) > most else ""
+        limit = _MOST.get(at.rpartition(".")[2], MAX_CHARACTERS)
+        return f"{at} has {len(value)} characters; the limit is {limit}" if len(value) > limit else ""
     if isinstance(value, int | float):
-        most = _MOST.get(at.rpartition(".")[2], 2**31 - 1)
-        return "" if 0 <= value <= most else f"{at} is {_shown(value)}; it must be from 0 to {most}"
+        limit = _MOST.get(at.rpartition(".")[2], 2**31 - 1)
+        return "" if 0 <= value <= limit else f"{at} is {_show_number(value)}; it must be from 0 to {limit}"
     if isinstance(value, Support) and not (_UUID.match(value.document_id) and _UUID.match(value.chunk_id)):
         return f"{at} must be an id of a document or chunk"
     if isinstance(value, tuple | list):
         if len(value) > MAX_ITEMS:
             return f"{at} has {len(value)} items; the limit is {MAX_ITEMS}"
-        return next(filter(None, (_problem(item, f"{at}[{number}]") for number, item in enumerate(value))), "")
+        return next(filter(None, (_find_problem(item, f"{at}[{number}]") for number, item in enumerate(value))), "")
     if is_dataclass(value):
-        found = (_problem(getattr(value, each.name), f"{at}.{each.name}".lstrip(".")) for each in fields(value))
-        return next(filter(None, found), "")
+        problems = (_find_problem(getattr(value, part.name), f"{at}.{part.name}".lstrip(".")) for part in fields(value))
+        return next(filter(None, problems), "")
     return ""
 
 
-def _shown(value: float) -> str:
+def _show_number(value: float) -> str:
     return str(value) if not abs(value) >= 2**63 else "beyond ±2^63"
 
 
@@ -212,18 +208,18 @@ _SHAPES: Mapping[str, type | tuple[type, ...]] = {
 """Details of a generation that rebuilds and searches use."""
 
 
-def _details(value: dict[str, Any]) -> dict[str, Any]:
-    for name, held in value.items():
+def _check_details(value: dict[str, Any]) -> dict[str, Any]:
+    for name, detail in value.items():
         kind = _SHAPES.get(name)
-        if kind is not None and (not isinstance(held, kind) or isinstance(held, bool)):
-            raise _refuse(f"{name} is of another type than {kind}")
-        if problem := _detail_problem(held, MAX_DETAIL_DEPTH):
-            raise _refuse(f"{name[:80]} {problem}")
+        if kind is not None and (not isinstance(detail, kind) or isinstance(detail, bool)):
+            raise _refusal_of(f"{name} is of another type than {kind}")
+        if problem := _detail_problem(detail, MAX_DETAIL_DEPTH):
+            raise _refusal_of(f"{name[:80]} {problem}")
     for pair in value.get("written_under", ()):
         if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)):
-            raise _refuse("written_under must have pairs of a prompt version and a model")
+            raise _refusal_of("written_under must have pairs of a prompt version and a model")
     if not all(isinstance(id, str) for id in value.get("coarse", ())):
-        raise _refuse("coarse must have ids")
+        raise _refusal_of("coarse must have ids")
     return value
 
 
@@ -234,19 +230,19 @@ def _detail_problem(value: object, depth: int) -> str:
         items = [*value, *value.values()] if isinstance(value, dict) else value
         return next(filter(None, (_detail_problem(item, depth - 1) for item in items)), "")
     if isinstance(value, int | float) and not abs(value) < 2**53:
-        return f"is {_shown(value)}; numbers are within ±2^53"
+        return f"is {_show_number(value)}; numbers are within ±2^53"
     return ""
 
 
-TenantNameText = Annotated[str, StringConstraints(max_length=1_000), _by(printable_name)]
-Key = Annotated[str, _by(_key)]
-Title = Annotated[str, _by(_title)]
-Metadata = Annotated[dict[str, Any], _by(metadata.checked)]
-MediaType = Annotated[str, _by(_media_type)]
-Processing = Annotated[ProcessingOptions, _by(_processing)]
-Time = Annotated[AwareDatetime, AfterValidator(_time)]
-Validity = Annotated[datetime, AfterValidator(_time)]
-Failed = Annotated[Failure, AfterValidator(_computed)]
-Extracted = Annotated[Extraction, AfterValidator(_computed)]
-Summary = Annotated[CommunitySummary, AfterValidator(_computed)]
-Details = Annotated[dict[str, Any], AfterValidator(_details)]
+TenantNameText = Annotated[str, StringConstraints(max_length=1_000), _validate_by(printable_name)]
+Key = Annotated[str, _validate_by(_check_key)]
+Title = Annotated[str, _validate_by(_check_title)]
+Metadata = Annotated[dict[str, Any], _validate_by(metadata.checked)]
+MediaType = Annotated[str, _validate_by(_media_type)]
+Processing = Annotated[ProcessingOptions, _validate_by(_check_processing)]
+Time = Annotated[AwareDatetime, AfterValidator(_check_time)]
+Validity = Annotated[datetime, AfterValidator(_check_time)]
+Failed = Annotated[Failure, AfterValidator(_check_computed)]
+Extracted = Annotated[Extraction, AfterValidator(_check_computed)]
+Summary = Annotated[CommunitySummary, AfterValidator(_check_computed)]
+Details = Annotated[dict[str, Any], AfterValidator(_check_details)]

@@ -23,7 +23,7 @@ LEAST_CPU_S = 60
 CPU_S_PER_MIB = 10
 """Seconds of processor time per MiB of the archive, above the minimum. A MiB of texts and vectors takes about 0.5 s."""
 _REFUSED, _TOO_MUCH = 3, 4
-_KINDS: dict[str, type[AgenticRagError]] = {each.code: each for each in (InvalidRequest, PayloadTooLarge)}
+_KINDS: dict[str, type[AgenticRagError]] = {error_class.code: error_class for error_class in (InvalidRequest, PayloadTooLarge)}
 
 _log = get_logger(__name__)
 
@@ -61,7 +61,7 @@ async def verify(path: Path, limits: ArchiveLimits) -> None:
 
 def main(path: str, archive: str, original: str, cpu_s: str) -> int:
     """Inspect one archive; print its error as JSON. Return the exit status."""
-    _restrict(int(cpu_s))
+    _restrict_process(int(cpu_s))
     try:
         inspect(Path(path), ArchiveLimits(archive=int(archive), original=int(original)))
     except (InvalidRequest, PayloadTooLarge) as error:
@@ -72,7 +72,7 @@ def main(path: str, archive: str, original: str, cpu_s: str) -> int:
     return 0
 
 
-def _restrict(cpu_s: int) -> None:
+def _restrict_process(cpu_s: int) -> None:
     try:
         import resource
     except ImportError:  # not on Windows

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.coordination.dead_workers import HeartbeatMonitor, UnknownWorkflows
-from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow
-from agentic_rag_backend.stores.catalogue.ports.workers import Worker
+from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow
+from agentic_rag_backend.stores.catalogue.base import Worker
 
 TENANT = TenantId.new()
 

@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.jobs.coordination import tenant_locks as module
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock, TenantLocks, confirm_lock, current_fence, lock_lost
-from agentic_rag_backend.stores.catalogue.ports.leases import Fence
+from agentic_rag_backend.stores.catalogue.base import Fence
 
 A, B = TenantId.new(), TenantId.new()
 

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 
 
 @pytest.fixture(autouse=True)
 async def _no_queue_is_left() -> AsyncIterator[None]:
     yield
-    if DbosQueue._launched is not None:
-        await DbosQueue._launched.shutdown()
+    if JobQueue._launched is not None:
+        await JobQueue._launched.shutdown()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.queue.claims import UnstartedClaims
-from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow
+from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow
 
 TENANT = TenantId.new()
 

@@ -72,8 +72,8 @@ class _Bench:
             failed=failed,
             ended=lambda queue: None,
         )
-        entry = execution.entry(DeclaredWorkflow("work_v1", QueueName.PREPARE, self.prepare))
-        await asyncio.create_task(entry(TENANT.value, "job", 1))
+        declared = DeclaredWorkflow("work_v1", QueueName.PREPARE, self.prepare)
+        await asyncio.create_task(execution.run(declared, TENANT, "job", 1))
         await asyncio.sleep(0)
         assert len(execution) == 0
 

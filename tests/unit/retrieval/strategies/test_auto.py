@@ -16,7 +16,7 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.caching import reuse
 from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.strategies.auto import CHEAPER, KEPT, RECENT_S, WITH_TREE, Auto, Latencies, WithSummaries
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 
 Ask = Callable[..., Query]
 FACT, THEME, NAMED = "Who opened the quay?", "Why do projects finish late?", "Why did the World Trade Club move?"

@@ -25,7 +25,7 @@ from agentic_rag_backend.retrieval.themes.drift import (
     merged,
 )
 from agentic_rag_backend.retrieval.themes.finder import FoundThemes, ThemeSearch
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 
 Ask = Callable[..., Query]
 MakeHit = Callable[..., Hit]

@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.retrieval.caching.entries import TenantCache
 from agentic_rag_backend.retrieval.themes.views import ThemeViews
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Vector
 
 POINTER = GenerationPointer(generation=1, stale=False)

@@ -26,8 +26,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest, StoreUnavailable
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import ARRIVING_AT_ONCE, Database, is_outage, parse_url
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.tables import tenants
 
 
@@ -37,8 +37,8 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def catalogue(url: str) -> AsyncIterator[SqlCatalogue]:
-    opened = await SqlCatalogue.open(url)
+async def catalogue(url: str) -> AsyncIterator[Catalogue]:
+    opened = await Catalogue.open(url)
     await opened.migrate()
     yield opened
     await opened.close()
@@ -51,7 +51,7 @@ def _increment(connection: Connection, tenant: TenantId) -> int:
     return int(held)
 
 
-async def test_fifty_increments_from_two_processes_are_fifty(catalogue: SqlCatalogue, url: str) -> None:
+async def test_fifty_increments_from_two_processes_are_fifty(catalogue: Catalogue, url: str) -> None:
     tenant = (await catalogue.tenants.create("first")).id
     databases = [Database(url), Database(url)]
     await asyncio.gather(*(databases[number % 2].write(_increment, tenant) for number in range(50)))
@@ -60,7 +60,7 @@ async def test_fifty_increments_from_two_processes_are_fifty(catalogue: SqlCatal
         await database.close()
 
 
-async def test_readers_neither_wait_for_a_writer_nor_see_half_of_it(catalogue: SqlCatalogue) -> None:
+async def test_readers_neither_wait_for_a_writer_nor_see_half_of_it(catalogue: Catalogue) -> None:
     tenant = (await catalogue.tenants.create("first")).id
     written, read = threading.Event(), threading.Event()
 
@@ -98,7 +98,7 @@ async def test_work_in_hand_does_not_wait_behind_all_that_is_handed_in(tmp_path:
     await database.close()
 
 
-async def test_a_transaction_that_raises_leaves_nothing(catalogue: SqlCatalogue) -> None:
+async def test_a_transaction_that_raises_leaves_nothing(catalogue: Catalogue) -> None:
     tenant = (await catalogue.tenants.create("first")).id
 
     def fails(connection: Connection) -> None:
@@ -110,7 +110,7 @@ async def test_a_transaction_that_raises_leaves_nothing(catalogue: SqlCatalogue)
     assert (await catalogue.tenants.tenant(tenant)).state_version == 0
 
 
-async def test_a_cancelled_caller_leaves_a_whole_transaction(catalogue: SqlCatalogue) -> None:
+async def test_a_cancelled_caller_leaves_a_whole_transaction(catalogue: Catalogue) -> None:
     tenant = (await catalogue.tenants.create("first")).id
     begun, go_on = threading.Event(), threading.Event()
 
@@ -129,7 +129,7 @@ async def test_a_cancelled_caller_leaves_a_whole_transaction(catalogue: SqlCatal
     assert (await catalogue.tenants.tenant(tenant)).state_version == 2
 
 
-async def test_connections_are_set_up(catalogue: SqlCatalogue) -> None:
+async def test_connections_are_set_up(catalogue: Catalogue) -> None:
     def pragmas(connection: Connection) -> list[object]:
         names = ("journal_mode", "foreign_keys", "synchronous", "busy_timeout")
         return [connection.execute(text(f"PRAGMA {name}")).scalar_one() for name in names]
@@ -153,8 +153,8 @@ def test_other_urls_are_refused(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "driver"),
     [
-        ("sqlite:///x.db", "sqlite+catalogue"),
-        ("sqlite+aiosqlite:///x.db", "sqlite+catalogue"),
+        ("sqlite:///x.db", "sqlite"),
+        ("sqlite+aiosqlite:///x.db", "sqlite"),
         ("postgresql://host/x", "postgresql+psycopg"),
         ("postgresql+asyncpg://user:secret@host/x", "postgresql+psycopg"),
     ],
@@ -166,19 +166,19 @@ def test_drivers_are_ours(url: str, driver: str) -> None:
 async def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_bytes(b"these are notes, and no database" * 200)
     with pytest.raises(StoreUnavailable) as raised:
-        await SqlCatalogue.open(f"sqlite:///{tmp_path / 'notes.txt'}")
+        await Catalogue.open(f"sqlite:///{tmp_path / 'notes.txt'}")
     assert f"{tmp_path / 'notes.txt'} (the catalogue's database) is damaged" in raised.value.message
     assert "these are notes" not in raised.value.message
 
 
 async def test_a_database_that_does_not_listen_is_unavailable() -> None:
     with pytest.raises(StoreUnavailable) as raised:
-        await SqlCatalogue.open("postgresql://user:secret@127.0.0.1:1/x?connect_timeout=2")
+        await Catalogue.open("postgresql://user:secret@127.0.0.1:1/x?connect_timeout=2")
     assert "secret" not in raised.value.message
 
 
 async def test_a_database_without_tables_is_unavailable(url: str) -> None:
-    opened = await SqlCatalogue.open(url)
+    opened = await Catalogue.open(url)
     with pytest.raises(StoreUnavailable):
         await opened.tenants.tenants(limit=1)
     await opened.close()
@@ -204,7 +204,7 @@ def test_an_outage_is_told_from_a_refused_statement(error: SQLAlchemyError, outa
     assert is_outage(error) is outage
 
 
-async def test_a_value_without_json_form_is_the_callers_fault(catalogue: SqlCatalogue) -> None:
+async def test_a_value_without_json_form_is_the_callers_fault(catalogue: Catalogue) -> None:
     tenant = (await catalogue.tenants.create("first")).id
     with pytest.raises(InvalidRequest, match="JSON"):
         await catalogue.tenants.set_flags(tenant, {"large": 2**70})

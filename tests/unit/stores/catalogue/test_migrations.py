@@ -12,15 +12,15 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Table, inspect
 
 from agentic_rag_backend.errors import ConfigurationError
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.deployments import RecordedDeployment
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.migrations import HEAD, revisions
 from agentic_rag_backend.stores.catalogue.tables import metadata
-from agentic_rag_backend.stores.catalogue.tenants import adapter as tenants
+from agentic_rag_backend.stores.catalogue.tenants import tenant_directory as tenants
 
 
 async def test_migrations_make_the_tables(tmp_path: Path) -> None:
-    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    catalogue = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await catalogue.migrate()
     with catalogue.sync_engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
@@ -35,7 +35,7 @@ async def test_migrations_make_the_tables(tmp_path: Path) -> None:
 
 async def test_two_processes_migrate_at_once(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'catalogue.db'}"
-    first, second = await SqlCatalogue.open(url), await SqlCatalogue.open(url)
+    first, second = await Catalogue.open(url), await Catalogue.open(url)
     await asyncio.gather(first.migrate(), second.migrate())
     made = await first.tenants.create("first")
     assert await second.tenants.tenant(made.id) == made
@@ -48,7 +48,7 @@ def test_the_head_that_is_compared_with_is_the_last_revision() -> None:
 
 
 async def test_a_database_that_is_up_to_date_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    catalogue = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     ran: list[str] = []
     monkeypatch.setattr("alembic.command.upgrade", lambda config, revision: ran.append(revision))
     await catalogue.migrate()
@@ -80,7 +80,7 @@ def test_tenants_are_apart_in_every_table(table: Table) -> None:
 
 
 async def test_removing_a_tenant_visits_every_table(tmp_path: Path) -> None:
-    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    catalogue = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await catalogue.migrate()
     made = await catalogue.tenants.create("first")
     assert set(await catalogue.tenants.remove(made.id)) == set(metadata.tables) - NOBODYS
@@ -90,7 +90,7 @@ async def test_removing_a_tenant_visits_every_table(tmp_path: Path) -> None:
 
 async def test_of_processes_that_start_at_once_one_names_the_deployment(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'catalogue.db'}"
-    first, second = await SqlCatalogue.open(url), await SqlCatalogue.open(url)
+    first, second = await Catalogue.open(url), await Catalogue.open(url)
     await first.migrate()
     made = await asyncio.gather(*(each.deployments.identify(name) for name in ("here", "there") for each in (first, second)))
     assert len(set(made)) == 1

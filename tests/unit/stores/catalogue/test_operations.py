@@ -12,9 +12,9 @@ from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidScope
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import Database
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
 
 A = TenantId("t_" + "a" * 32)
 
@@ -23,7 +23,7 @@ def _label(connection: Connection, prefix: str, tenant: TenantId, *, suffix: str
     return f"{prefix}{tenant}{suffix}"
 
 
-class _Port(SqlPort):
+class _Port(CataloguePart):
     label = read(_label)
     relabel = write(_label)
 
@@ -52,8 +52,8 @@ async def test_the_tenant_is_checked_wherever_it_stands(database: Database, monk
 
 
 def _operations() -> dict[str, Callable[..., Any]]:
-    assert SqlCatalogue  # type: ignore[truthy-function]  # its import defines every port
-    ports = [port for port in SqlPort.__subclasses__() if port.__module__.startswith("agentic_rag_backend.")]
+    assert Catalogue  # type: ignore[truthy-function]  # its import defines every port
+    ports = [port for port in CataloguePart.__subclasses__() if port.__module__.startswith("agentic_rag_backend.")]
     return {
         f"{port.__name__}.{name}": method.__wrapped__
         for port in ports

@@ -23,8 +23,8 @@ from agentic_rag_backend.api.requests.guard import Handler
 from agentic_rag_backend.api.requests.json_body import JsonRoute, media_type_of
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, StoreUnavailable
-from agentic_rag_backend.stores.catalogue.ports.idempotency import IdempotencyKeys, Owner, StoredResponse
-from agentic_rag_backend.stores.catalogue.ports.idempotency import Operator as OwnerOperator
+from agentic_rag_backend.stores.catalogue.base import IdempotencyKeys, Owner, StoredResponse
+from agentic_rag_backend.stores.catalogue.base import Operator as OwnerOperator
 from agentic_rag_backend.telemetry.logs import get_logger
 
 HEADER = "Idempotency-Key"

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal, Self, TypeVar
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, create_model, model_validator
 
 from agentic_rag_backend.api.schemas.base import Body, View, Whole
 from agentic_rag_backend.api.schemas.entities import EntityView, RelationshipView
@@ -26,6 +26,7 @@ from agentic_rag_backend.domain.document import (
     VisibleChunk,
 )
 from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS
+from agentic_rag_backend.domain.location import LOCATION_TABLE, FieldKind, LocationField
 from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion
 from agentic_rag_backend.ingestion.chunking.registry import options_of
 from agentic_rag_backend.knowledge.visible.entities import ChunkKnowledge
@@ -310,31 +311,33 @@ class DocumentDetail(DocumentView):
         return cls.of(document).model_copy(update={"attachments": views})
 
 
-class Location(FilePlace):
-    start_char: int
-    end_char: int
-    start_line: int
-    end_line: int
-    path: list[str] = Field(description="headings above the chunk, outermost first; of code, its classes and functions")
+_SHOWN_FIELDS = tuple(row for row in LOCATION_TABLE if row.shown)
+_LOCATION_TYPES: dict[FieldKind, Any] = {
+    FieldKind.COUNT: int,
+    FieldKind.OPTIONAL_COUNT: int | None,
+    FieldKind.TEXT: str,
+    FieldKind.TEXTS: list[str],
+}
+
+
+def _shown_field(row: LocationField) -> Any:
+    """Return the type and the description of a field of a location."""
+    return _LOCATION_TYPES[row.kind], Field(description=row.description or None)
+
+
+_LocationFields = create_model("_LocationFields", __base__=FilePlace, **{row.shown: _shown_field(row) for row in _SHOWN_FIELDS})
+
+
+class Location(_LocationFields):  # type: ignore[misc, valid-type]  # its fields come from a table
     function: str | None = Field(None, description="of code, the first of `functions`")
-    functions: list[str] = Field(
-        [], description="of code, the functions and classes that the chunk defines, wholly or in part: `Crane.lift`"
-    )
-    header: str = Field(description="header of the table or list within which the chunk begins, otherwise empty")
 
     @classmethod
     def of(cls, chunk: Chunk) -> Location:
         """Return the view of a chunk's location."""
         location = chunk.location
         return cls(
-            start_char=location.start_char,
-            end_char=location.end_char,
-            start_line=location.start_line,
-            end_line=location.end_line,
-            path=list(location.headings),
+            **{row.shown: getattr(location, row.name) for row in _SHOWN_FIELDS},
             function=next(iter(location.functions), None),
-            functions=list(location.functions),
-            header=location.header,
             **file_place(location.regions),
         )
 
@@ -390,7 +393,7 @@ class ChunkView(View):
             content=chunk.text,
             location=Location.of(chunk),
             size_tokens=chunk.size_tokens,
-            statements=list(chunk.statements),
+            statements=list(chunk.location.statements),
             metadata=dict(visible.metadata),
             questions=[QuestionView(text=question.text, source=question.source) for question in questions],
         )

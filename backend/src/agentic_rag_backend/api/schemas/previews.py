@@ -58,7 +58,7 @@ class PreviewedChunk(View):
             parent_id=chunk.parent_id,
             content=chunk.text,
             size_tokens=chunk.size_tokens,
-            statements=list(chunk.statements),
+            statements=list(chunk.location.statements),
             location=Location.of(chunk),
         )
 

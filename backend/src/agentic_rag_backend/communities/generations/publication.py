@@ -13,8 +13,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, GenerationPointer
 from agentic_rag_backend.stores.graph.base import CommunityStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorPoint, VectorStore
 from agentic_rag_backend.telemetry.logs import get_logger

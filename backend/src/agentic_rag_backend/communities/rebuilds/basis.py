@@ -11,7 +11,7 @@ from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.views import CommunityReader
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 
 
 def basis(revision: str, options: RebuildOptions, detection: DetectionOptions, writers: Sequence[tuple[str, str]]) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, GenerationPointer
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 COUNTED = "graph_relationships"

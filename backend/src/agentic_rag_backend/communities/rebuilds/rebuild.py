@@ -36,8 +36,7 @@ from agentic_rag_backend.communities.views import CommunityReader
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, WeightedEdge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage, calls_and_tokens
-from agentic_rag_backend.stores.catalogue.base import Catalogue
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.base import Catalogue, GenerationPointer
 from agentic_rag_backend.stores.graph.base import GraphStore
 
 _BATCH = 32

@@ -15,8 +15,7 @@ from typing import Any
 from agentic_rag_backend.communities.rebuilds.changes import Changes
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.stores.catalogue.base import Catalogue
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue, GenerationCatalogue
 from agentic_rag_backend.telemetry.logs import get_logger
 
 ASKED_AGAIN_AFTER = timedelta(hours=1)

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.coordination.slots import aside
-from agentic_rag_backend.stores.catalogue.base import JobCatalogue
-from agentic_rag_backend.stores.catalogue.ports.outbox import SETTLING, Outbox
+from agentic_rag_backend.stores.catalogue.base import SETTLING, JobCatalogue, Outbox
 from agentic_rag_backend.telemetry.logs import get_logger
 
 LONGEST_S = 600.0

@@ -10,15 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.cutting import Cutter
-from agentic_rag_backend.ingestion.chunking.functions import Definition, definitions_of
+from agentic_rag_backend.ingestion.chunking.functions import definitions_of
 from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker, tiny
 from agentic_rag_backend.ingestion.chunking.sections import Section, joined, shared
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.models.embedding.base import Tokenizer
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.ingestion.parsing.code.definitions import Definition
 
 MAX_IMPORTS = 8
 """Imports in the header of a chunk."""
@@ -48,7 +52,7 @@ _KEYWORDS = frozenset(
 class AstChunker:
     """See the module; safe to use from several threads."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
         self._tokenizer = tokenizer
 
     def __call__(self, parsed: ParsedDocument, options: ChunkingOptions) -> Iterator[Piece]:

@@ -20,7 +20,7 @@ from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.fences import fenced_code
 from agentic_rag_backend.ingestion.chunking.measure import Measure
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.models.embedding.base import Tokenizer
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 LEAST_FILL = 0.6
 """A boundary is only taken if the chunk is at least this share of its ideal size."""
@@ -56,7 +56,7 @@ class Cutter:
     overlaps_at_sentences: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, parsed: ParsedDocument, options: ChunkingOptions, tokenizer: Tokenizer) -> Cutter:
+    def of(cls, parsed: ParsedDocument, options: ChunkingOptions, tokenizer: WordPieceTokenizer) -> Cutter:
         """Return the cutter of a document's text."""
         code = parsed.language is not None
         fences = () if code else tuple(fenced_code(parsed.text))

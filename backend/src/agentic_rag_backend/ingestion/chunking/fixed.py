@@ -9,13 +9,13 @@ from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.cutting import WindowCutter
 from agentic_rag_backend.ingestion.chunking.sections import sections_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.models.embedding.base import Tokenizer
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 
 class FixedChunker:
     """Cuts without regard to headings and sentences. A piece has the headings above its beginning."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
         self._tokenizer = tokenizer
 
     def __call__(self, parsed: ParsedDocument, options: ChunkingOptions) -> Iterator[Piece]:

@@ -5,26 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING
 
 from agentic_rag_backend.domain.location import MAX_FUNCTIONS
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.ingestion.parsing.code.definitions import Definition
 
 MAX_NAME_CHARACTERS = 200
 """A longer name of a function loses the beginning of its path."""
 _MAX_INDENT = 200
 _DEFINITIONS = "agentic_rag_backend.ingestion.parsing.code.definitions"
 """Module of the syntax trees. It is imported with the first source code, because it loads grammars."""
-
-
-class Definition(Protocol):
-    """A class, function or import of a text; ``path`` has the names around it and its own, outermost first."""
-
-    kind: Literal["class", "function", "import"]
-    path: tuple[str, ...]
-    start_char: int
-    end_char: int
 
 
 def definitions_of(parsed: ParsedDocument) -> Sequence[Definition]:
@@ -41,7 +35,8 @@ def with_functions(pieces: Iterable[Piece], parsed: ParsedDocument) -> Iterator[
     A function is in every passage with a part of it, a class in the passage in which it begins.
     """
     definitions = [each for each in definitions_of(parsed) if each.kind != "import"]
-    number, begun = 0, list[Definition]()
+    number = 0
+    begun: list[Definition] = []
     for piece in pieces:
         while number < len(definitions) and definitions[number].start_char < piece.end:
             begun.append(definitions[number])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from agentic_rag_backend.domain.location import Location, regions_within
+from dataclasses import fields
+
+from agentic_rag_backend.domain.location import LOCATION_FIELDS, Location, regions_within
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+
+_CARRIED = tuple(each.name for each in fields(Piece) if each.name in LOCATION_FIELDS)
+"""Fields of a location that a piece has under the same name."""
 
 
 class Locator:
@@ -27,10 +32,8 @@ class Locator:
             end_char=piece.end,
             start_line=self._line,
             end_line=self._line + self._text.count("\n", piece.start, piece.end),
-            headings=piece.headings,
-            header=piece.header,
             regions=regions_within(self._regions, piece.start, piece.end),
             parent_start=piece.parent[0] if piece.parent else None,
             parent_end=piece.parent[1] if piece.parent else None,
-            functions=piece.functions,
+            **{name: getattr(piece, name) for name in _CARRIED},
         )

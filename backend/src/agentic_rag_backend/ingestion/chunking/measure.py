@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from agentic_rag_backend.models.embedding.base import Tokenizer
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 _BLOCK_CHARACTERS = 262_144
 _SPACE = re.compile(r"\s")
@@ -18,7 +18,7 @@ class Measure:
     Texts are tokenised in blocks cut before white space, so memory is a few bytes a character whatever the length.
     """
 
-    def __init__(self, text: str, tokenizer: Tokenizer, *, unit: str) -> None:
+    def __init__(self, text: str, tokenizer: WordPieceTokenizer, *, unit: str) -> None:
         self._length = len(text)
         self._tokens = _token_starts(text, tokenizer)
         self._characters = unit == "characters"
@@ -47,7 +47,7 @@ class Measure:
         return int(self._tokens[index]) if 0 <= index < len(self._tokens) else 0 if index < 0 else end
 
 
-def _token_starts(text: str, tokenizer: Tokenizer) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _token_starts(text: str, tokenizer: WordPieceTokenizer) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     blocks = []
     start = 0
     while start < len(text):

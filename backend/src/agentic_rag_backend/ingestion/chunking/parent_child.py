@@ -14,13 +14,13 @@ from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.cutting import Cutter
 from agentic_rag_backend.ingestion.chunking.recursive import passages_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.models.embedding.base import Tokenizer
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 
 class ParentChildChunker:
     """See the module; safe to use from several threads."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
         self._tokenizer = tokenizer
 
     def __call__(self, parsed: ParsedDocument, options: ChunkingOptions) -> Iterator[Piece]:

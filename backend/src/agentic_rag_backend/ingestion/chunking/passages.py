@@ -14,11 +14,17 @@ from agentic_rag_backend.ingestion.chunking.functions import with_functions
 from agentic_rag_backend.ingestion.chunking.locations import Locator
 from agentic_rag_backend.ingestion.chunking.registry import chunker_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.models.embedding.base import Tokenizer
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 
 def chunks_of(
-    tenant: TenantId, document_id: str, version: int, parsed: ParsedDocument, options: ChunkingOptions, *, tokenizer: Tokenizer
+    tenant: TenantId,
+    document_id: str,
+    version: int,
+    parsed: ParsedDocument,
+    options: ChunkingOptions,
+    *,
+    tokenizer: WordPieceTokenizer,
 ) -> list[Chunk]:
     """Return the chunks of one version; the same input gives the same chunks in every process."""
     pieces = with_functions(chunker_of(options.strategy, tokenizer)(parsed, options), parsed)
@@ -43,7 +49,6 @@ def chunks_from(tenant: TenantId, document_id: str, version: int, parsed: Parsed
                 size_tokens=piece.size_tokens,
                 content_hash=digest,
                 location=locator.locate(piece),
-                statements=piece.statements,
             )
         )
         seen[digest] += 1
@@ -66,7 +71,7 @@ def passage_text(title: str, chunk: Chunk) -> str:
     path: list[str] = [title.strip()] if title.strip() and not _repeats(beginning, title.strip()) else []
     path += _nearest([each for each in chunk.location.headings if each != title.strip() and not _begins(beginning, each)])
     header = header_text(chunk.location.header)
-    return "\n".join((*path, *([header] if header else []), *(chunk.statements or (chunk.text,))))
+    return "\n".join((*path, *([header] if header else []), *(chunk.location.statements or (chunk.text,))))
 
 
 def _nearest(headings: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.cutting import Cutter
 from agentic_rag_backend.ingestion.chunking.sections import Section, joined, sections_of, shared
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.models.embedding.base import Tokenizer
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 TINY_SHARE = 0.5
 """A section smaller than this share of the chunk size is joined with the next one. Measured on the example corpus, half
@@ -24,7 +24,7 @@ against a quarter: a fifth fewer chunks, and two-hop questions answered in 42 % 
 class RecursiveChunker:
     """See the module; safe to use from several threads."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
         self._tokenizer = tokenizer
 
     def __call__(self, parsed: ParsedDocument, options: ChunkingOptions) -> Iterator[Piece]:

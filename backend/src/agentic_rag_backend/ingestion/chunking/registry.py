@@ -13,10 +13,10 @@ from agentic_rag_backend.ingestion.chunking.fixed import FixedChunker
 from agentic_rag_backend.ingestion.chunking.parent_child import ParentChildChunker
 from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker
 from agentic_rag_backend.ingestion.chunking.structure import StructureChunker
-from agentic_rag_backend.models.embedding.base import Tokenizer
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 PARENT_CHILD = "parent_child"
-STRATEGIES: Mapping[str, Callable[[Tokenizer], Chunker]] = {
+STRATEGIES: Mapping[str, Callable[[WordPieceTokenizer], Chunker]] = {
     "recursive": RecursiveChunker,
     "fixed": FixedChunker,
     "structure": StructureChunker,
@@ -63,7 +63,7 @@ def options_of(strategy: str, chunk_size: int | None, overlap: int | None, unit:
     return replace(options, parent_size=max(PARENT_SIZES[unit], min(2 * size, SIZES[unit][1])))
 
 
-def chunker_of(strategy: str, tokenizer: Tokenizer) -> Chunker:
+def chunker_of(strategy: str, tokenizer: WordPieceTokenizer) -> Chunker:
     """Return the chunker of that name.
 
     Raises:

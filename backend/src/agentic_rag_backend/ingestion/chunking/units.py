@@ -11,13 +11,13 @@ from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.cutting import Cutter
 from agentic_rag_backend.ingestion.chunking.sections import sections_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.models.embedding.base import Tokenizer
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 MAX_UNITS = 20_000
 """Sentences and rows of a document from which a model or the encoder finds boundaries. Longer documents are cut otherwise."""
 
 
-def units_of(parsed: ParsedDocument, options: ChunkingOptions, tokenizer: Tokenizer) -> Iterator[Piece]:
+def units_of(parsed: ParsedDocument, options: ChunkingOptions, tokenizer: WordPieceTokenizer) -> Iterator[Piece]:
     """Yield the units of a text in order. Only white space is between them.
 
     A heading belongs to the sentence after it, and the header of a table to its first row. A sentence that is longer than

@@ -23,14 +23,14 @@ from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.identity.decisions import choose_entities, find_contested, find_outdated
 from agentic_rag_backend.knowledge.resolution.assembly import build_knowledge
 from agentic_rag_backend.knowledge.resolution.groups import names_of_document
-from agentic_rag_backend.models.embedding.base import Tokenizer
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerResources:
     """Resources that the calls need in addition to their arguments. Created once, before the first fork."""
 
-    tokenizer: Tokenizer
+    tokenizer: WordPieceTokenizer
     extractor: RuleExtractor = field(default_factory=RuleExtractor)
 
 

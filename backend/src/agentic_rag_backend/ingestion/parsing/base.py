@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -101,36 +101,6 @@ class PageFrame:
     rotation: int
 
 
-class Renderer(Protocol):
-    """Draws the pages of one kind of file. Pure and blocking, as a `Parser`.
-
-    Both methods raise `UnreadableDocument`, and `NotFound` if there is no page ``number``, which counts from 1.
-    """
-
-    def frame(self, content: bytes, number: int) -> PageFrame:
-        """Return the visible part of a page and its rotation."""
-
-    def picture(self, content: bytes, number: int, scale: float, boxes: Sequence[Box]) -> bytes:
-        """Return a PNG of a page with ``scale`` pixels a point, with ``boxes`` highlighted.
-
-        Raises:
-            InvalidRequest: the picture would be too large.
-        """
-
-
-class AttachmentReader(Protocol):
-    """Reads the files within one kind of file. Pure and blocking, as a `Parser`."""
-
-    def read(self, content: bytes, options: AttachmentOptions) -> list[Attachment]:
-        """Return the attachments that become documents of their own, in their order.
-
-        Their number is the one that `Parser.parse` counts for the same content and options.
-
-        Raises:
-            UnreadableDocument: the file is not of that kind.
-        """
-
-
 class Parser(Protocol):
     """Parses one kind of file. Pure and blocking: called in a child process or a worker thread.
 
@@ -152,13 +122,6 @@ class PictureParser(Parser, Protocol):
 
     def recognising(self, recogniser: Recogniser) -> Parser:
         """Return a parser of one file that reads pictures with ``recogniser``."""
-
-
-class AttachmentParser(Parser, Protocol):
-    """`Parser` of files with attachments."""
-
-    def attaching(self, options: AttachmentOptions) -> Parser:
-        """Return a parser that does with attachments what ``options`` say."""
 
 
 class TextParser(Protocol):

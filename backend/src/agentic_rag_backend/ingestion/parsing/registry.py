@@ -6,7 +6,7 @@ import functools
 import importlib
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from agentic_rag_backend.domain.document import AttachmentOptions
 from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, storable
@@ -31,16 +31,18 @@ from agentic_rag_backend.domain.media_types import (
 from agentic_rag_backend.domain.titles import EXCERPT_MARK, UNTITLED
 from agentic_rag_backend.errors import UnsupportedMediaType
 from agentic_rag_backend.ingestion.parsing.base import (
-    AttachmentParser,
-    AttachmentReader,
     Parser,
     PictureParser,
     Preview,
-    Renderer,
     TextParser,
 )
 from agentic_rag_backend.ingestion.parsing.encodings.parser import DecodingParser
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.ingestion.parsing.mail.attachments import MailAttachments
+    from agentic_rag_backend.ingestion.parsing.mail.parser import MailParser
+    from agentic_rag_backend.ingestion.parsing.pdf.rendering import PdfRenderer
 
 PARSERS: Mapping[str, str] = {
     TEXT: "text:PlainTextParser",
@@ -94,13 +96,13 @@ def parser_of(
         raise unsupported(media_type)
     parser = _loaded(PARSERS[media_type])
     if attachments is not None and media_type in ATTACHMENT_READERS:
-        parser = cast(AttachmentParser, parser).attaching(attachments)
+        parser = cast("MailParser", parser).attaching(attachments)
     if recogniser is not None and media_type in WITH_PICTURES:
         return cast(PictureParser, parser).recognising(recogniser)
     return DecodingParser(cast(TextParser, parser), media_type, charset) if media_type in _TEXTS else cast(Parser, parser)
 
 
-def renderer_of(media_type: str) -> Renderer:
+def renderer_of(media_type: str) -> PdfRenderer:
     """Return the renderer of ``media_type``.
 
     Raises:
@@ -108,12 +110,12 @@ def renderer_of(media_type: str) -> Renderer:
     """
     if media_type not in RENDERERS:
         raise UnsupportedMediaType(f"pages of {media_type} have no picture; documents with one are {', '.join(RENDERERS)}")
-    return cast(Renderer, _loaded(RENDERERS[media_type]))
+    return cast("PdfRenderer", _loaded(RENDERERS[media_type]))
 
 
-def attachments_of(media_type: str) -> AttachmentReader:
+def attachments_of(media_type: str) -> MailAttachments:
     """Return the reader of attachments of ``media_type``, a key of `ATTACHMENT_READERS`."""
-    return cast(AttachmentReader, _loaded(ATTACHMENT_READERS[media_type]))
+    return cast("MailAttachments", _loaded(ATTACHMENT_READERS[media_type]))
 
 
 def number_of(media_type: str) -> int:

@@ -8,7 +8,7 @@ from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind
 
 

@@ -13,8 +13,8 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.ingestion.reconciliation.report import Report
-from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Unfinished
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder

@@ -9,7 +9,7 @@ from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind
 
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
-from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
+from agentic_rag_backend.stores.catalogue.base import WorkerDirectory
 
 
 class CrashCounter(Protocol):

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
-from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow
-from agentic_rag_backend.stores.catalogue.ports.workers import Worker, WorkerDirectory
+from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow
+from agentic_rag_backend.stores.catalogue.base import Worker, WorkerDirectory
 from agentic_rag_backend.telemetry.logs import get_logger
 
 SILENT_AFTER_S = 30.0
@@ -100,18 +100,18 @@ class Watch:
         """
         workers = {worker.executor_id: worker for worker in await self._directory.workers()}
         kills = await self._directory.kills()
-        left, own = [], []
+        abandoned, unknown_here = [], []
         for workflow in claimed:
             if workflow.executor_id not in workers:
-                left.append(workflow)
+                abandoned.append(workflow)
             elif workflow.executor_id == executor_id and workflow.name not in self._own:
-                own.append(workflow)
+                unknown_here.append(workflow)
         known = self._own.union(*(worker.workflows for worker in workers.values()))
-        unknown = self._unknown.overdue(own, known, now_s)
-        elsewhere = [workflow for workflow in own if workflow.name in known]
+        unknown = self._unknown.overdue(unknown_here, known, now_s)
+        elsewhere = [workflow for workflow in unknown_here if workflow.name in known]
         return RecoveryActions(
-            handed_back=[workflow for workflow in left if not _kills_too_often(workflow, kills)] + elsewhere,
-            killers=[workflow for workflow in left if _kills_too_often(workflow, kills)],
+            handed_back=[workflow for workflow in abandoned if not _kills_too_often(workflow, kills)] + elsewhere,
+            killers=[workflow for workflow in abandoned if _kills_too_often(workflow, kills)],
             unknown=unknown,
         )
 

@@ -15,9 +15,8 @@ from agentic_rag_backend.jobs.coordination.dead_workers import BEATS, SILENT_AFT
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER, plan
 from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
 from agentic_rag_backend.jobs.queue.database import as_unavailable
-from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow, DbosClient, by_id
-from agentic_rag_backend.stores.catalogue.ports.leases import Leases
-from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
+from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow, WorkflowTable, by_id
+from agentic_rag_backend.stores.catalogue.base import Leases, WorkerDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +69,12 @@ class Membership(Protocol):
 class SoleProcess:
     """Membership for a sole process. Workflows that are claimed at its start belonged to a process that was killed."""
 
-    def __init__(self, executor_id: str, dbos_client: DbosClient, journal: RunningJournal, end: End, give_back: Return) -> None:
+    def __init__(self, executor_id: str, table: WorkflowTable, journal: RunningJournal, end: End, give_back: Return) -> None:
         self.executor_id = executor_id
         self.interval_s = POLL_INTERVAL_S
         self.sure_until = math.inf
         self.crash_counter: CrashCounter = FileCrashCounter(journal)
-        self._dbos_client = dbos_client
+        self._table = table
         self._journal = journal
         self._end = end
         self._give_back = give_back
@@ -90,7 +89,7 @@ class SoleProcess:
     async def refresh(self) -> bool:
         """End workflows that this release does not know. They would otherwise occupy their tenant's slot for ever."""
         with as_unavailable():
-            claimed = await asyncio.to_thread(self._dbos_client.claimed)
+            claimed = await asyncio.to_thread(self._table.claimed)
         for workflow in claimed:
             if workflow.name not in self._known:
                 await self._end(workflow, not_known(workflow))
@@ -101,7 +100,7 @@ class SoleProcess:
 
     async def leave(self) -> None:
         """Give back the workflows that this process claimed and did not end."""
-        await self._give_back(await _claimed_by(self._dbos_client, self.executor_id))
+        await self._give_back(await _claimed_by(self._table, self.executor_id))
 
     def close(self) -> None:
         """Close the journal."""
@@ -110,13 +109,13 @@ class SoleProcess:
     def _take_up(self) -> list[ClaimedWorkflow]:
         """Hand back the workflows to run again, and return the workflows to fail."""
         with as_unavailable():
-            left = by_id(self._dbos_client.claimed())
+            claims = by_id(self._table.claimed())
             running = self._journal.left()
-            unended = self._dbos_client.unended(self._journal.kills)
-            planned = plan(left, running, {workflow: self._journal.kills[workflow] for workflow in unended})
+            unended = self._table.unended(self._journal.kills)
+            planned = plan(claims, running, {workflow: self._journal.kills[workflow] for workflow in unended})
             self._journal.begin(planned.kills)
-            self._dbos_client.hand_back(left[workflow] for workflow in planned.resumed)
-            return [left[workflow] for workflow in planned.given_up]
+            self._table.hand_back(claims[workflow] for workflow in planned.resumed)
+            return [claims[workflow] for workflow in planned.given_up]
 
 
 class SharedDatabase:
@@ -125,7 +124,7 @@ class SharedDatabase:
     A workflow that kills a process affects this process only. It is therefore blamed if it ran alone in its process.
     """
 
-    def __init__(self, executor_id: str, dbos_client: DbosClient, others: Others, end: End, give_back: Return) -> None:
+    def __init__(self, executor_id: str, table: WorkflowTable, others: Others, end: End, give_back: Return) -> None:
         directory, silent_after_s = others.directory, others.silent_after_s
         self.executor_id = executor_id
         self.interval_s = silent_after_s / BEATS
@@ -134,7 +133,7 @@ class SharedDatabase:
         self.crash_counter: CrashCounter = DatabaseCrashCounter(directory, executor_id)
         self._first_id = executor_id
         self._lives = 0
-        self._dbos_client = dbos_client
+        self._table = table
         self._directory = directory
         self._end = end
         self._give_back = give_back
@@ -146,9 +145,9 @@ class SharedDatabase:
         self.executor_id = self._first_id if self._lives == 1 else f"{self._first_id}-{self._lives}"
         self.crash_counter = DatabaseCrashCounter(self._directory, self.executor_id)
         self._watch = Watch(self._directory, workflows, silent_after_s=self._silent_after_s)
-        begun = time.monotonic()
+        begun_s = time.monotonic()
         await self._directory.join(self.executor_id, workflows)
-        self._beaten(begun)
+        self._note_heartbeat(begun_s)
 
     async def refresh(self) -> bool:
         """Send a heartbeat, bury silent workers, and hand back or fail the workflows that no live worker runs."""
@@ -156,10 +155,10 @@ class SharedDatabase:
         if not await self._directory.heartbeat(self.executor_id):
             self.sure_until = -math.inf
             return False
-        self._beaten(now_s)
+        self._note_heartbeat(now_s)
         await self._watch.bury_silent(now_s)
         with as_unavailable():
-            claimed = await asyncio.to_thread(self._dbos_client.claimed)
+            claimed = await asyncio.to_thread(self._table.claimed)
         verdict = await self._watch.judge(claimed, self.executor_id, now_s)
         for workflow in verdict.unknown:
             await self._end(workflow, not_known(workflow))
@@ -172,25 +171,25 @@ class SharedDatabase:
         """Remove the kill counts of workflows that have ended."""
         kills = await self._directory.kills()
         with as_unavailable():
-            unended = await asyncio.to_thread(self._dbos_client.unended, kills)
+            unended = await asyncio.to_thread(self._table.unended, kills)
         await self._directory.forget(kills.keys() - unended)
 
     async def leave(self) -> None:
         """Give back the workflows that this process claimed and did not end, and leave the workers."""
-        await self._give_back(await _claimed_by(self._dbos_client, self.executor_id))
+        await self._give_back(await _claimed_by(self._table, self.executor_id))
         await self._directory.leave(self.executor_id)
 
     def close(self) -> None:
         """Do nothing."""
 
-    def _beaten(self, begun: float) -> None:
+    def _note_heartbeat(self, begun_s: float) -> None:
         """Use half of the silence limit only, because clocks of other processes may run at another speed."""
-        self.sure_until = begun + self._silent_after_s / 2
+        self.sure_until = begun_s + self._silent_after_s / 2
 
 
-async def _claimed_by(dbos_client: DbosClient, executor_id: str) -> list[ClaimedWorkflow]:
+async def _claimed_by(table: WorkflowTable, executor_id: str) -> list[ClaimedWorkflow]:
     with as_unavailable():
-        claimed = await asyncio.to_thread(dbos_client.claimed)
+        claimed = await asyncio.to_thread(table.claimed)
     return [workflow for workflow in claimed if workflow.executor_id == executor_id]
 
 

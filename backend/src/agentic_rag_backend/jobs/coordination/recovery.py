@@ -48,11 +48,11 @@ def plan(left: Collection[str], running: Collection[str], kills: Mapping[str, in
         running: ids of the workflows that were running at the kill. Ids that are not in ``left`` had ended.
         kills: number of earlier kills by workflow id; 0 for absent ids.
     """
-    counted = dict(kills)
+    kill_counts = dict(kills)
     for workflow in set(left).intersection(running):
-        counted[workflow] = counted.get(workflow, 0) + 1
-    given_up = frozenset(workflow for workflow in left if counted.get(workflow, 0) >= GIVEN_UP_AFTER)
-    return Plan(frozenset(left) - given_up, given_up, counted)
+        kill_counts[workflow] = kill_counts.get(workflow, 0) + 1
+    given_up = frozenset(workflow for workflow in left if kill_counts.get(workflow, 0) >= GIVEN_UP_AFTER)
+    return Plan(frozenset(left) - given_up, given_up, kill_counts)
 
 
 def caution(kills: int) -> Caution:

@@ -51,21 +51,21 @@ async def aside() -> AsyncIterator[None]:
     A workflow that is cancelled meanwhile ends without its places.
     """
     places = _PLACES.get()
-    for place in places:
-        place.leave()
+    for semaphore in places:
+        semaphore.leave()
     try:
         yield
     except asyncio.CancelledError:
         raise
     except BaseException:
-        await _take(places)
+        await _take_slots(places)
         raise
-    await _take(places)
+    await _take_slots(places)
 
 
-async def _take(places: tuple[_SlotPlace, ...]) -> None:
-    for place in places:
-        await place.take()
+async def _take_slots(places: tuple[_SlotPlace, ...]) -> None:
+    for semaphore in places:
+        await semaphore.take()
 
 
 def caution_here() -> Caution:
@@ -96,17 +96,17 @@ class Slots:
     async def taken(self, queue: QueueName, tenant: TenantId, caution: Caution) -> AsyncIterator[None]:
         """Hold a place for the length of the context."""
         # A suspect waits without a place, so that it blocks no other workflow meanwhile.
-        async with contextlib.AsyncExitStack() as held:
+        async with contextlib.AsyncExitStack() as stack:
             if caution is not Caution.NONE:
-                await held.enter_async_context(self._suspect)
+                await stack.enter_async_context(self._suspect)
             places: tuple[_SlotPlace, ...] = (_SlotPlace(self._of_process[queue]),)
             if queue is QueueName.COMMIT:
-                await held.enter_async_context(self._tenant_locks.held(TenantLock.COMMIT, tenant))
+                await stack.enter_async_context(self._tenant_locks.held(TenantLock.COMMIT, tenant))
             else:
                 places = (_SlotPlace(self._of(tenant)), *places)
-            for place in places:
-                await held.enter_async_context(place)
-            await self._admitted(caution)
+            for semaphore in places:
+                await stack.enter_async_context(semaphore)
+            await self._admit(caution)
             self._running += 1
             noted = _CAUTION.set(caution)
             # An isolated workflow keeps its places: no workflow that it waits for could start. So does a commit in its turn.
@@ -121,12 +121,12 @@ class Slots:
                 self._wake()
 
     def _of(self, tenant: TenantId) -> asyncio.Semaphore:
-        found = self._of_tenant.get(tenant)
-        if found is None:
-            found = self._of_tenant[tenant] = asyncio.Semaphore(self._prepared)
-        return found
+        semaphore = self._of_tenant.get(tenant)
+        if semaphore is None:
+            semaphore = self._of_tenant[tenant] = asyncio.Semaphore(self._prepared)
+        return semaphore
 
-    async def _admitted(self, caution: Caution) -> None:
+    async def _admit(self, caution: Caution) -> None:
         """Wait until no workflow runs (if it must run alone), or until no isolated workflow runs or waits."""
         if caution is not Caution.ALONE:
             while self._kept_free:

@@ -15,12 +15,15 @@ import time
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.stores.catalogue.ports.leases import Fence, Leases
+from agentic_rag_backend.stores.catalogue.base import Fence, Leases
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.jobs.coordination.membership import Membership
 
 QUANTUM_S = 1.0
 """Seconds that a process may reuse a lease that another process may be waiting for."""
@@ -43,24 +46,16 @@ class TenantLock(StrEnum):
     RAPTOR = "raptor"
 
 
-class Lessee(Protocol):
-    """This process as a holder of leases."""
-
-    executor_id: str
-    sure_until: float
-    """Time by `time.monotonic` until which no other process can have declared this process dead."""
-
-
 class HeldLock:
     """A lock that is held. It can only be lost if there are other processes."""
 
-    def __init__(self, fence: Fence | None, tenant: TenantId, leases: Leases | None, lessee: Lessee | None) -> None:
+    def __init__(self, fence: Fence | None, tenant: TenantId, leases: Leases | None, membership: Membership | None) -> None:
         self.fence = fence
         self.lost = False
         self._tenant = tenant
         self._leases = leases
-        self._lessee = lessee
-        self._executor_id = lessee.executor_id if lessee is not None else ""
+        self._membership = membership
+        self._executor_id = membership.executor_id if membership is not None else ""
 
     async def confirm(self) -> None:
         """Check that no other process has the lock.
@@ -69,10 +64,10 @@ class HeldLock:
             asyncio.CancelledError: another process may have the lock, and continues the work.
             StoreUnavailable: the database could not be queried.
         """
-        if self.fence is None or self._leases is None or self._lessee is None:
+        if self.fence is None or self._leases is None or self._membership is None:
             return
-        same = self._lessee.executor_id == self._executor_id
-        if same and time.monotonic() < self._lessee.sure_until and not self.lost:
+        is_same_worker = self._membership.executor_id == self._executor_id
+        if is_same_worker and time.monotonic() < self._membership.sure_until and not self.lost:
             return
         if self.lost or not await self._leases.holds(self._tenant, self.fence):
             self.lost = True
@@ -84,21 +79,21 @@ _HELD: ContextVar[HeldLock | None] = ContextVar("tenant_lock", default=None)
 
 async def confirm_lock() -> None:
     """Call `HeldLock.confirm` if the caller holds a lock."""
-    held = _HELD.get()
-    if held is not None:
-        await held.confirm()
+    lock = _HELD.get()
+    if lock is not None:
+        await lock.confirm()
 
 
 def lock_lost() -> bool:
     """Return whether the caller's lock was lost to another process."""
-    held = _HELD.get()
-    return held is not None and held.lost
+    lock = _HELD.get()
+    return lock is not None and lock.lost
 
 
 def current_fence() -> Fence | None:
     """Return the fence of the caller's lock. None if the lock cannot be lost."""
-    held = _HELD.get()
-    return held.fence if held is not None else None
+    lock = _HELD.get()
+    return lock.fence if lock is not None else None
 
 
 class _LockState:
@@ -119,35 +114,35 @@ class TenantLocks:
 
     Args:
         leases: None if no other process works on the database.
-        lessee: this process; required with ``leases``.
+        membership: this process among the workers; required with ``leases``.
     """
 
-    def __init__(self, leases: Leases | None = None, lessee: Lessee | None = None) -> None:
+    def __init__(self, leases: Leases | None = None, membership: Membership | None = None) -> None:
         self._leases = leases
-        self._lessee = lessee
+        self._membership = membership
         self._places: WeakValueDictionary[tuple[TenantLock, TenantId], _LockState] = WeakValueDictionary()
         self._giving_up: set[asyncio.Task[bool]] = set()
 
     @contextlib.asynccontextmanager
     async def held(self, tenant_lock: TenantLock, tenant: TenantId) -> AsyncIterator[HeldLock]:
         """Hold a lock for the duration of the context. Wait for it without a time limit."""
-        place = self._places.get((tenant_lock, tenant))
-        if place is None:
-            place = self._places[tenant_lock, tenant] = _LockState()
-        await self._enter(place, tenant)
+        state = self._places.get((tenant_lock, tenant))
+        if state is None:
+            state = self._places[tenant_lock, tenant] = _LockState()
+        await self._enter(state, tenant)
         try:
-            await self._lease(place, tenant_lock, tenant)
-            holding = HeldLock(place.fence, tenant, self._leases, self._lessee)
+            await self._lease(state, tenant_lock, tenant)
+            holding = HeldLock(state.fence, tenant, self._leases, self._membership)
             noted = _HELD.set(holding)
             try:
                 yield holding
             finally:
                 _HELD.reset(noted)
                 if holding.lost:
-                    place.fence = None
+                    state.fence = None
         finally:
-            place.lock.release()
-            self._release_unwanted(place, tenant)
+            state.lock.release()
+            self._release_unwanted(state, tenant)
 
     async def close(self) -> None:
         """Stop giving up leases: they become free when this process leaves the workers."""
@@ -155,51 +150,51 @@ class TenantLocks:
             task.cancel()
         await asyncio.gather(*self._giving_up, return_exceptions=True)
 
-    async def _enter(self, place: _LockState, tenant: TenantId) -> None:
-        place.asking += 1
+    async def _enter(self, state: _LockState, tenant: TenantId) -> None:
+        state.asking += 1
         try:
-            await place.lock.acquire()
+            await state.lock.acquire()
         except BaseException:
-            place.asking -= 1
-            self._release_unwanted(place, tenant)
+            state.asking -= 1
+            self._release_unwanted(state, tenant)
             raise
-        place.asking -= 1
+        state.asking -= 1
 
-    async def _lease(self, place: _LockState, tenant_lock: TenantLock, tenant: TenantId) -> None:
-        if self._leases is None or self._lessee is None:
+    async def _lease(self, state: _LockState, tenant_lock: TenantLock, tenant: TenantId) -> None:
+        if self._leases is None or self._membership is None:
             return
-        if place.fence is not None:
-            if place.executor_id == self._lessee.executor_id and time.monotonic() - place.since < QUANTUM_S:
+        if state.fence is not None:
+            if state.executor_id == self._membership.executor_id and time.monotonic() - state.since < QUANTUM_S:
                 return
-            fence, place.fence = place.fence, None
+            fence, state.fence = state.fence, None
             if await self._give_up(tenant, fence):
                 await asyncio.sleep(YIELD_S)
-        while (taken := await self._take(tenant_lock, tenant)) is None:  # noqa: ASYNC110 - another process gives it up
+        while (fence_taken := await self._take(tenant_lock, tenant)) is None:  # noqa: ASYNC110 - another process gives it up
             await asyncio.sleep(POLL_INTERVAL_S)
-        place.fence, place.executor_id, place.since = taken, self._lessee.executor_id, time.monotonic()
+        state.fence, state.executor_id, state.since = fence_taken, self._membership.executor_id, time.monotonic()
 
     async def _take(self, tenant_lock: TenantLock, tenant: TenantId) -> Fence | None:
         """Try to take a lease. If the caller is cancelled meanwhile, the lease is given up again."""
-        assert self._leases is not None and self._lessee is not None  # noqa: S101, PT018 - called only with leases
-        taking = asyncio.ensure_future(self._leases.take(tenant, tenant_lock, self._lessee.executor_id))
+        assert self._leases is not None and self._membership is not None  # noqa: S101, PT018 - called only with leases
+        taking = asyncio.ensure_future(self._leases.take(tenant, tenant_lock, self._membership.executor_id))
         try:
             return await asyncio.shield(taking)
         except StoreUnavailable:
             await asyncio.sleep(RETRY_S)
             return None
         except asyncio.CancelledError:
-            taking.add_done_callback(lambda done: self._unwanted(tenant, done))
+            taking.add_done_callback(lambda future: self._give_up_late(tenant, future))
             raise
 
-    def _unwanted(self, tenant: TenantId, done: asyncio.Future[Fence | None]) -> None:
-        if not done.cancelled() and done.exception() is None and (fence := done.result()) is not None:
+    def _give_up_late(self, tenant: TenantId, future: asyncio.Future[Fence | None]) -> None:
+        if not future.cancelled() and future.exception() is None and (fence := future.result()) is not None:
             self._begin_giving_up(tenant, fence)
 
-    def _release_unwanted(self, place: _LockState, tenant: TenantId) -> None:
+    def _release_unwanted(self, state: _LockState, tenant: TenantId) -> None:
         """Give up a lease that no caller in this process waits for, in the background."""
-        if place.fence is not None and not place.asking and not place.lock.locked():
-            self._begin_giving_up(tenant, place.fence)
-            place.fence = None
+        if state.fence is not None and not state.asking and not state.lock.locked():
+            self._begin_giving_up(tenant, state.fence)
+            state.fence = None
 
     def _begin_giving_up(self, tenant: TenantId, fence: Fence) -> None:
         # If this process takes the lease again first, the fence has changed, and nothing happens.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentic_rag_backend.domain.job import JobKind
-from agentic_rag_backend.jobs.base import JobQueue, QueueName
+from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.membership import Others
-from agentic_rag_backend.stores.catalogue.ports.workers import Worker, WorkerDirectory
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
+from agentic_rag_backend.stores.catalogue.base import Worker, WorkerDirectory
 
 _THIS = Worker(executor_id="this process", beats=0, workflows=frozenset())
 
@@ -48,7 +49,7 @@ class WorkerStatus:
             return [_THIS] if self.here else []
         silent_after_s = self._others.silent_after_s
         # A worker without workflows, such as a command that runs a reconciliation, only holds leases.
-        return [each for each in await self._directory.workers() if each.workflows and each.silent_s < silent_after_s]
+        return [worker for worker in await self._directory.workers() if worker.workflows and worker.silent_s < silent_after_s]
 
     async def open_jobs(self) -> Mapping[str, int]:
         """Count the jobs of all tenants that are ``queued`` and ``running``."""

@@ -1,1 +1,1 @@
-"""The durable queue on DBOS, and the tables, notifications and claims that it works with."""
+"""The durable queue, and the table, notifications and claims that it works with."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Container, Iterable
 
 from agentic_rag_backend.jobs.queue.database import as_unavailable
-from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow, DbosClient
+from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow, WorkflowTable
 from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -42,8 +42,8 @@ class OwnClaims:
         lost_after_s: see `UnstartedClaims`; much longer than the start of a claimed workflow takes.
     """
 
-    def __init__(self, dbos_client: DbosClient, *, lost_after_s: float) -> None:
-        self._dbos_client = dbos_client
+    def __init__(self, table: WorkflowTable, *, lost_after_s: float) -> None:
+        self._table = table
         self._unstarted = UnstartedClaims(lost_after_s=lost_after_s)
         self._begun: dict[str, float] = {}
         self._again: set[str] = set()
@@ -71,19 +71,19 @@ class OwnClaims:
         Raises:
             StoreUnavailable: the database does not answer; no mark is lost.
         """
-        asked = time.monotonic()
+        asked_s = time.monotonic()
         with as_unavailable():
-            claimed = await asyncio.to_thread(self._dbos_client.claimed)
+            claimed = await asyncio.to_thread(self._table.claimed)
         ids = {workflow.id for workflow in claimed}
-        self._begun = {id: at for id, at in self._begun.items() if id in ids or at >= asked}
-        own = [workflow for workflow in claimed if workflow.executor_id == executor_id and workflow.name in known]
-        lost = self._unstarted.lost(own, self._begun, asked)
+        self._begun = {id: at for id, at in self._begun.items() if id in ids or at >= asked_s}
+        own_claims = [workflow for workflow in claimed if workflow.executor_id == executor_id and workflow.name in known]
+        lost = self._unstarted.lost(own_claims, self._begun, asked_s)
         for workflow in lost:
             _log.warning("unheard_workflow_queued_again", workflow=workflow.id)
         again = set(self._again)
-        stopped = [workflow for workflow in own if workflow.id in again]
+        stopped = [workflow for workflow in own_claims if workflow.id in again]
         for workflow in stopped:
             self._begun.pop(workflow.id, None)  # first: the workflow may start here again before the next line
         with as_unavailable():
-            await asyncio.to_thread(self._dbos_client.hand_back, [*stopped, *lost])
+            await asyncio.to_thread(self._table.hand_back, [*stopped, *lost])
         self._again -= again

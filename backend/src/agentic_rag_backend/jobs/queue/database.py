@@ -13,20 +13,19 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.database import is_outage
-from agentic_rag_backend.stores.catalogue.sqlite import DRIVER
 
 
 def queue_engine(engine: Engine) -> tuple[Engine, bool]:
-    """Return an engine on the same database with the transactions that DBOS requires, and whether the caller must dispose it.
+    """Return an engine on the same database with the transactions that the queue needs, and whether the caller must dispose it.
 
     On SQLite, this engine takes the write lock at the first write. The catalogue's own engine takes it at BEGIN.
     """
     if engine.dialect.name != "sqlite":
         return engine, False
     # Few connections: writers then queue for a connection in order. Within SQLite they would sleep and retry.
-    own = create_engine(engine.url.set(drivername=DRIVER), pool_size=3, max_overflow=0)
+    own_engine = create_engine(engine.url, pool_size=3, max_overflow=0)
 
-    @event.listens_for(own, "connect")
+    @event.listens_for(own_engine, "connect")
     def configure(connection: Any, _record: object) -> None:
         connection.isolation_level = "IMMEDIATE"
         connection.execute("PRAGMA journal_mode = WAL")
@@ -35,7 +34,7 @@ def queue_engine(engine: Engine) -> tuple[Engine, bool]:
         connection.execute("PRAGMA busy_timeout = 30000")
         connection.execute("PRAGMA foreign_keys = ON")
 
-    return own, True
+    return own_engine, True
 
 
 def sidecar_path(engine: Engine, suffix: str) -> Path | None:
@@ -58,10 +57,10 @@ def as_unavailable() -> Iterator[None]:
     except SQLAlchemyError as error:
         if is_outage(error):
             raise StoreUnavailable(f"the job queue's database does not answer: {type(error).__name__}") from error
-        raise AgenticRagError(f"the job queue's database refused a statement: {_reason(error)}") from error
+        raise AgenticRagError(f"the job queue's database refused a statement: {_describe_error(error)}") from error
 
 
-def _reason(error: SQLAlchemyError) -> str:
+def _describe_error(error: SQLAlchemyError) -> str:
     """Return the error's type. For SQLite also its message, which contains column names and no values."""
     original = getattr(error, "orig", None)
     name = type(original or error).__name__

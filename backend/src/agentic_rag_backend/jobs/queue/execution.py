@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from agentic_rag_backend.jobs.coordination.recovery import caution
 from agentic_rag_backend.jobs.coordination.slots import Slots
 from agentic_rag_backend.jobs.coordination.tenant_locks import lock_lost
 from agentic_rag_backend.jobs.queue.claims import OwnClaims
-from agentic_rag_backend.jobs.queue.dbos_client import workflow_id
+from agentic_rag_backend.jobs.queue.workflow_table import workflow_id
 from agentic_rag_backend.telemetry.logs import get_logger
 
 Failed = Callable[[TenantId, str, int, Exception], Awaitable[None]]
@@ -77,45 +77,29 @@ class Execution:
         """Return the number of claimed workflows."""
         return len(self._waiting) + len(self._working)
 
-    def entry(self, declared: DeclaredWorkflow) -> Callable[[str, str, int], Coroutine[Any, Any, None]]:
-        """Return the function that DBOS calls for a workflow. It runs in the loop that is running now."""
-        loop = asyncio.get_running_loop()
-
-        async def run(tenant: str, job_id: str, attempt: int) -> None:
-            work = self._run(declared, TenantId(tenant), job_id, attempt)
-            if asyncio.get_running_loop() is loop:
-                await work
-            else:
-                # DBOS uses its own loop while ours pauses, for example between two tests. Shared objects of jobs belong to
-                # ours.
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
-
-        run.__qualname__ = run.__name__ = declared.name
-        return run
-
     async def stop(self, drain_s: float) -> None:
         """Cancel waiting workflows now, and running workflows after ``drain_s`` seconds."""
-        _cancel(self._waiting)
+        _cancel_tasks(self._waiting)
         if self._working and drain_s:
             await asyncio.wait(set(self._working), timeout=drain_s)
-        rest = self._working | self._waiting
-        _cancel(rest)
-        if rest:
-            await asyncio.wait(rest, timeout=_CANCEL_S)
+        unfinished = self._working | self._waiting
+        _cancel_tasks(unfinished)
+        if unfinished:
+            await asyncio.wait(unfinished, timeout=_CANCEL_S)
 
-    async def _run(self, declared: DeclaredWorkflow, tenant: TenantId, job_id: str, attempt: int) -> None:
+    async def run(self, declared: DeclaredWorkflow, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Run a workflow when its tenant and the process have a free slot. A cancelled workflow remains to be run again."""
         task = asyncio.current_task()
         if task is None or self.stopping:
             raise asyncio.CancelledError
         act_for(tenant, job=True)
-        this, crash_counter = workflow_id(declared.name, job_id, attempt), self._membership.crash_counter
-        self._claims.begun(this)
+        id, crash_counter = workflow_id(declared.name, job_id, attempt), self._membership.crash_counter
+        self._claims.begun(id)
         self._waiting.add(task)
         task.add_done_callback(partial(self._forget, declared.queue))
-        with self._again_without_database(this):
-            kills = await crash_counter.kills(this)
-        claimed = _Claimed(this, tenant, job_id, attempt, kills)
+        with self._again_without_database(id):
+            kills = await crash_counter.kills(id)
+        claimed = _Claimed(id, tenant, job_id, attempt, kills)
         part: Continuation | None = Continuation(declared.queue, declared.workflow, lambda: False)
         while part is not None:
             async with self._slots.taken(part.queue, tenant, caution(kills)):
@@ -174,6 +158,6 @@ class Execution:
         self._ended(queue)
 
 
-def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+def _cancel_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
     for task in tuple(tasks):
         task.cancel()

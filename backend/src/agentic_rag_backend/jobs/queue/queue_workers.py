@@ -1,9 +1,8 @@
 """Queue workers that poll the queues when something was enqueued, instead of several times a second.
 
-DBOS has one worker thread per queue. The thread waits on its stop event for the polling interval before each poll. A `PollEvent`
-replaces that event and ends the wait when it is woken. Measured: a poll of both queues takes 4–6 ms of the interpreter's time,
-which the embedder and every request share. Ten polls a second took a tenth of an ingestion's CPU time, and all of the CPU time
-of an idle server.
+Each queue has a thread, which waits on its `PollEvent` before each poll. A poll takes a millisecond or more of the interpreter's
+time, which the embedder and every request share. With an earlier queue, ten polls a second took a tenth of an ingestion's CPU
+time, and all of the CPU time of an idle server.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import cast
-
-from dbos import DBOS
-from dbos._queue import queue_worker_thread
 
 from agentic_rag_backend.jobs.base import QueueName
+from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow
+from agentic_rag_backend.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
 
 IDLE_S = 5.0
 """Seconds between two polls if nothing wakes the worker. It has no effect on latency if every enqueueing wakes it."""
@@ -28,7 +27,7 @@ SELDOM = 3
 
 
 class PollEvent:
-    """Has the methods of `threading.Event` that DBOS's queue worker uses.
+    """Ends the wait of a queue's thread when it is woken.
 
     Args:
         pause_s: returns the minimum seconds between two polls.
@@ -60,8 +59,8 @@ class PollEvent:
         """Return whether the worker is to end."""
         return self._stopped
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the next poll is due, whatever ``timeout`` is. Return True if the worker is to end."""
+    def wait(self) -> bool:
+        """Wait until the next poll is due. Return True if the worker is to end."""
         with self._changed:
             self._changed.wait_for(lambda: self._awake or self._stopped, self._idle_s())
             while not self._stopped and (left_s := self._last_poll + self._pause_s() - time.monotonic()) > 0:
@@ -99,16 +98,17 @@ class QueueWorkers:
             if queue in (None, name):
                 poll_event.wake()
 
-    def start(self, dbos: DBOS) -> None:
-        """Replace DBOS's own workers after its launch. May be called again after `stop`."""
+    def start(self, claim: Callable[[QueueName], list[ClaimedWorkflow]], run: Callable[[list[ClaimedWorkflow]], object]) -> None:
+        """Start the threads. May be called again after `stop`.
+
+        Args:
+            claim: claims waiting workflows of a queue.
+            run: starts claimed workflows. Both are called on the thread of the queue.
+        """
         self.poll_events = {queue: self._make_event() for queue in QueueName}
-        # This also stops the thread that polls for delayed workflows and deadlines: there are none.
-        for event in (*dbos.background_thread_stop_events, dbos._background_jobs_stop_event):
-            event.set()
         for queue, poll_event in self.poll_events.items():
-            declared = dbos._sys_db.get_queue(queue.value)
-            arguments = (cast(threading.Event, poll_event), dbos, declared)
-            thread = threading.Thread(target=queue_worker_thread, args=arguments, name=f"claims-{queue.value}", daemon=True)
+            arguments = (queue, poll_event, claim, run)
+            thread = threading.Thread(target=_keep_claiming, args=arguments, name=f"claims-{queue.value}", daemon=True)
             thread.start()
             self._threads.append(thread)
 
@@ -119,3 +119,22 @@ class QueueWorkers:
         for thread in self._threads:
             thread.join(timeout=10.0)
         self._threads.clear()
+
+
+def _keep_claiming(
+    queue: QueueName,
+    poll_event: PollEvent,
+    claim: Callable[[QueueName], list[ClaimedWorkflow]],
+    run: Callable[[list[ClaimedWorkflow]], object],
+) -> None:
+    failing = False
+    while not poll_event.wait():
+        try:
+            if workflows := claim(queue):
+                run(workflows)
+            failing = False
+        except Exception:  # noqa: BLE001 - a thread that ended would look like a hang
+            # The next poll claims. If the claim was committed, `OwnClaims` finds the workflows.
+            if not failing:  # one warning per outage
+                _log.warning("claims_failed", queue=queue.value, consequence="the queue is polled again", exc_info=True)
+            failing = True

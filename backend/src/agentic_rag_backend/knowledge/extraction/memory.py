@@ -20,7 +20,7 @@ _FACTS_PER_ENTITY = 10
 
 
 class DocumentMemory:
-    """`EpisodeMemory` of one document.
+    """What is known before an episode of one document.
 
     Facts of hidden versions, and of other versions of the document itself, are not known: the result of a passage must not
     depend on text that readers cannot see, or that the passage replaces.

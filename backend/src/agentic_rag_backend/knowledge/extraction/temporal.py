@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Chunk
@@ -27,7 +27,10 @@ from agentic_rag_backend.knowledge.extraction.replies import read_reply
 from agentic_rag_backend.knowledge.model_calls import INVALID, DocumentModel, ResultRecord, VersionModel
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
-from agentic_rag_backend.stores.graph.episodes import Episode, EpisodeExtractor, EpisodeFact, EpisodeKnowledge, EpisodeScope
+from agentic_rag_backend.stores.graph.episodes import Episode, EpisodeFact, EpisodeKnowledge, EpisodeScope
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.stores.graph.graphiti.episodes import GraphitiEpisodes
 
 GRAPHITI = "graphiti"
 _FACT_TOKENS = 2
@@ -43,7 +46,7 @@ _OF_ONE_REQUEST = (INVALID, ModelInputRefused.code, PromptTooLong.code)
 class TemporalEngine:
     """The engine and the stores that it compares with. A tenant's episodes go one at a time in a process."""
 
-    episodes: EpisodeExtractor
+    episodes: GraphitiEpisodes
     graph: KnowledgeStore
     documents: DocumentCatalogue
     _turns: WeakValueDictionary[TenantId, asyncio.Lock] = field(default_factory=WeakValueDictionary)
@@ -111,7 +114,8 @@ class _Reading:
         self._scope = EpisodeScope(
             tenant=origin.tenant,
             model=self._model,
-            memory=self._memory,
+            known_entities=self._memory.named,
+            known_facts=self._memory.facts_at,
             ontology=extractor.options.ontology,
             reply_tokens=_FACT_TOKENS * extractor.options.reply_tokens,
         )

@@ -13,7 +13,7 @@ from agentic_rag_backend.knowledge.offload import Offload, run_in_place
 from agentic_rag_backend.knowledge.resolution.assembly import ResolvedVersion, build_knowledge
 from agentic_rag_backend.knowledge.resolution.groups import names_of_document
 from agentic_rag_backend.knowledge.resolution.limits import NameLimits
-from agentic_rag_backend.stores.catalogue.ports.graph_edits import GraphEditCatalogue
+from agentic_rag_backend.stores.catalogue.base import GraphEditCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 _TENANTS_READ = 256

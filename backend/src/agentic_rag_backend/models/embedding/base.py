@@ -111,10 +111,3 @@ class TokenEncoder(Protocol):
         Raises:
             ModelUnavailable: the encoder is closed.
         """
-
-
-class Tokenizer(Protocol):
-    """Maps text to the word pieces of a model. Chunk sizes are measured with it."""
-
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the [start, end) character offsets of each word piece, in order, without special tokens."""

@@ -11,8 +11,7 @@ from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_summary
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.summaries.writing import key_of
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
-from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, TreeCatalogue
 from agentic_rag_backend.stores.vector.base import Collection
 
 _PAGE = 500

@@ -18,7 +18,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.raptor.reading import PassageReader
 from agentic_rag_backend.raptor.summaries.evidence import inner_evidence, inner_names, leaf_evidence, leaf_names
-from agentic_rag_backend.stores.catalogue.ports.trees import SummaryKey, TreeCatalogue
+from agentic_rag_backend.stores.catalogue.base import SummaryKey, TreeCatalogue
 
 _BATCH = 32
 

@@ -23,7 +23,7 @@ from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.legs.parallel import search_all
 from agentic_rag_backend.retrieval.options.model import LowStrategyOption, SyntheticQuestionsOption, optional_field
 from agentic_rag_backend.retrieval.passages.hydration import shown_graph
-from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
+from agentic_rag_backend.stores.catalogue.base import TreeCatalogue
 
 DUAL, LOW, WITH_TREE = "dual_level", "low_level", "low_level_with_raptor"
 FREE = "sparse"

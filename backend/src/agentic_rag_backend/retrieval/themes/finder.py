@@ -18,7 +18,7 @@ from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.rating import RatedTheme, ThemeRater
 from agentic_rag_backend.retrieval.themes.selection import Selection, select_themes
 from agentic_rag_backend.retrieval.themes.views import ExaminedTheme, ThemeViews
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorSearch
 
 WEIGHTS = {"dense": 0.7, "sparse": 0.3}

@@ -29,7 +29,7 @@ from agentic_rag_backend.retrieval.passages.hydration import entities_of, passes
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED, relevance
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, Vector, VectorSearch
 
 SEARCHES = ("collapsed", "levels")

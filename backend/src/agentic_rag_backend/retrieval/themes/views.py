@@ -25,7 +25,7 @@ from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.caching.entries import State, TenantCache
 from agentic_rag_backend.retrieval.caching.read_through import ReadThrough
 from agentic_rag_backend.retrieval.passages.hydration import passes
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Vector
 from agentic_rag_backend.telemetry.metrics import THEMES_CACHE, count_cache_use
 

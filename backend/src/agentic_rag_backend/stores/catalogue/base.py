@@ -1,63 +1,100 @@
-"""The catalogue's ports, one per noun, implemented by one SQL engine: the record of what exists and what is visible.
+"""The catalogue: the record of what exists and what is visible, on SQLite or PostgreSQL. The other packages import it from here.
 
-Contract, which `testing.catalogue.contract` checks on every adapter: the tenant is the first argument of every method on
-a tenant's data. Unknown ids and ids of other tenants raise the same `NotFound`. Every change that can alter an answer raises the
-tenant's ``state_version`` in its own transaction. Times are aware and in UTC.
+Each noun has a class (`DocumentCatalogue`, `JobCatalogue`, …). Its methods are made of documented functions that run as
+transactions; see `operations`. `testing.catalogue.contract` checks on both databases: the tenant is the first argument of every
+method on a tenant's data. Unknown ids and ids of other tenants raise the same `NotFound`. Every change that can alter an answer
+raises the tenant's ``state_version`` in its own transaction. Times are aware and in UTC.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from sqlalchemy import Engine, text
+from sqlalchemy.engine import Connection
 
-from agentic_rag_backend.stores.catalogue.ports.communities import CommunityCatalogue
-from agentic_rag_backend.stores.catalogue.ports.documents import (
+from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
+from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.deployments import DeploymentCatalogue
+from agentic_rag_backend.stores.catalogue.documents.document_catalogue import DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.documents.document_values import (
     ANY_REVISION,
     BegunJob,
     Change,
-    DocumentCatalogue,
+    ChunkQuestions,
     DocumentStatus,
     Ending,
+    Enqueue,
     Expected,
     HandOn,
     Parent,
     ParsedVersion,
     PreparedChunk,
+    PreparedQuestion,
     ReadyVersion,
     Submission,
     Submitted,
     Visibility,
 )
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
-from agentic_rag_backend.stores.catalogue.ports.graph_edits import GraphEditCatalogue
-from agentic_rag_backend.stores.catalogue.ports.idempotency import IdempotencyKeys
-from agentic_rag_backend.stores.catalogue.ports.jobs import Enqueue, JobCatalogue
-from agentic_rag_backend.stores.catalogue.ports.model_results import ModelResultCatalogue
-from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox
-from agentic_rag_backend.stores.catalogue.ports.pages import Page
-from agentic_rag_backend.stores.catalogue.ports.questions import ChunkQuestions, PreparedQuestion, QuestionCatalogue
-from agentic_rag_backend.stores.catalogue.ports.search_sessions import SearchSessions
-from agentic_rag_backend.stores.catalogue.ports.tenants import TenantDirectory
-from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
+from agentic_rag_backend.stores.catalogue.documents.model_results import ModelResultCatalogue
+from agentic_rag_backend.stores.catalogue.documents.questions import QuestionCatalogue
+from agentic_rag_backend.stores.catalogue.idempotency import (
+    KEPT,
+    MAX_KEPT,
+    IdempotencyClaim,
+    IdempotencyKeys,
+    Operator,
+    Owner,
+    StoredResponse,
+)
+from agentic_rag_backend.stores.catalogue.jobs.job_catalogue import JobCatalogue
+from agentic_rag_backend.stores.catalogue.jobs.leases import Fence, Leases
+from agentic_rag_backend.stores.catalogue.jobs.outbox import READ_BY_FILTERS, SETTLING, Entry, Outbox, Topic
+from agentic_rag_backend.stores.catalogue.jobs.workers import Worker, WorkerDirectory
+from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, upgrade
+from agentic_rag_backend.stores.catalogue.pages import Page
+from agentic_rag_backend.stores.catalogue.postgres import Patience
+from agentic_rag_backend.stores.catalogue.search_sessions import SearchSessions
+from agentic_rag_backend.stores.catalogue.store_folders import StoreFolderCatalogue
+from agentic_rag_backend.stores.catalogue.summaries.communities import CommunityCatalogue
+from agentic_rag_backend.stores.catalogue.summaries.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.summaries.trees import SummaryKey, TreeCatalogue
+from agentic_rag_backend.stores.catalogue.tenants.graph_edits import GraphEditCatalogue
+from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import TenantDirectory
+from agentic_rag_backend.stores.catalogue.tenants.tenant_records import DocumentHeader, DocumentRecord, Opening, TenantSnapshot
+from agentic_rag_backend.stores.catalogue.tenants.transfer import TransferCatalogue
 
 __all__ = [
     "ANY_REVISION",
+    "KEPT",
+    "MAX_KEPT",
+    "READ_BY_FILTERS",
+    "SETTLING",
     "BegunJob",
     "Catalogue",
     "Change",
     "ChunkQuestions",
     "CommunityCatalogue",
     "DocumentCatalogue",
+    "DocumentHeader",
+    "DocumentRecord",
     "DocumentStatus",
     "Ending",
     "Enqueue",
+    "Entry",
     "Expected",
+    "Fence",
+    "GenerationCatalogue",
     "GenerationPointer",
     "GraphEditCatalogue",
     "HandOn",
+    "IdempotencyClaim",
     "IdempotencyKeys",
     "JobCatalogue",
+    "Leases",
     "ModelResultCatalogue",
+    "Opening",
+    "Operator",
     "Outbox",
+    "Owner",
     "Page",
     "Parent",
     "ParsedVersion",
@@ -66,55 +103,93 @@ __all__ = [
     "QuestionCatalogue",
     "ReadyVersion",
     "SearchSessions",
+    "StoredResponse",
     "Submission",
     "Submitted",
+    "SummaryKey",
     "TenantDirectory",
+    "TenantSnapshot",
+    "Topic",
+    "TransferCatalogue",
     "TreeCatalogue",
     "Visibility",
+    "Worker",
+    "WorkerDirectory",
 ]
 
+GenerationCatalogue = CommunityCatalogue | TreeCatalogue
+"""Two kinds of generations. A schedule rebuilds either."""
 
-class Catalogue(Protocol):
-    """The engine with its ports."""
+
+class Catalogue:
+    """The record on SQLite or PostgreSQL: one database with one class per noun. Created by `open`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.documents = DocumentCatalogue(database)
+        self.model_results = ModelResultCatalogue(database)
+        self.questions = QuestionCatalogue(database)
+        self.jobs = JobCatalogue(database)
+        self.tenants = TenantDirectory(database)
+        self.graph_edits = GraphEditCatalogue(database)
+        self.communities = CommunityCatalogue(database)
+        self.trees = TreeCatalogue(database)
+        self.idempotency = IdempotencyKeys(database)
+        self.search_sessions = SearchSessions(database)
+        self.outbox = Outbox(database)
+        self.transfer = TransferCatalogue(database)
+        self.workers = WorkerDirectory(database)
+        self.leases = Leases(database)
+        self.store_folders = StoreFolderCatalogue(database)
+        self.deployments = DeploymentCatalogue(database)
+
+    @classmethod
+    async def open(cls, url: str, patience: Patience | None = None) -> Catalogue:
+        """Open the database at ``url`` (``sqlite:///path`` or ``postgresql://…``). `migrate` creates its tables.
+
+        Args:
+            patience: time limits of a server. None: the defaults of `Patience`.
+
+        Raises:
+            ConfigurationError: the URL does not name a supported database.
+            StoreUnavailable: the database does not answer.
+        """
+        catalogue = cls(Database(url, patience))
+        try:
+            await catalogue.ping()
+        except StoreUnavailable:
+            await catalogue.close()
+            raise
+        return catalogue
 
     @property
-    def documents(self) -> DocumentCatalogue: ...
+    def sync_engine(self) -> Engine:
+        """A synchronous engine on the same database, for the durable queue's tables."""
+        return self._database.sync_engine
 
-    @property
-    def model_results(self) -> ModelResultCatalogue: ...
+    async def migrate(self, revision: str = "head") -> None:
+        """Migrate the schema to this release. Idempotent, and safe in several processes at once."""
+        await self._database.define(upgrade, revision)
 
-    @property
-    def questions(self) -> QuestionCatalogue: ...
+    async def require_migrated(self) -> None:
+        """Raise `ConfigurationError` unless the schema matches this release."""
+        difference = await self._database.read(missing)
+        if difference is not None:
+            raise ConfigurationError(f"the database's schema is not this release's: {difference}; run 'agentic-rag migrate'")
 
-    @property
-    def jobs(self) -> JobCatalogue: ...
-
-    @property
-    def tenants(self) -> TenantDirectory: ...
-
-    @property
-    def graph_edits(self) -> GraphEditCatalogue: ...
-
-    @property
-    def communities(self) -> CommunityCatalogue: ...
-
-    @property
-    def trees(self) -> TreeCatalogue: ...
-
-    @property
-    def outbox(self) -> Outbox: ...
-
-    @property
-    def idempotency(self) -> IdempotencyKeys: ...
-
-    @property
-    def search_sessions(self) -> SearchSessions: ...
-
-    async def migrate(self) -> None:
-        """Migrate the schema to this release. Idempotent."""
+    async def downgrade(self, revision: str) -> None:
+        """Downgrade the schema to ``revision`` (``base``: no tables)."""
+        await self._database.define(downgrade, revision)
 
     async def ping(self) -> None:
-        """Raise `StoreUnavailable` unless the database answers."""
+        """Raise `StoreUnavailable` unless the database answers. A database file also needs room to grow."""
+        self._database.require_room()
+
+        def ask(connection: Connection) -> None:
+            connection.execute(text("SELECT 1"))
+
+        await self._database.read(ask)
 
     async def close(self) -> None:
-        """Release connections. Later calls fail."""
+        """Wait for running transactions, then close all connections."""
+        await self._database.close()

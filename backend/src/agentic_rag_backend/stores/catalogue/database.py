@@ -1,4 +1,4 @@
-"""The SQL engine of the catalogue's ports. It runs whole transactions as plain functions on its own threads.
+"""The catalogue's database. It runs whole transactions as plain functions on its own threads.
 
 A transaction is a synchronous function of a connection. It cannot await, so it cannot call a model or another store, and it
 costs one thread switch instead of one per statement. On SQLite a single thread writes: the writers of this process queue,
@@ -19,6 +19,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Engine, create_engine, event, make_url, text
 from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import (
     ArgumentError,
@@ -34,7 +35,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.fairness import FairThreadPool
 from agentic_rag_backend.stores.catalogue.postgres import Patience, postgres_engine, until
-from agentic_rag_backend.stores.catalogue.sqlite import DRIVER, CatalogueDialect
 from agentic_rag_backend.stores.files import create_private, require_room, sqlite_failure
 
 P = ParamSpec("P")
@@ -66,13 +66,13 @@ def parse_url(url: str) -> URL:
     if backend == "sqlite":
         if not parsed.database or parsed.database == ":memory:":
             raise ConfigurationError("DATABASE_URL must name a file: sqlite:///path/to/catalogue.db; got one in memory")
-        return parsed.set(drivername=DRIVER)
+        return parsed.set(drivername="sqlite")
     if backend == "postgresql":
         return parsed.set(drivername="postgresql+psycopg")
     raise ConfigurationError(f"DATABASE_URL must be sqlite or postgresql; got {backend!r}")
 
 
-def _pragmas(connection: Any, isolation_level: str | None) -> None:
+def _set_pragmas(connection: Any, isolation_level: str | None) -> None:
     connection.isolation_level = isolation_level
     # FULL: a confirmed change (accepted, visible, deleted) survives a power loss. It costs 0.3 ms a transaction and about
     # 2.5 ms a document, but no measurable ingestion time, because ingestion waits for the embedder.
@@ -80,7 +80,7 @@ def _pragmas(connection: Any, isolation_level: str | None) -> None:
         connection.execute(f"PRAGMA {pragma}").close()
 
 
-class _ReadingDialect(CatalogueDialect):
+class _ReadingDialect(SQLiteDialect_pysqlite):
     """Dialect that begins a transaction with the first statement, of any kind.
 
     The dialect replaces a listener to "begin": with a listener, each statement checks for listeners eight times, which took
@@ -112,7 +112,7 @@ def _sqlite_engine(url: URL, drivername: str, threads: int) -> Engine:
     def _connect(connection: Any, _record: Any) -> None:
         # The driver's own transaction control begins at the first write. Values read before may have changed by then, and
         # concurrent increments are lost. None switches it off, and the dialect begins transactions instead.
-        _pragmas(connection, None)
+        _set_pragmas(connection, None)
 
     return engine
 
@@ -123,7 +123,7 @@ def _sqlite_queue_engine(url: URL) -> Engine:
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
         # The durable queue issues its own BEGIN where necessary. It sets this mode on engines it creates itself.
-        _pragmas(connection, "IMMEDIATE")
+        _set_pragmas(connection, "IMMEDIATE")
 
     return engine
 
@@ -232,7 +232,7 @@ class Database:
         try:
             return await future
         except StatementError as error:
-            raise self._translated(error) from error
+            raise self._translate(error) from error
         except PoolTimeout as error:
             raise StoreUnavailable("the catalogue has no free connection") from error
 
@@ -241,7 +241,7 @@ class Database:
         if self._file is not None:
             require_room(self._file, _CATALOGUE)
 
-    def _translated(self, error: StatementError) -> Exception:
+    def _translate(self, error: StatementError) -> Exception:
         if isinstance(error.orig, AgenticRagError):
             return error.orig
         if isinstance(error, DataError) and "NUL" in str(error.orig):

@@ -1,4 +1,4 @@
-"""The deployment's identity on SQL: one row, written by the first process."""
+"""The deployment's identity: one row, written by the first process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.deployment import new_deployment_id
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
 from agentic_rag_backend.stores.catalogue.rows import upsert
 from agentic_rag_backend.stores.catalogue.tables import deployments
 
@@ -25,7 +25,7 @@ class RecordedDeployment:
     name: str
 
 
-def _found(connection: Connection) -> RecordedDeployment | None:
+def _find_deployment(connection: Connection) -> RecordedDeployment | None:
     row = connection.execute(_FIND).first()
     return None if row is None else RecordedDeployment(row.deployment_id, row.name)
 
@@ -34,8 +34,8 @@ def _create(connection: Connection, name: str) -> RecordedDeployment:
     row = {"slot": _SLOT, "deployment_id": new_deployment_id(), "name": name, "created_at": utc_now()}
     # Without `replace`, the row of a faster process stays.
     upsert(connection, deployments, [row], keys=("slot",))
-    held = connection.execute(_FIND).one()
-    return RecordedDeployment(held.deployment_id, held.name)
+    deployment_row = connection.execute(_FIND).one()
+    return RecordedDeployment(deployment_row.deployment_id, deployment_row.name)
 
 
 def rename(connection: Connection, name: str) -> None:
@@ -43,10 +43,10 @@ def rename(connection: Connection, name: str) -> None:
     connection.execute(update(deployments).where(deployments.c.slot == _SLOT).values(name=name))
 
 
-class SqlDeployments(SqlPort):
+class DeploymentCatalogue(CataloguePart):
     """Creates the deployment's id once, and returns it on every call."""
 
-    _find = read(_found)
+    _find = read(_find_deployment)
     _create = write(_create)
     rename = write(rename)
 

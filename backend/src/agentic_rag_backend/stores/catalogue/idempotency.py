@@ -1,39 +1,68 @@
-"""Idempotency keys on SQL."""
+"""Idempotent requests: stores the response to a request under a key that the caller chose.
+
+`testing.catalogue.idempotency` checks the contract on both databases.
+"""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import Enum
 from functools import cache
 
 from sqlalchemy import ColumnElement, Executable, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from agentic_rag_backend.domain.tenant import require_tenant
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import IdempotencyInProgress, IdempotencyKeyReused
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, write
-from agentic_rag_backend.stores.catalogue.ports.idempotency import (
-    KEPT,
-    MAX_KEPT,
-    IdempotencyClaim,
-    Operator,
-    Owner,
-    StoredResponse,
-)
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, write
 from agentic_rag_backend.stores.catalogue.tables import idempotency_keys
+
+KEPT = timedelta(hours=24)
+"""Time for which a response is kept."""
+MAX_KEPT = 10_000
+"""Maximum number of stored responses per owner. Beyond it, the oldest are removed early."""
+
+
+class Operator(Enum):
+    """Owner of requests that belong to no tenant."""
+
+    OPERATOR = "operator"
+
+
+Owner = TenantId | Operator
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A stored response."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyClaim:
+    """The right to carry a request out. It ends by `complete`, by `release`, or when its lease expires."""
+
+    token: str
+
 
 _RETRY_AFTER_S = 1.0
 _keys = idempotency_keys.c
 
 
-def _owner(owner: Owner) -> str:
+def _owner_text(owner: Owner) -> str:
     return owner.value if isinstance(owner, Operator) else require_tenant(owner).value
 
 
 @cache
-def _insert(dialect: str) -> Executable:
+def _insert_statement(dialect: str) -> Executable:
     # Both dialects have these methods, but no common class declares them.
     statement = postgresql.insert(idempotency_keys) if dialect == "postgresql" else sqlite.insert(idempotency_keys)
     # RETURNING, because not every driver reports the number of inserted rows.
@@ -43,10 +72,18 @@ def _insert(dialect: str) -> Executable:
 def begin(
     connection: Connection, owner: Owner, digest: str, *, fingerprint: str, lease_s: float
 ) -> IdempotencyClaim | StoredResponse:
-    """See `IdempotencyKeys.begin`."""
+    """Claim a request, or return its stored response. Of several concurrent requests, one gets the claim.
+
+    Args:
+        lease_s: seconds without an end after which the process counts as dead and the key is free.
+
+    Raises:
+        IdempotencyKeyReused: the key belongs to a request with another fingerprint.
+        IdempotencyInProgress: the request is being carried out now.
+    """
     now = utc_now()
     row = {
-        "tenant_id": _owner(owner),
+        "tenant_id": _owner_text(owner),
         "digest": digest,
         "fingerprint": fingerprint,
         "claim": secrets.token_hex(16),
@@ -56,19 +93,19 @@ def begin(
     its = (_keys.tenant_id == row["tenant_id"], _keys.digest == row["digest"])
     connection.execute(delete(idempotency_keys).where(*its, _keys.expires_at <= now))
     # The insertion decides between concurrent requests: the later one waits for the earlier one and finds its row.
-    if connection.execute(_insert(connection.dialect.name), row).first() is not None:
+    if connection.execute(_insert_statement(connection.dialect.name), row).first() is not None:
         _drop_oldest(connection, row["tenant_id"])
         return IdempotencyClaim(str(row["claim"]))
-    held = connection.execute(select(idempotency_keys).where(*its)).mappings().first()
-    if held is not None and held["fingerprint"] != row["fingerprint"]:
+    key_row = connection.execute(select(idempotency_keys).where(*its)).mappings().first()
+    if key_row is not None and key_row["fingerprint"] != row["fingerprint"]:
         raise IdempotencyKeyReused(
             "the Idempotency-Key was used for a request with another body; use a new key for a new request"
         )
-    if held is None or held["claim"] is not None:
+    if key_row is None or key_row["claim"] is not None:
         raise IdempotencyInProgress(
             "the request of this Idempotency-Key is in progress; retry in a moment", retry_after_s=_RETRY_AFTER_S
         )
-    return StoredResponse(held["status"], held["headers"], held["body"])
+    return StoredResponse(key_row["status"], key_row["headers"], key_row["body"])
 
 
 def _drop_oldest(connection: Connection, owner: object) -> None:
@@ -80,33 +117,39 @@ def _drop_oldest(connection: Connection, owner: object) -> None:
 
 
 def complete(connection: Connection, owner: Owner, digest: str, claim: IdempotencyClaim, answer: StoredResponse) -> bool:
-    """See `IdempotencyKeys.complete`."""
+    """Store the answer for `KEPT`. Return False if the claim was lost."""
     values = {"status": answer.status, "headers": dict(answer.headers), "body": answer.body}
-    statement = update(idempotency_keys).where(*_claimed(owner, digest, claim))
+    statement = update(idempotency_keys).where(*_of_claim(owner, digest, claim))
     return connection.execute(statement.values(claim=None, expires_at=utc_now() + KEPT, **values)).rowcount == 1
 
 
 def release(connection: Connection, owner: Owner, digest: str, claim: IdempotencyClaim) -> None:
-    """See `IdempotencyKeys.release`."""
-    connection.execute(delete(idempotency_keys).where(*_claimed(owner, digest, claim)))
+    """Free the key of a request that changed nothing. No effect if the claim was lost."""
+    connection.execute(delete(idempotency_keys).where(*_of_claim(owner, digest, claim)))
 
 
-def _claimed(owner: Owner, digest: str, claim: IdempotencyClaim) -> tuple[ColumnElement[bool], ...]:
-    return _keys.tenant_id == _owner(owner), _keys.digest == digest, _keys.claim == claim.token
+def _of_claim(owner: Owner, digest: str, claim: IdempotencyClaim) -> tuple[ColumnElement[bool], ...]:
+    return _keys.tenant_id == _owner_text(owner), _keys.digest == digest, _keys.claim == claim.token
 
 
 def release_all(connection: Connection) -> int:
-    """See `IdempotencyKeys.release_all`."""
+    """Free every key of a request in progress, for all owners. Return their number.
+
+    Call it before a process serves that has the catalogue to itself: requests in progress belong to a killed process.
+    """
     return connection.execute(delete(idempotency_keys).where(_keys.claim.is_not(None))).rowcount
 
 
 def sweep(connection: Connection) -> int:
-    """See `IdempotencyKeys.sweep`."""
+    """Remove expired keys of all owners, and return their number."""
     return connection.execute(delete(idempotency_keys).where(_keys.expires_at <= utc_now())).rowcount
 
 
-class SqlIdempotencyKeys(SqlPort):
-    """Implements `IdempotencyKeys`. A key is one row. Its ``expires_at`` is the end of the lease, then the end of the answer."""
+class IdempotencyKeys(CataloguePart):
+    """``digest`` identifies a caller's key on one route, ``fingerprint`` the rest of the request.
+
+    A key is one row. Its ``expires_at`` is the end of the lease, then the end of the answer.
+    """
 
     begin = write(begin)
     complete = write(complete)

@@ -6,13 +6,25 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import orjson
 from sqlalchemy import ColumnElement, Table, and_, or_
 
 from agentic_rag_backend.errors import InvalidRequest
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A page of a list. ``next_cursor`` is None on the last page."""
+
+    items: tuple[T, ...]
+    next_cursor: str | None = None
+
 
 MAX_LIMIT = 1000
 _CHECK_BYTES = 6
@@ -29,7 +41,7 @@ def check_limit(limit: int) -> int:
     return limit
 
 
-def _check(scope: str, payload: bytes) -> bytes:
+def _check_digits(scope: str, payload: bytes) -> bytes:
     # Not a secret: a cursor only moves within the caller's own tenant. It detects invalid cursors.
     return hashlib.blake2b(payload, digest_size=_CHECK_BYTES, person=scope.encode()[:16]).digest()
 
@@ -37,7 +49,7 @@ def _check(scope: str, payload: bytes) -> bytes:
 def encode_cursor(scope: str, position: Sequence[Any]) -> str:
     """Return ``position`` as a cursor of the list named ``scope``."""
     payload = orjson.dumps(list(position))
-    return base64.urlsafe_b64encode(_check(scope, payload) + payload).decode().rstrip("=")
+    return base64.urlsafe_b64encode(_check_digits(scope, payload) + payload).decode().rstrip("=")
 
 
 def decode_cursor(scope: str, cursor: str, *types: type) -> list[Any]:
@@ -52,7 +64,7 @@ def decode_cursor(scope: str, cursor: str, *types: type) -> list[Any]:
         raw = b""
     check, payload = raw[:_CHECK_BYTES], raw[_CHECK_BYTES:]
     try:
-        position: Any = orjson.loads(payload) if check == _check(scope, payload) else None
+        position: Any = orjson.loads(payload) if check == _check_digits(scope, payload) else None
     except orjson.JSONDecodeError:
         position = None
     if not isinstance(position, list) or [type(part) for part in position] != list(types):

@@ -67,7 +67,7 @@ class BoundedConnection(psycopg.Connection[Any]):
             psycopg.errors.ConnectionTimeout: it took too long; the connection is closed.
         """
         end = _END.get()
-        bounded = _ended(gen, end if end < math.inf else time.monotonic() + self.longest_s)
+        bounded = _end_at_limit(gen, end if end < math.inf else time.monotonic() + self.longest_s)
         try:
             return super().wait(bounded, interval, timeout)
         except psycopg.errors.ConnectionTimeout:
@@ -75,7 +75,7 @@ class BoundedConnection(psycopg.Connection[Any]):
             raise
 
 
-def _ended(gen: PQGen[Any], end: float) -> PQGen[Any]:
+def _end_at_limit(gen: PQGen[Any], end: float) -> PQGen[Any]:
     try:
         wanted = next(gen)
         while True:
@@ -100,17 +100,17 @@ def postgres_engine(url: URL, *, connections: int, patience: Patience) -> Engine
     engine.dialect.do_ping = asked  # type: ignore[method-assign]
 
     @event.listens_for(engine, "do_connect")
-    def _connect(_dialect: Any, _record: Any, given: tuple[Any, ...], named: dict[str, Any]) -> BoundedConnection:
+    def _connect(_dialect: Any, _record: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> BoundedConnection:
         left_s = min(_END.get() - time.monotonic(), patience.read_s)
         timeout_s = max(_SHORTEST_CONNECT_S, math.ceil(left_s))
-        made = BoundedConnection.connect(*given, **{"connect_timeout": timeout_s, **_KEEPALIVE, **named})
-        made.longest_s = patience.write_s
+        connection = BoundedConnection.connect(*arguments, **{"connect_timeout": timeout_s, **_KEEPALIVE, **options})
+        connection.longest_s = patience.write_s
         try:
-            _limit(made, patience)
+            _limit(connection, patience)
         except BaseException:
-            made.close()
+            connection.close()
             raise
-        return made
+        return connection
 
     return engine
 
@@ -123,9 +123,9 @@ async def open_listener(engine: Engine) -> psycopg.AsyncConnection[Any]:
     Raises:
         psycopg.Error: the server does not answer, or refuses.
     """
-    given, named = engine.dialect.create_connect_args(engine.url)
-    options = {"connect_timeout": _LISTENER_CONNECT_S, **_KEEPALIVE, **named}
-    return await psycopg.AsyncConnection.connect(*given, autocommit=True, **options)
+    arguments, connect_options = engine.dialect.create_connect_args(engine.url)
+    options = {"connect_timeout": _LISTENER_CONNECT_S, **_KEEPALIVE, **connect_options}
+    return await psycopg.AsyncConnection.connect(*arguments, autocommit=True, **options)
 
 
 def _limit(connection: BoundedConnection, patience: Patience) -> None:

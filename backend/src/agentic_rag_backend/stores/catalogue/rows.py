@@ -1,4 +1,4 @@
-"""Row operations shared by several ports: locks, counters, and conversion of rows to domain values."""
+"""Row operations shared by several nouns: locks, counters, and conversion of rows to domain values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from agentic_rag_backend.domain.document import Document, DocumentState
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound, PreconditionFailed
-from agentic_rag_backend.stores.catalogue.base import ANY_REVISION, Expected
 from agentic_rag_backend.stores.catalogue.columns import failures_from_json, utc_now
+from agentic_rag_backend.stores.catalogue.documents.document_values import ANY_REVISION, Expected
 from agentic_rag_backend.stores.catalogue.tables import documents, jobs, tenants
 
 T = TypeVar("T")
@@ -79,12 +79,12 @@ def upsert(
     """Insert ``rows``. In existing rows with the same ``keys``, update the ``replace`` columns only."""
     if not rows:
         return
-    statement = _upsert(connection.dialect.name, table, tuple(keys), tuple(replace))
+    statement = _upsert_statement(connection.dialect.name, table, tuple(keys), tuple(replace))
     connection.execute(statement, [dict(row) for row in rows])
 
 
 @cache
-def _upsert(dialect: str, table: Table, keys: tuple[str, ...], replace: tuple[str, ...]) -> Executable:
+def _upsert_statement(dialect: str, table: Table, keys: tuple[str, ...], replace: tuple[str, ...]) -> Executable:
     # Both dialects have these methods, but no common class declares them.
     statement = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
     if not replace:
@@ -120,7 +120,7 @@ def document_from(row: Mapping[str, Any] | RowMapping) -> Document:
     )
 
 
-def require_revision(held: RowMapping, expected: Expected) -> None:
+def require_revision(document: RowMapping, expected: Expected) -> None:
     """Compare the revision of a document's row, which this transaction has locked, with the caller's.
 
     Raises:
@@ -128,9 +128,9 @@ def require_revision(held: RowMapping, expected: Expected) -> None:
     """
     if expected is None or ANY_REVISION in expected:
         return
-    revision = document_from(held).revision
+    revision = document_from(document).revision
     if revision not in expected:
-        raise PreconditionFailed(f"document {held['id']!r} was changed in the meantime: its revision is {revision!r} now")
+        raise PreconditionFailed(f"document {document['id']!r} was changed in the meantime: its revision is {revision!r} now")
 
 
 def job_from(row: RowMapping) -> Job:

@@ -1,4 +1,7 @@
-"""Search sessions on SQL."""
+"""Search sessions: what agentic retrieval remembers between requests.
+
+`testing.catalogue.search_sessions` checks the contract on both databases.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from agentic_rag_backend.domain.search_session import MAX_SESSIONS, FactPlace, R
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
 from agentic_rag_backend.stores.catalogue.rows import upsert
 from agentic_rag_backend.stores.catalogue.tables import search_sessions
 
@@ -22,19 +25,28 @@ _ITS = (_sessions.tenant_id == bindparam("tenant"), _sessions.digest == bindpara
 
 
 def recall(connection: Connection, tenant: TenantId, digest: str) -> SessionMemory | None:
-    """See `SearchSessions.recall`."""
-    row = _row(connection, select(search_sessions).where(*_ITS), tenant, digest)
-    return None if row is None or row["expires_at"] <= utc_now() else _memory(row)
+    """Return the memory of a session. None: there is no such session, or it has expired."""
+    row = _read_row(connection, select(search_sessions).where(*_ITS), tenant, digest)
+    return None if row is None or row["expires_at"] <= utc_now() else _memory_from(row)
 
 
 def remember(connection: Connection, tenant: TenantId, digest: str, more: SessionMemory, *, kept_s: float) -> SessionMemory:
-    """See `SearchSessions.remember`."""
+    """Add to the memory of a session, which begins with the first call. Return all of it.
+
+    Concurrent calls lose nothing. Beyond `MAX_SESSIONS` of a tenant, the sessions that were not used for the longest time go.
+
+    Args:
+        kept_s: seconds from now after which the session expires.
+
+    Raises:
+        NotFound: the tenant does not exist.
+    """
     now = utc_now()
-    _begin(connection, tenant, digest, now)
-    row = _row(connection, select(search_sessions).where(*_ITS).with_for_update(), tenant, digest)
+    _begin_session(connection, tenant, digest, now)
+    row = _read_row(connection, select(search_sessions).where(*_ITS).with_for_update(), tenant, digest)
     if row is None:
         raise NotFound("the search session was removed")
-    memory = (_memory(row) if row["expires_at"] > now else SessionMemory()).extended(more)
+    memory = (_memory_from(row) if row["expires_at"] > now else SessionMemory()).extended(more)
     values = {
         "facts": [asdict(fact) for fact in memory.facts],
         "constraints": [asdict(constraint) for constraint in memory.constraints],
@@ -46,7 +58,7 @@ def remember(connection: Connection, tenant: TenantId, digest: str, more: Sessio
     return memory
 
 
-def _begin(connection: Connection, tenant: TenantId, digest: str, now: datetime) -> None:
+def _begin_session(connection: Connection, tenant: TenantId, digest: str, now: datetime) -> None:
     """Insert an expired session unless there is one. The row's lock then orders concurrent calls."""
     row = {
         "tenant_id": tenant.value,
@@ -70,21 +82,21 @@ def _drop_oldest(connection: Connection, tenant: TenantId) -> None:
 
 
 def sweep(connection: Connection) -> int:
-    """See `SearchSessions.sweep`."""
+    """Remove expired sessions of all tenants, and return their number."""
     return connection.execute(delete(search_sessions).where(_sessions.expires_at <= utc_now())).rowcount
 
 
-def _row(connection: Connection, statement: Select[tuple[object, ...]], tenant: TenantId, digest: str) -> RowMapping | None:
+def _read_row(connection: Connection, statement: Select[tuple[object, ...]], tenant: TenantId, digest: str) -> RowMapping | None:
     return connection.execute(statement, {"tenant": tenant.value, "session": digest}).mappings().first()
 
 
-def _memory(row: RowMapping) -> SessionMemory:
-    facts = tuple(FactPlace(**each) for each in row["facts"])
-    return SessionMemory(facts, tuple(RememberedConstraint(**each) for each in row["constraints"]))
+def _memory_from(row: RowMapping) -> SessionMemory:
+    facts = tuple(FactPlace(**item) for item in row["facts"])
+    return SessionMemory(facts, tuple(RememberedConstraint(**item) for item in row["constraints"]))
 
 
-class SqlSearchSessions(SqlPort):
-    """Implements `SearchSessions`. A session is one row."""
+class SearchSessions(CataloguePart):
+    """``digest`` identifies a session of one API key. See `domain.search_session.session_digest`. A session is one row."""
 
     recall = read(recall)
     remember = write(remember)

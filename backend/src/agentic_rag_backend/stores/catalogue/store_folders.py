@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.engine import Connection
 
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, write
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, write
 from agentic_rag_backend.stores.catalogue.rows import upsert
 from agentic_rag_backend.stores.catalogue.tables import store_folders
 
@@ -22,7 +22,7 @@ class StoreFolder:
     described: str
 
 
-def _row(name: str, folder: StoreFolder) -> dict[str, str]:
+def _row_of(name: str, folder: StoreFolder) -> dict[str, str]:
     return {"name": name, "place_id": folder.id, "described": folder.described}
 
 
@@ -31,7 +31,7 @@ def claim(connection: Connection, name: str, folder: StoreFolder) -> StoreFolder
     # Read first: only the first start has to write.
     row = connection.execute(_FIND, {"of": name}).first()
     if row is None:
-        upsert(connection, store_folders, [_row(name, folder)], keys=("name",))
+        upsert(connection, store_folders, [_row_of(name, folder)], keys=("name",))
         row = connection.execute(_FIND, {"of": name}).one()
     if row.place_id != folder.id:
         return StoreFolder(row.place_id, row.described)
@@ -42,10 +42,10 @@ def claim(connection: Connection, name: str, folder: StoreFolder) -> StoreFolder
 
 def replace(connection: Connection, name: str, folder: StoreFolder) -> None:
     """Record ``folder`` and replace the name's earlier folder."""
-    upsert(connection, store_folders, [_row(name, folder)], keys=("name",), replace=("place_id", "described"))
+    upsert(connection, store_folders, [_row_of(name, folder)], keys=("name",), replace=("place_id", "described"))
 
 
-class SqlStoreFolders(SqlPort):
+class StoreFolderCatalogue(CataloguePart):
     """Records one folder per name. The first folder claimed stays until it is replaced."""
 
     claim = write(claim)

@@ -27,6 +27,7 @@ from sqlalchemy import (
     text,
 )
 
+from agentic_rag_backend.domain.location import LOCATION_TABLE, FieldKind, LocationField
 from agentic_rag_backend.stores.catalogue.columns import Json, PackedJson, UtcDateTime
 
 metadata = MetaData(
@@ -38,14 +39,14 @@ metadata = MetaData(
 )
 
 
-def _tenant() -> Column[str]:
+def _tenant_column() -> Column[str]:
     return Column("tenant_id", String, ForeignKey("tenants.tenant_id"), primary_key=True)
 
 
 def _pointer_columns() -> tuple[Column[Any], ...]:
     """Return the columns of a tenant's pointer to the current generation, used by `stores.catalogue.summaries.generations`."""
     return (
-        _tenant(),
+        _tenant_column(),
         Column("generation", Integer, nullable=False),
         Column("last_generation", Integer, nullable=False),
         Column("built_from", Integer, nullable=False),
@@ -57,7 +58,7 @@ def _pointer_columns() -> tuple[Column[Any], ...]:
 def _summary_columns() -> tuple[Column[Any], ...]:
     """Return the columns of summaries, used by `stores.catalogue.summaries.generations`."""
     return (
-        _tenant(),
+        _tenant_column(),
         Column("fingerprint", String, primary_key=True),
         Column("prompt_version", String, primary_key=True),
         Column("model", String, primary_key=True),
@@ -99,7 +100,7 @@ tenants = Table(
 api_keys = Table(
     "api_keys",
     metadata,
-    _tenant(),
+    _tenant_column(),
     Column("id", String, primary_key=True),
     Column("name", String, nullable=False),
     Column("secret_sha256", String, nullable=False, unique=True),
@@ -112,7 +113,7 @@ api_keys = Table(
 documents = Table(
     "documents",
     metadata,
-    _tenant(),
+    _tenant_column(),
     Column("id", String, primary_key=True),
     Column("key", String, nullable=False),
     Column("title", Text, nullable=False),
@@ -168,7 +169,7 @@ Index("ix_documents_created", documents.c.tenant_id, documents.c.created_at, doc
 document_changes = Table(
     "document_changes",
     metadata,
-    _tenant(),
+    _tenant_column(),
     Column("state_version", Integer, primary_key=True),
     Column("document_id", String, nullable=False),
     Column("visible_version", Integer, nullable=False),
@@ -177,7 +178,7 @@ document_changes = Table(
 document_versions = Table(
     "document_versions",
     metadata,
-    _tenant(),
+    _tenant_column(),
     Column("document_id", String, primary_key=True),
     Column("version", Integer, primary_key=True),
     Column("state", String, nullable=False),
@@ -200,7 +201,7 @@ Index("ix_document_versions_blob", document_versions.c.tenant_id, document_versi
 chunk_texts = Table(
     "chunk_texts",
     metadata,
-    _tenant(),
+    _tenant_column(),
     Column("chunk_id", String, primary_key=True),
     Column("document_id", String, nullable=False),
     Column("content_hash", String, nullable=False),
@@ -210,26 +211,29 @@ chunk_texts = Table(
 )
 Index("ix_chunk_texts_document", chunk_texts.c.tenant_id, chunk_texts.c.document_id)
 
+
+def _location_column(row: LocationField) -> Column[Any]:
+    match row.kind:
+        case FieldKind.COUNT:
+            return Column(row.name, Integer, nullable=False)
+        case FieldKind.OPTIONAL_COUNT:
+            return Column(row.name, Integer)
+        case FieldKind.TEXT:
+            return Column(row.name, String, nullable=False, server_default="")
+        case FieldKind.TEXTS | FieldKind.REGIONS:
+            return Column(row.name, Json, nullable=False, server_default="[]")
+
+
 # Position of a chunk in one version. An edit above a chunk moves it without changing its text or id.
 chunks = Table(
     "chunks",
     metadata,
-    _tenant(),
+    _tenant_column(),
     Column("document_id", String, primary_key=True),
     Column("version", Integer, primary_key=True),
     Column("ordinal", Integer, primary_key=True),
     Column("chunk_id", String, nullable=False),
-    Column("start_char", Integer, nullable=False),
-    Column("end_char", Integer, nullable=False),
-    Column("start_line", Integer, nullable=False),
-    Column("end_line", Integer, nullable=False),
-    Column("headings", Json, nullable=False),
-    Column("header", String, nullable=False, server_default=""),
-    Column("regions", Json, nullable=False, server_default="[]"),
-    Column("statements", Json, nullable=False, server_default="[]"),
-    Column("parent_start", Integer),
-    Column("parent_end", Integer),
-    Column("functions", Json, nullable=False, server_default="[]"),
+    *map(_location_column, LOCATION_TABLE),
     UniqueConstraint("tenant_id", "chunk_id", "version"),
     ForeignKeyConstraint(
         ["tenant_id", "document_id", "version"],
@@ -242,7 +246,7 @@ chunks = Table(
 prepared_chunks = Table(
     "prepared_chunks",
     metadata,
-    _tenant(),
+    _tenant_column(),
     Column("document_id", String, primary_key=True),
     Column("version", Integer, primary_key=True),
     Column("ordinal", Integer, primary_key=True),
@@ -264,7 +268,7 @@ prepared_chunks = Table(
 chunk_questions = Table(
     "chunk_questions",
     metadata,
-    _tenant(),
+    _tenant_column(),
     Column("document_id", String, primary_key=True),
     Column("version", Integer, primary_key=True),
     Column("ordinal", Integer, primary_key=True),  # of the chunk
@@ -284,7 +288,7 @@ Index("ix_chunk_questions_question", chunk_questions.c.tenant_id, chunk_question
 model_results = Table(
     "model_results",
     metadata,
-    _tenant(),
+    _tenant_column(),
     Column("document_id", String, primary_key=True),
     # SHA-256 (hex) of the inputs and the model.
     Column("recipe", String, primary_key=True),
@@ -301,7 +305,7 @@ model_results = Table(
 jobs = Table(
     "jobs",
     metadata,
-    _tenant(),
+    _tenant_column(),
     Column("id", String, primary_key=True),
     Column("kind", String, nullable=False),
     Column("state", String, nullable=False),
@@ -346,7 +350,7 @@ raptor_pointers = Table(
 raptor_nodes = Table(
     "raptor_nodes",
     metadata,
-    _tenant(),
+    _tenant_column(),
     Column("generation", Integer, primary_key=True),
     Column("id", String, primary_key=True),
     Column("level", Integer, nullable=False),
@@ -364,7 +368,7 @@ Index("ix_raptor_nodes_point", raptor_nodes.c.tenant_id, raptor_nodes.c.point_id
 raptor_links = Table(
     "raptor_links",
     metadata,
-    _tenant(),
+    _tenant_column(),
     Column("generation", Integer, primary_key=True),
     Column("node_id", String, primary_key=True),
     Column("ordinal", Integer, primary_key=True),
@@ -398,11 +402,11 @@ leases = Table(
     Column("wanted", Boolean, nullable=False),  # another worker has requested it since it was acquired
 )
 
-# Changes that other stores still have to apply; see `stores.catalogue.ports.outbox`.
+# Changes that other stores still have to apply; see `stores.catalogue.jobs.outbox`.
 outbox = Table(
     "outbox",
     metadata,
-    _tenant(),
+    _tenant_column(),
     Column("topic", String, primary_key=True),
     Column("subject", String, primary_key=True),
     Column("token", String, nullable=False),  # new each time the entry is recorded
@@ -413,7 +417,7 @@ outbox = Table(
 graph_edits = Table(
     "graph_edits",
     metadata,
-    _tenant(),
+    _tenant_column(),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("draft", Json, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
@@ -478,7 +482,7 @@ Index("ix_idempotency_keys_created", idempotency_keys.c.tenant_id, idempotency_k
 search_sessions = Table(
     "search_sessions",
     metadata,
-    _tenant(),
+    _tenant_column(),
     Column("digest", String, primary_key=True),
     Column("facts", Json, nullable=False),
     Column("constraints", Json, nullable=False),

@@ -223,18 +223,3 @@ class GraphFindings:
 
     entities: tuple[ScoredId, ...] = ()
     relationships: tuple[ScoredId, ...] = ()
-
-
-class GraphSearch(Protocol):
-    """Search of a tenant's graph by a separate engine. Retrieval continues without it if it fails."""
-
-    @property
-    def name(self) -> str:
-        """The name in traces."""
-
-    async def find(self, tenant: TenantId, question: GraphQuestion) -> GraphFindings:
-        """Return the entities and facts that match the question.
-
-        Raises:
-            StoreUnavailable: a store that the engine uses does not answer.
-        """

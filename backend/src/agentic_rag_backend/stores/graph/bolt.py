@@ -92,7 +92,7 @@ class Neo4jConnections:
         """
         if address.uri.partition("://")[0] not in _SCHEMES:
             raise ConfigurationError(f"NEO4J_URI must begin with one of {', '.join(_SCHEMES)} and ://; it is {address.uri!r}")
-        uri, trust = _trusted(address)
+        uri, trust = _trust_options(address)
         auth = (address.user, address.password) if address.password is not None else None
         try:
             driver = AsyncGraphDatabase.driver(
@@ -127,7 +127,7 @@ class Neo4jConnections:
         """
         limit = self._address.write_timeout_s
         async with self._session(limit) as session:
-            return await session.execute_write(_bounded(work, limit))
+            return await session.execute_write(_bound_wait(work, limit))
 
     async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Return the result of ``work``, run in one reading transaction. It is retried after transient errors.
@@ -146,7 +146,7 @@ class Neo4jConnections:
     async def _read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         limit = self._address.timeout_s
         async with self._session(limit) as session:
-            return await session.execute_read(_bounded(work, limit))
+            return await session.execute_read(_bound_wait(work, limit))
 
     async def define(self, statement: str) -> None:
         """Run a schema statement in its own transaction. Retry if another process runs the same statement."""
@@ -180,13 +180,13 @@ class Neo4jConnections:
             ):
                 yield session
         except (Neo4jError, DriverError, OSError) as error:
-            if (translated := self._translated(error)) is None:
+            if (translated := self._translate(error)) is None:
                 raise
             raise translated from error
         except (UnicodeEncodeError, OverflowError) as error:
             raise InvalidRequest(f"the graph store refused a value: {error}") from error
 
-    def _translated(self, error: Exception) -> Exception | None:
+    def _translate(self, error: Exception) -> Exception | None:
         """Translate an error of the driver, without its values. None for a mistake in our own statement."""
         code = (error.code or "") if isinstance(error, Neo4jError) else ""
         if code.startswith("Neo.ClientError.Security."):
@@ -204,25 +204,27 @@ class Neo4jConnections:
         return StoreUnavailable(f"Neo4j at {self._address.uri} does not answer ({code or type(error).__name__})")
 
 
-def _trusted(address: Neo4jAddress) -> tuple[str, dict[str, Any]]:
+def _trust_options(address: Neo4jAddress) -> tuple[str, dict[str, Any]]:
     """Return the URI and the driver options to check the server's certificate against ``ca_file``.
 
     The driver accepts certificates with the plain schemes only, and then needs TLS as a separate option.
     """
-    scheme, _, rest = address.uri.partition("://")
+    scheme, _, authority = address.uri.partition("://")
     if address.ca_file is None:
         return address.uri, {}
     if not scheme.endswith("+s"):
         raise ConfigurationError(f"NEO4J_CA_FILE needs NEO4J_URI to begin with bolt+s:// or neo4j+s://; it is {address.uri!r}")
     if not address.ca_file.is_file():
         raise ConfigurationError(f"NEO4J_CA_FILE={address.ca_file} is not a file")
-    return f"{scheme.removesuffix('+s')}://{rest}", {
+    return f"{scheme.removesuffix('+s')}://{authority}", {
         "encrypted": True,
         "trusted_certificates": TrustCustomCAs(str(address.ca_file)),
     }
 
 
-def _bounded(work: Callable[[Transaction], Awaitable[T]], timeout_s: float) -> Callable[[AsyncManagedTransaction], Awaitable[T]]:
+def _bound_wait(
+    work: Callable[[Transaction], Awaitable[T]], timeout_s: float
+) -> Callable[[AsyncManagedTransaction], Awaitable[T]]:
     @unit_of_work(timeout=timeout_s)
     async def bounded(transaction: AsyncManagedTransaction) -> T:
         return await work(Transaction(transaction))

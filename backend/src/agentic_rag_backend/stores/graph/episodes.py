@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.domain.tenant import TenantId
@@ -48,20 +47,6 @@ class KnownFact:
     invalid_at: datetime | None = None
 
 
-class EpisodeMemory(Protocol):
-    """What is known before an episode, in one tenant."""
-
-    async def named(self, names: Sequence[str]) -> Sequence[KnownEntity]:
-        """Return the entities with one of these names, under the name as it was asked for.
-
-        Raises:
-            StoreUnavailable: a store does not answer.
-        """
-
-    async def facts_at(self, entity_ids: Sequence[str]) -> Sequence[KnownFact]:
-        """Return facts that begin or end at one of these entities. Raises as `named` does."""
-
-
 @dataclass(frozen=True, slots=True)
 class EpisodeEntity:
     """An entity of an episode, with a type of the ontology, or empty."""
@@ -100,27 +85,14 @@ class EpisodeScope:
     Args:
         model: answers all requests. It limits, counts and records them.
         ontology: the types to choose from.
+        known_entities: returns the entities of the tenant with one of these names, under the name as it was asked for.
+        known_facts: returns facts that begin or end at one of these entities. Both raise `StoreUnavailable`.
         reply_tokens: the maximum length of a reply in tokens.
     """
 
     tenant: TenantId
     model: LanguageModel
-    memory: EpisodeMemory
+    known_entities: Callable[[Sequence[str]], Awaitable[Sequence[KnownEntity]]]
+    known_facts: Callable[[Sequence[str]], Awaitable[Sequence[KnownFact]]]
     ontology: Ontology
     reply_tokens: int
-
-
-class EpisodeExtractor(Protocol):
-    """Extracts knowledge from episodes."""
-
-    @property
-    def version(self) -> str:
-        """Name and version of the engine."""
-
-    async def extract(self, scope: EpisodeScope, episode: Episode) -> EpisodeKnowledge:
-        """Return the knowledge of one episode.
-
-        Raises:
-            ModelUnavailable: the model does not answer, or not usably.
-            StoreUnavailable: the memory does not answer.
-        """

@@ -23,12 +23,17 @@ _ENTITIES_PER_BATCH = 5_000
 async def stream_knowledge(connections: SqliteConnections, scope: str) -> AsyncIterator[KnowledgeBatch]:
     """Yield all mentions and names of a tenant. Each batch is its own read: no snapshot is held between batches."""
     after: dict[str, Any] = {"tenant": scope, "document": "", "version": -1, "chunk": ""}
-    while mentions := await connections.read(partial(_mentions, "mention_batches_page", after)):
+    while mentions := await connections.read(partial(_mention_rows, "mention_batches_page", after)):
         yield KnowledgeBatch(mentions=mentions)
-        last = mentions[-1].support
-        after = {"tenant": scope, "document": last.document_id, "version": last.version, "chunk": last.chunk_id}
+        last_support = mentions[-1].support
+        after = {
+            "tenant": scope,
+            "document": last_support.document_id,
+            "version": last_support.version,
+            "chunk": last_support.chunk_id,
+        }
     after = {"tenant": scope, "document": "", "version": -1}
-    while names := await connections.read(partial(_names, "name_batches_page", after)):
+    while names := await connections.read(partial(_name_rows, "name_batches_page", after)):
         yield KnowledgeBatch(names=names)
         after = {"tenant": scope, "document": names[-1].document_id, "version": names[-1].version}
     after = {"tenant": scope, "after": ""}
@@ -46,15 +51,15 @@ async def stream_knowledge_of_documents(
 
         def work(connection: sqlite3.Connection, of: dict[str, str] = of) -> KnowledgeBatch:
             return KnowledgeBatch(
-                mentions=_mentions("mention_batches_of_document", of, connection),
-                names=_names("name_batches_of_document", of, connection),
+                mentions=_mention_rows("mention_batches_of_document", of, connection),
+                names=_name_rows("name_batches_of_document", of, connection),
                 labels=_entity_labels("entity_labels_of_document", of, connection),
             )
 
         yield await connections.read(work)
 
 
-def _mentions(statement: str, values: Mapping[str, Any], connection: sqlite3.Connection) -> list[ChunkMentions]:
+def _mention_rows(statement: str, values: Mapping[str, Any], connection: sqlite3.Connection) -> list[ChunkMentions]:
     return [
         ChunkMentions(Support(document, version, chunk), entities.split(_BETWEEN), [digit == "1" for digit in about])
         for document, version, chunk, entities, about in connection.execute(
@@ -63,7 +68,7 @@ def _mentions(statement: str, values: Mapping[str, Any], connection: sqlite3.Con
     ]
 
 
-def _names(statement: str, values: Mapping[str, Any], connection: sqlite3.Connection) -> list[DocumentNames]:
+def _name_rows(statement: str, values: Mapping[str, Any], connection: sqlite3.Connection) -> list[DocumentNames]:
     return [
         DocumentNames(document, version, entities.split(_BETWEEN), names.split(_BETWEEN))
         for document, version, entities, names in connection.execute(_SQL[statement], {**values, "limit": _VERSIONS_PER_BATCH})
@@ -89,12 +94,12 @@ async def group_knowledge(
         yield KnowledgeBatch(mentions=chunks)
     async for some_names in names:
         by_version: dict[tuple[str, int], list[Naming]] = {}
-        shown = [naming for naming in some_names if naming.said is None or naming.said.mark != "deleted"]
-        for naming in shown:
+        visible_names = [naming for naming in some_names if naming.said is None or naming.said.mark != "deleted"]
+        for naming in visible_names:
             by_version.setdefault((naming.document_id, naming.version), []).append(naming)
         versions = [
             DocumentNames(*version, [each.entity_id for each in held], [each.name for each in held])
             for version, held in by_version.items()
         ]
-        labels = dict.fromkeys(EntityLabel(each.entity_id, each.entity_name, each.entity_type) for each in shown)
+        labels = dict.fromkeys(EntityLabel(each.entity_id, each.entity_name, each.entity_type) for each in visible_names)
         yield KnowledgeBatch(names=versions, labels=tuple(labels))

@@ -117,9 +117,9 @@ class Neo4jGraphStore:
         key = _range(tenant, knowledge.document_id, up_to=knowledge.version, above=knowledge.version - 1)
 
         async def work(transaction: Transaction) -> set[str]:
-            gone = await delete_knowledge(transaction, key)
+            removal = await delete_knowledge(transaction, key)
             await addition.write(transaction)
-            return set(gone.relationship_ids) - {each.id for each in knowledge.relationships}
+            return set(removal.relationship_ids) - {relationship.id for relationship in knowledge.relationships}
 
         return await self._connections.write(work)
 
@@ -130,37 +130,37 @@ class Neo4jGraphStore:
 
     async def find_entities(self, tenant: TenantId, names: Sequence[str]) -> dict[str, list[Entity]]:
         """Return the entities by normalised name. A name matches an entity's name or an alias. Unknown names are absent."""
-        wanted = sorted({normalise_name(name) for name in names} - {""})
+        normalised_names = sorted({normalise_name(name) for name in names} - {""})
         result: dict[str, list[Entity]] = {}
-        for name, *entity in await self._list("entities_by_name", tenant, names=wanted):
+        for name, *entity in await self._list("entities_by_name", tenant, names=normalised_names):
             result.setdefault(name, []).append(_entity(entity))
         return result
 
     async def name_uses(self, tenant: TenantId, names: Sequence[str], kind: UseKind, *, limit: int) -> dict[str, list[NameUse]]:
         """Return the uses of normalised names, by name."""
-        found: dict[str, list[NameUse]] = {}
+        uses_of: dict[str, list[NameUse]] = {}
         for name, *use in await self._list(f"{kind}_uses", tenant, names=sorted(set(names)), limit=limit):
-            found.setdefault(name, []).append(nodes.to_name_use(*use))
-        return {name: sorted(uses, key=rows.use_order) for name, uses in found.items()}
+            uses_of.setdefault(name, []).append(nodes.to_name_use(*use))
+        return {name: sorted(uses, key=rows.use_order) for name, uses in uses_of.items()}
 
     async def documents_naming(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[str]:
         """Return the documents of which a version names one of the entities, ordered by id."""
-        found = await self._list("documents_naming", tenant, uuids=_uuids(tenant, entity_ids))
-        return sorted(document for (document,) in found)
+        records = await self._list("documents_naming", tenant, uuids=_uuid_list(tenant, entity_ids))
+        return sorted(document for (document,) in records)
 
     async def entities(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Entity]:
         """Return the entities among ``ids`` that exist."""
-        found = await self._list("entities_by_uuid", tenant, uuids=_uuids(tenant, ids))
-        return {entity.id: entity for entity in map(_entity, found)}
+        records = await self._list("entities_by_uuid", tenant, uuids=_uuid_list(tenant, ids))
+        return {entity.id: entity for entity in map(_entity, records)}
 
     async def relationships(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Relationship]:
         """Return the relationships among ``ids`` that exist, supports included."""
-        found = _relationships(await self._list("relationships_by_uuid", tenant, uuids=_uuids(tenant, ids)))
-        return {relationship.id: relationship for relationship in found}
+        matches = _relationships(await self._list("relationships_by_uuid", tenant, uuids=_uuid_list(tenant, ids)))
+        return {relationship.id: relationship for relationship in matches}
 
     async def relationships_of(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[Relationship]:
         """Return the relationships with both ends among ``entity_ids``, ordered by id."""
-        ends = _uuids(tenant, entity_ids)
+        ends = _uuid_list(tenant, entity_ids)
         return _relationships(await self._list("relationships_between", tenant, uuids=ends, hub_degree=_HUB_DEGREE))
 
     async def edges_at(
@@ -173,18 +173,18 @@ class Neo4jGraphStore:
         relations: Sequence[str] | None = None,
     ) -> dict[str, list[GraphEdge]]:
         """Return the heaviest relationships of each entity, with at most two statements."""
-        wanted = {
-            "uuids": _uuids(tenant, entity_ids),
+        parameters = {
+            "uuids": _uuid_list(tenant, entity_ids),
             "limit": limit,
             "relations": None if relations is None else list(relations),
         }
-        found = [row for side in rows.EDGE_STATEMENTS[direction] for row in await self._list(side, tenant, **wanted)]
-        return rows.to_edges(found, limit)
+        records = [row for side in rows.EDGE_STATEMENTS[direction] for row in await self._list(side, tenant, **parameters)]
+        return rows.to_edges(records, limit)
 
     async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[StatedFact]:
         """Return the sentences of the relationships, ordered by relationship, document, version, chunk and offset."""
-        found = await self._list("fact_sentences", tenant, uuids=_uuids(tenant, relationship_ids))
-        sentences = [rows.to_sentence(nodes.to_sentence_row(*row)) for row in found]
+        records = await self._list("fact_sentences", tenant, uuids=_uuid_list(tenant, relationship_ids))
+        sentences = [rows.to_sentence(nodes.to_sentence_row(*row)) for row in records]
         return [sentence for sentence in sentences if sentence.end_char > sentence.start_char]
 
     def all_entities(self, tenant: TenantId) -> AsyncIterator[list[Entity]]:
@@ -194,20 +194,20 @@ class Neo4jGraphStore:
     def all_mentions(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Mention]]:
         """Stream every mention, or those of some documents, ordered by document, version, chunk and entity."""
 
-        def read(found: Sequence[Row]) -> list[Mention]:
-            return rows.to_mentions(nodes.to_mention_row(*row) for row in found)
+        def read(records: Sequence[Row]) -> list[Mention]:
+            return rows.to_mentions(nodes.to_mention_row(*row) for row in records)
 
         pages = self._positions("mentions", require_tenant(tenant), document_ids, _MENTIONS_PER_BATCH)
-        return _mapped(pages, read)
+        return _map_record(pages, read)
 
     def all_names(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Naming]]:
         """Stream every name, or those of some documents, ordered by document, version, entity and name."""
 
-        def read(found: Sequence[Row]) -> list[Naming]:
-            return [nodes.to_naming(*row) for row in found]
+        def read(records: Sequence[Row]) -> list[Naming]:
+            return [nodes.to_naming(*row) for row in records]
 
         pages = self._positions("names", require_tenant(tenant), document_ids, _NAMES_PER_BATCH)
-        return _mapped(pages, read)
+        return _map_record(pages, read)
 
     def stream_knowledge(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[KnowledgeBatch]:
         """Stream mentions and names, merged from their two streams."""
@@ -229,8 +229,8 @@ class Neo4jGraphStore:
 
     async def revision(self, tenant: TenantId) -> str:
         """Return a value that every write of knowledge replaces. Empty if nothing was written."""
-        found = await self._rows("revision", tenant)
-        return (found[0]["revision"] or "") if found else ""
+        records = await self._rows("revision", tenant)
+        return (records[0]["revision"] or "") if records else ""
 
     async def counts(self, tenant: TenantId) -> GraphCounts:
         """Count the tenant's entities, relationships and mentions."""
@@ -239,8 +239,8 @@ class Neo4jGraphStore:
 
     async def mention_counts(self, tenant: TenantId, entity_ids: Sequence[str]) -> Mapping[str, int]:
         """Return the number of chunks that mention each entity, over all versions. Entities without mentions are absent."""
-        found = await self._list("mention_counts", tenant, uuids=_uuids(tenant, entity_ids))
-        return {identifier: chunks for identifier, chunks in found}  # noqa: C416 - rows are lists, dict() needs pairs
+        records = await self._list("mention_counts", tenant, uuids=_uuid_list(tenant, entity_ids))
+        return {identifier: chunks for identifier, chunks in records}  # noqa: C416 - rows are lists, dict() needs pairs
 
     async def write_communities(self, tenant: TenantId, generation: int, communities: Sequence[Community]) -> None:
         """Replace the communities of ``generation``, in one transaction. Other generations stay.
@@ -249,12 +249,12 @@ class Neo4jGraphStore:
             InvalidRequest: a community belongs to another generation, or two communities have the same id.
         """
         key = {"tenant": require_tenant(tenant).value, "deployment": self._deployment, "generation": generation}
-        found, members = nodes.community_rows(tenant, generation, communities)
+        community_records, members = nodes.community_rows(tenant, generation, communities)
 
         async def work(transaction: Transaction) -> None:
             await transaction.run(CYPHER["lock_tenant"], key)
             await transaction.run(CYPHER["delete_generation"], key)
-            await transaction.run(CYPHER["add_communities"], {**key, "rows": found})
+            await transaction.run(CYPHER["add_communities"], {**key, "rows": community_records})
             await transaction.run(CYPHER["add_members"], {**key, "rows": members})
 
         await self._connections.write(work)
@@ -269,12 +269,12 @@ class Neo4jGraphStore:
         members: bool = True,
     ) -> list[Community]:
         """Return a generation's communities, ordered by level, descending size, id. Members are in the order written."""
-        asked: dict[str, Any] = {"generation": generation, "level": level, "members": members}
+        parameters: dict[str, Any] = {"generation": generation, "level": level, "members": members}
         if ids is None:
-            found = await self._rows("communities_of_generation", tenant, **asked)
+            records = await self._rows("communities_of_generation", tenant, **parameters)
         else:
             uuids = [nodes.graph_uuid(tenant, nodes.theme_id(id, generation)) for id in dict.fromkeys(ids)]
-            found = await self._rows("communities_by_id", tenant, uuids=uuids, **asked)
+            records = await self._rows("communities_by_id", tenant, uuids=uuids, **parameters)
         return [
             Community(
                 id=row["id"],
@@ -285,7 +285,7 @@ class Neo4jGraphStore:
                 fingerprint=row["fingerprint"],
                 entity_count=row["count"],
             )
-            for row in found
+            for row in records
         ]
 
     async def generations(self, tenant: TenantId) -> list[int]:
@@ -310,16 +310,16 @@ class Neo4jGraphStore:
         key = {"tenant": require_tenant(tenant).value, "limit": _DELETED_PER_BATCH}
         total = 0
         for what in _OF_TENANTS:
-            while gone := await self._delete_some(f"delete_tenant_{what}", key):
-                total += gone
+            while count_deleted := await self._delete_some(f"delete_tenant_{what}", key):
+                total += count_deleted
         await self._connections.write(lambda transaction: transaction.run(CYPHER["delete_tenant_lock"], key))
         return total
 
     async def tenants(self) -> list[TenantId]:
         """Return every tenant that has data."""
         of = {"deployment": self._deployment}
-        found = await self._connections.read(lambda transaction: transaction.rows(CYPHER["list_tenants"], of))
-        return [TenantId(row["tenant"]) for row in found]
+        records = await self._connections.read(lambda transaction: transaction.rows(CYPHER["list_tenants"], of))
+        return [TenantId(row["tenant"]) for row in records]
 
     async def ping(self) -> None:
         """Raise `StoreUnavailable` unless the server answers."""
@@ -335,8 +335,8 @@ class Neo4jGraphStore:
 
     async def _list(self, name: str, tenant: TenantId, **values: Any) -> list[Row]:
         (row,) = await self._rows(name, tenant, **values)
-        found: list[Row] = row["rows"]
-        return found
+        items: list[Row] = row["rows"]
+        return items
 
     async def _delete_some(self, name: str, key: Mapping[str, Any]) -> int:
         return await self._connections.write(lambda transaction: run_delete(transaction, name, key))
@@ -351,9 +351,9 @@ class Neo4jGraphStore:
         self, what: str, tenant: TenantId, document_ids: Sequence[str] | None, limit: int
     ) -> AsyncIterator[list[Row]]:
         """Page through items with a position, a fixed number of rows at a time."""
-        for some in [None] if document_ids is None else _batches(sorted(set(document_ids)), _DOCUMENTS_PER_BATCH):
-            name = f"{what}_page" if some is None else f"{what}_of_documents_page"
-            prefixes = [nodes.version_prefix(document) for document in some or ()]
+        for ids in [None] if document_ids is None else _batches(sorted(set(document_ids)), _DOCUMENTS_PER_BATCH):
+            name = f"{what}_page" if ids is None else f"{what}_of_documents_page"
+            prefixes = [nodes.version_prefix(document) for document in ids or ()]
             after = ""
             while batch := await self._list(name, tenant, prefixes=prefixes, after=after, limit=limit):
                 yield batch
@@ -363,8 +363,8 @@ class Neo4jGraphStore:
 
     async def _all_relationships(self, tenant: TenantId) -> AsyncIterator[list[Relationship]]:
         after = ""
-        while found := await self._list("relationships_page", tenant, after=after, limit=_RELATIONSHIPS_PER_BATCH):
-            batch = _relationships(found)
+        while records := await self._list("relationships_page", tenant, after=after, limit=_RELATIONSHIPS_PER_BATCH):
+            batch = _relationships(records)
             yield batch
             after = batch[-1].id
 
@@ -372,35 +372,35 @@ class Neo4jGraphStore:
         self, tenant: TenantId, document_ids: Sequence[str]
     ) -> AsyncIterator[list[Relationship]]:
         prefixes = [nodes.version_prefix(document) for document in sorted(set(document_ids))]
-        found = await self._list("relationship_uuids_of_documents", tenant, prefixes=prefixes)
-        for some in _batches([uuid for _, uuid in found], _RELATIONSHIPS_PER_BATCH):
-            batch = _relationships(await self._list("relationships_by_uuid", tenant, uuids=some))
+        pairs = await self._list("relationship_uuids_of_documents", tenant, prefixes=prefixes)
+        for uuid_batch in _batches([uuid for _, uuid in pairs], _RELATIONSHIPS_PER_BATCH):
+            batch = _relationships(await self._list("relationships_by_uuid", tenant, uuids=uuid_batch))
             if batch:
                 yield batch
 
     async def _every_version(self, tenant: TenantId) -> AsyncIterator[list[HeldVersion]]:
         after = ""
-        while found := await self._list("documents_page", tenant, after=after, limit=_DOCUMENTS_PER_BATCH):
-            ids = [identifier for (identifier,) in found]
+        while records := await self._list("documents_page", tenant, after=after, limit=_DOCUMENTS_PER_BATCH):
+            ids = [identifier for (identifier,) in records]
             async for batch in self._versions_of(tenant, ids):
                 yield batch
             after = ids[-1]
 
     async def _versions_of(self, tenant: TenantId, document_ids: Sequence[str]) -> AsyncIterator[list[HeldVersion]]:
-        for some in _batches(document_ids, _DOCUMENTS_PER_BATCH):
-            documents = [{"id": document, "prefix": nodes.version_prefix(document)} for document in some]
-            found = await self._list("held_versions", tenant, documents=documents)
-            if batch := rows.to_versions(found):
+        for ids in _batches(document_ids, _DOCUMENTS_PER_BATCH):
+            documents = [{"id": document, "prefix": nodes.version_prefix(document)} for document in ids]
+            records = await self._list("held_versions", tenant, documents=documents)
+            if batch := rows.to_versions(records):
                 yield batch
 
 
-async def _mapped(pages: AsyncIterator[list[Row]], read: Callable[[Sequence[Row]], list[T]]) -> AsyncIterator[list[T]]:
+async def _map_record(pages: AsyncIterator[list[Row]], convert: Callable[[Sequence[Row]], list[T]]) -> AsyncIterator[list[T]]:
     async for page in pages:
-        yield read(page)
+        yield convert(page)
 
 
 def _batches(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
-    return (items[first : first + size] for first in range(0, len(items), size))
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def _range(tenant: TenantId, document_id: str, *, up_to: int, above: int) -> dict[str, Any]:
@@ -415,17 +415,17 @@ def _range(tenant: TenantId, document_id: str, *, up_to: int, above: int) -> dic
     }
 
 
-def _uuids(tenant: TenantId, ids: Iterable[str]) -> list[str]:
+def _uuid_list(tenant: TenantId, ids: Iterable[str]) -> list[str]:
     scope = require_tenant(tenant)
     return [nodes.graph_uuid(scope, identifier) for identifier in dict.fromkeys(ids)]
 
 
 def _entity(row: Row) -> Entity:
     identifier, name, kind, summary, names = row
-    called = [(identifier, each) for each in names]
-    (entity,) = rows.to_entities([(identifier, name, kind)], called, {identifier: summary})
+    names_of = [(identifier, alias) for alias in names]
+    (entity,) = rows.to_entities([(identifier, name, kind)], names_of, {identifier: summary})
     return entity
 
 
-def _relationships(found: Sequence[Row]) -> list[Relationship]:
-    return list(rows.to_relationships(nodes.to_support_row(*row) for row in found))
+def _relationships(records: Sequence[Row]) -> list[Relationship]:
+    return list(rows.to_relationships(nodes.to_support_row(*row) for row in records))

@@ -33,22 +33,22 @@ async def claim(connections: Neo4jConnections, owner: Owner) -> None:
 
     async def register(transaction: Transaction) -> dict[str, str]:
         # Read first: only the first start has to write.
-        found = await transaction.rows(_NAMED, values) or await transaction.rows(_CLAIM, values)
-        return {OWNER: found[0]["id"], OWNED_BY: found[0]["described"]}
+        owner_rows = await transaction.rows(_NAMED, values) or await transaction.rows(_CLAIM, values)
+        return {OWNER: owner_rows[0]["id"], OWNED_BY: owner_rows[0]["described"]}
 
-    held = await connections.write(register)
+    owner_row = await connections.write(register)
     owner.owns(
         f"the name {name!r} in this Neo4j database",
-        held,
+        owner_row,
         way_out="Give this deployment a name of its own in DEPLOYMENT, or, if the other one is gone for good, run in Neo4j: "
         f"MATCH (d:Deployment {{name: '{name}'}}) SET d.id = '{owner.deployment.id}'",
     )
-    await _adopt(connections, owner)
+    await _adopt_graph(connections, owner)
 
 
-async def _adopt(connections: Neo4jConnections, owner: Owner) -> None:
+async def _adopt_graph(connections: Neo4jConnections, owner: Owner) -> None:
     unmarked = await connections.read(lambda transaction: transaction.rows(_UNMARKED, {}))
-    known = await owner.known_tenants([TenantId(row["tenant"]) for row in unmarked]) if unmarked else frozenset()
-    if known:
-        values = {"tenants": sorted(each.value for each in known), "id": owner.deployment.id}
+    known_ids = await owner.known_tenants([TenantId(row["tenant"]) for row in unmarked]) if unmarked else frozenset()
+    if known_ids:
+        values = {"tenants": sorted(tenant.value for tenant in known_ids), "id": owner.deployment.id}
         await connections.write(lambda transaction: transaction.run(_ADOPT, values))

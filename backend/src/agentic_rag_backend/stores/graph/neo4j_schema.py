@@ -37,25 +37,25 @@ async def migrate(connections: Neo4jConnections) -> None:
         ConfigurationError: a newer release wrote the database.
         StoreUnavailable: the server does not answer.
     """
-    found = await _version(connections)
-    if found > len(STEPS):
-        raise ConfigurationError(f"the graph has schema version {found}; this release knows {len(STEPS)} and older")
-    if found == 0:
+    current_version = await _read_version(connections)
+    if current_version > len(STEPS):
+        raise ConfigurationError(f"the graph has schema version {current_version}; this release knows {len(STEPS)} and older")
+    if current_version == 0:
         await connections.define(_ONE_RECORD)
-    for version, name in enumerate(STEPS[found:], start=found + 1):
+    for version, name in enumerate(STEPS[current_version:], start=current_version + 1):
         for statement in statements(files(__package__).joinpath("migrations", name).read_text(encoding="utf-8")):
             await connections.define(statement)
         # Wait until all indexes are online before anything is read.
         await _await_indexes(connections)
-        await _record(connections, version)
+        await _record_version(connections, version)
 
 
 async def require_migrated(connections: Neo4jConnections) -> None:
     """Raise `ConfigurationError` unless the schema matches this release."""
-    found = await _version(connections)
-    if found != len(STEPS):
+    version = await _read_version(connections)
+    if version != len(STEPS):
         raise ConfigurationError(
-            f"the graph has schema version {found}; this release needs {len(STEPS)}: run 'agentic-rag migrate'"
+            f"the graph has schema version {version}; this release needs {len(STEPS)}: run 'agentic-rag migrate'"
         )
 
 
@@ -65,10 +65,10 @@ def statements(script: str) -> list[str]:
     return [statement.strip() for statement in "\n".join(lines).split(";\n") if statement.strip(" ;\n")]
 
 
-async def _version(connections: Neo4jConnections) -> int:
+async def _read_version(connections: Neo4jConnections) -> int:
     async def work(transaction: Transaction) -> int:
-        found = await transaction.rows(_READ, {"name": _NAME})
-        return int(found[0]["version"]) if found else 0
+        records = await transaction.rows(_READ, {"name": _NAME})
+        return int(records[0]["version"]) if records else 0
 
     return await connections.read(work)
 
@@ -88,5 +88,5 @@ async def _await_indexes(connections: Neo4jConnections) -> None:
             return
 
 
-async def _record(connections: Neo4jConnections, version: int) -> None:
+async def _record_version(connections: Neo4jConnections, version: int) -> None:
     await connections.write(lambda transaction: transaction.run(_WRITE, {"name": _NAME, "version": version}))

@@ -28,11 +28,11 @@ async def add_rows(transaction: Transaction, name: str, values: Mapping[str, Any
     """
     if not values["rows"]:
         return
-    ((written,),) = [row.values() for row in await transaction.rows(CYPHER[name], values)]
-    if written != len(values["rows"]):
-        missing = len(values["rows"]) - written
+    ((written_count,),) = [row.values() for row in await transaction.rows(CYPHER[name], values)]
+    if written_count != len(values["rows"]):
+        missing_count = len(values["rows"]) - written_count
         raise InvalidRequest(
-            f"the graph store refused {missing} rows of {name}: items that they refer to are not in the tenant's graph"
+            f"the graph store refused {missing_count} rows of {name}: items that they refer to are not in the tenant's graph"
         )
 
 
@@ -46,8 +46,8 @@ async def label_entities(transaction: Transaction, key: Mapping[str, Any], uuids
     """Give entities the name and the type that most documents give them, with Graphiti's label of the type."""
     if not uuids:
         return
-    found = await transaction.rows(CYPHER["labels_of_entities"], {**key, "uuids": uuids})
-    chosen = [(row, *_label(row["uses"], row["used"], row["name"], row["type"])) for row in found]
+    labels = await transaction.rows(CYPHER["labels_of_entities"], {**key, "uuids": uuids})
+    chosen = [(row, *_label(row["uses"], row["used"], row["name"], row["type"])) for row in labels]
     changed = [
         {
             "uuid": row["uuid"],
@@ -71,13 +71,13 @@ def _label(uses: Sequence[tuple[str, str, bool, str]], used: Sequence[str], name
     Without a main name, the first name in use; without any name, the present label.
     """
     chosen = min((use[0] for use in uses if use[3] == "label"), default=None)
-    said = sorted((use for use in uses if use[1]), key=lambda use: use[:2])[:_LABELLING_USES]
-    if not said:
+    typed_uses = sorted((use for use in uses if use[1]), key=lambda use: use[:2])[:_LABELLING_USES]
+    if not typed_uses:
         return chosen or min(used, default=name), type_
-    names, types = Counter(use[0] for use in said), Counter(use[1] for use in said)
-    aliases = {use[0] for use in said if use[2]}
-    best_name = min(names, key=lambda each: (each in aliases, -names[each], each))
-    best_type = min(types, key=lambda each: (each in UNDECIDED_TYPES, -types[each], each))
+    names, types = Counter(use[0] for use in typed_uses), Counter(use[1] for use in typed_uses)
+    aliases = {use[0] for use in typed_uses if use[2]}
+    best_name = min(names, key=lambda candidate: (candidate in aliases, -names[candidate], candidate))
+    best_type = min(types, key=lambda candidate: (candidate in UNDECIDED_TYPES, -types[candidate], candidate))
     return chosen or best_name, best_type
 
 
@@ -139,8 +139,8 @@ class Addition:
         """Write the rows. The number of statements does not depend on them."""
         await transaction.run(CYPHER["lock_knowledge"], self.key)
         await transaction.run(CYPHER["add_version"], {**self.key, **self.version})
-        for name, found in self.added.items():
-            await add_rows(transaction, name, {**self.key, "rows": found})
+        for name, keys in self.added.items():
+            await add_rows(transaction, name, {**self.key, "rows": keys})
         await label_entities(transaction, self.key, self.derived["refresh_entities"])
         for name, uuids in self.derived.items():
             await refresh(transaction, name, {**self.key, "uuids": uuids})
@@ -149,29 +149,29 @@ class Addition:
 
 async def delete_knowledge(transaction: Transaction, key: Mapping[str, Any]) -> GraphDeletion:
     """Remove the knowledge of versions, and everything that only they state."""
-    held = await transaction.rows(CYPHER["knowledge_of_versions"], key)
-    if not held:
+    records = await transaction.rows(CYPHER["knowledge_of_versions"], key)
+    if not records:
         return GraphDeletion()
-    found = held[0]
+    record = records[0]
     mentions = await run_delete(transaction, "delete_mentions", key)
     supports = await run_delete(transaction, "delete_statements", key)
     await transaction.run(CYPHER["delete_versions"], key)
-    stated = {**key, "uuids": sorted(found["edges"])}
-    edges = await transaction.rows(CYPHER["delete_unsupported_relationships"], stated)
+    parameters = {**key, "uuids": sorted(record["edges"])}
+    edges = await transaction.rows(CYPHER["delete_unsupported_relationships"], parameters)
     ends = {end for row in edges for end in (row["source"], row["target"])}
-    touched = {**key, "uuids": sorted({*found["mentioned"], *found["named"], *ends})}
-    gone = await transaction.rows(CYPHER["delete_unsupported_entities"], touched)
+    touched = {**key, "uuids": sorted({*record["mentioned"], *record["named"], *ends})}
+    deleted_entities = await transaction.rows(CYPHER["delete_unsupported_entities"], touched)
     await label_entities(transaction, key, touched["uuids"])
     for name in ("delete_unsupported_names", "refresh_entities"):
         await refresh(transaction, name, touched)
-    await refresh(transaction, "refresh_relationships", stated)
-    await refresh(transaction, "refresh_chunks", {**key, "uuids": sorted(found["chunks"])})
+    await refresh(transaction, "refresh_relationships", parameters)
+    await refresh(transaction, "refresh_chunks", {**key, "uuids": sorted(record["chunks"])})
     await transaction.run(CYPHER["delete_unversioned_document"], key)
     return GraphDeletion(
-        entities=len(gone),
+        entities=len(deleted_entities),
         relationships=len(edges),
         mentions=mentions,
         supports=supports,
-        entity_ids=tuple(sorted(row["id"] for row in gone)),
+        entity_ids=tuple(sorted(row["id"] for row in deleted_entities)),
         relationship_ids=tuple(sorted(row["id"] for row in edges)),
     )

@@ -128,8 +128,8 @@ def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
         InvalidRequest: a name is longer than `MAX_NAME_BYTES`.
     """
     prefix = version_prefix(knowledge.document_id, knowledge.version)
-    named = rows.name_rows(tenant, knowledge)
-    for row in named:
+    names = rows.name_rows(tenant, knowledge)
+    for row in names:
         size = len(row["name"].encode())
         if size > MAX_NAME_BYTES:
             raise InvalidRequest(f"a name has {size} bytes; the graph store keeps names of up to {MAX_NAME_BYTES}")
@@ -146,14 +146,14 @@ def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
             "mark": row["mark"],
             "position": f"{prefix}{row['entity']}{_SEPARATOR}{row['name']}",
         }
-        for row in named
+        for row in names
     ]
 
 
 def mention_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
     """Return one row per mention."""
     prefix = version_prefix(knowledge.document_id, knowledge.version)
-    positions = [f"{prefix}{each.support.chunk_id}{_SEPARATOR}{each.entity_id}" for each in knowledge.mentions]
+    positions = [f"{prefix}{mention_of.support.chunk_id}{_SEPARATOR}{mention_of.entity_id}" for mention_of in knowledge.mentions]
     return [
         {
             "uuid": stable_id("graph-mention", tenant, position),
@@ -183,12 +183,12 @@ def relationship_rows(tenant: TenantId, knowledge: DocumentKnowledge, supports: 
 
 def statement_rows(tenant: TenantId, supports: Iterable[Row]) -> list[Row]:
     """Return one row per sentence of ``supports`` (see `rows.support_rows`)."""
-    stated = []
+    statements = []
     for row in supports:
         edge = graph_uuid(tenant, row["relationship"])
-        place = (f"{version_prefix(row['document'], row['version'])}{row['chunk']}", f"{row['start']:019}", edge)
-        position = _SEPARATOR.join(place)
-        stated.append(
+        sort_key = (f"{version_prefix(row['document'], row['version'])}{row['chunk']}", f"{row['start']:019}", edge)
+        position = _SEPARATOR.join(sort_key)
+        statements.append(
             {
                 **{name: row[name] for name in ("end", "fact", "weight", "valid_at", "invalid_at")},
                 "uuid": stable_id("graph-statement", tenant, position),
@@ -197,7 +197,7 @@ def statement_rows(tenant: TenantId, supports: Iterable[Row]) -> list[Row]:
                 "position": position,
             }
         )
-    return stated
+    return statements
 
 
 def community_rows(tenant: TenantId, generation: int, communities: Sequence[Community]) -> tuple[list[Row], list[Row]]:
@@ -206,15 +206,15 @@ def community_rows(tenant: TenantId, generation: int, communities: Sequence[Comm
     Raises:
         InvalidRequest: a community belongs to another generation.
     """
-    found, members = [], []
+    records, members = [], []
     for row, community in zip(rows.community_rows(tenant, generation, communities)[0], communities, strict=True):
-        own = graph_uuid(tenant, theme_id(community.id, generation))
+        uuid = graph_uuid(tenant, theme_id(community.id, generation))
         entities = {entity: graph_uuid(tenant, entity) for entity in community.entity_ids}
-        found.append({**row, "uuid": own, "entity_ids": list(community.entity_ids), "leading": list(entities.values())[:3]})
+        records.append({**row, "uuid": uuid, "entity_ids": list(community.entity_ids), "leading": list(entities.values())[:3]})
         members += [
-            {"community": own, "entity": entity, "uuid": stable_id("graph-member", own, entity)} for entity in entities.values()
+            {"community": uuid, "entity": entity, "uuid": stable_id("graph-member", uuid, entity)} for entity in entities.values()
         ]
-    return found, members
+    return records, members
 
 
 def theme_id(community_id: str, generation: int) -> str:
@@ -231,10 +231,10 @@ def to_mention_row(position: str, count: int, about: bool) -> tuple[Any, ...]:
     return document, int(version), chunk, entity, count, about
 
 
-def to_naming(position: str, entity_name: str, entity_type: str, *said: str) -> Naming:
+def to_naming(position: str, entity_name: str, entity_type: str, *details: str) -> Naming:
     """Return the name at one position. ``said`` are full name, type, description, and the effect of edits."""
     document, version, entity, name = split_position(position, 4)
-    return rows.to_naming((document, int(version), entity, name, entity_name, entity_type, *said))
+    return rows.to_naming((document, int(version), entity, name, entity_name, entity_type, *details))
 
 
 def to_name_use(position: str, main: str, type_: str, description: str, assigned: str) -> NameUse:

@@ -78,16 +78,16 @@ def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
             "document": knowledge.document_id,
             "version": knowledge.version,
             "entity": entity.id,
-            "name": storable(said.name),
-            "normalised": normalise_name(said.name),
-            "main": storable(said.full),
-            "type": storable(said.type),
-            "description": storable(said.description),
-            "assigned": "" if said.assigned == entity.id else said.assigned,
-            "mark": said.mark,
+            "name": storable(name.name),
+            "normalised": normalise_name(name.name),
+            "main": storable(name.full),
+            "type": storable(name.type),
+            "description": storable(name.description),
+            "assigned": "" if name.assigned == entity.id else name.assigned,
+            "mark": name.mark,
         }
         for entity in knowledge.entities
-        for said in _names(entity)
+        for name in _names(entity)
     ]
 
 
@@ -95,7 +95,7 @@ def _names(entity: Entity) -> Iterator[OtherName]:
     """Yield the distinct names of an entity, the main name first."""
     main = OtherName(entity.name, "", entity.type, entity.description, entity.assigned, entity.mark)
     yield main
-    details = {said.name: said for said in entity.other_names}
+    details = {name.name: name for name in entity.other_names}
     for alias in dict.fromkeys(entity.aliases):
         if alias != entity.name:
             yield details.get(alias, replace(main, name=alias, full=entity.name, type="", description=""))
@@ -138,13 +138,13 @@ def support_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
     """Return one row per sentence. A passage that supports a relationship without a sentence has start = end = 0."""
     relationships = {relationship.id: relationship for relationship in knowledge.relationships}
     sentences = list(knowledge.relationship_supports)
-    stated = {(sentence.relationship_id, sentence.support.chunk_id) for sentence in sentences}
-    own = (knowledge.document_id, knowledge.version)
+    pairs = {(sentence.relationship_id, sentence.support.chunk_id) for sentence in sentences}
+    version_key = (knowledge.document_id, knowledge.version)
     sentences += [
         RelationshipSupport(relationship_id=relationship.id, support=support, fact=relationship.fact, start_char=0, end_char=0)
         for relationship in knowledge.relationships
         for support in relationship.supports
-        if (support.document_id, support.version) == own and (relationship.id, support.chunk_id) not in stated
+        if (support.document_id, support.version) == version_key and (relationship.id, support.chunk_id) not in pairs
     ]
     return [_support_row(tenant, sentence, relationships.get(sentence.relationship_id)) for sentence in sentences]
 
@@ -253,13 +253,13 @@ def use_order(use: NameUse) -> tuple[str, int, str, str]:
     return use.document_id, use.version, use.entity_id, use.name
 
 
-def to_relationships(found: Iterable[Sequence[Any]]) -> Iterator[Relationship]:
+def to_relationships(records: Iterable[Sequence[Any]]) -> Iterator[Relationship]:
     """Yield relationships from grouped rows: one of the sentences, the widest validity, and the weight.
 
     Of several sentences, the first in alphabetical order is the fact: ids are random, and documents come in any order. The weight
     is the sum over the documents of the largest weight in any version.
     """
-    for _, group in groupby(found, key=itemgetter(0)):
+    for _, group in groupby(records, key=itemgetter(0)):
         passages = list(group)
         identifier, source, target, relation, *_, fact, weight, valid_at, invalid_at = passages[0]
         if len(passages) > 1:
@@ -283,21 +283,21 @@ def to_relationships(found: Iterable[Sequence[Any]]) -> Iterator[Relationship]:
         )
 
 
-def to_versions(counted: Iterable[Sequence[Any]]) -> list[HeldVersion]:
+def to_versions(records: Iterable[Sequence[Any]]) -> list[HeldVersion]:
     """Return versions, ordered, from rows ``(what, document, version, names, mentions, sentences)``.
 
     One row has the counts that were written for a version. The other rows, summed, have the counts that exist.
     """
-    written: dict[tuple[str, int], tuple[int, ...]] = {}
-    held: dict[tuple[str, int], tuple[int, ...]] = {}
-    for what, document, version, *counts in counted:
+    expected: dict[tuple[str, int], tuple[int, ...]] = {}
+    totals: dict[tuple[str, int], tuple[int, ...]] = {}
+    for what, document, version, *counts in records:
         if what == "written":
-            written[document, version] = tuple(counts)
+            expected[document, version] = tuple(counts)
         else:
-            before = held.get((document, version), (0, 0, 0))
-            held[document, version] = tuple(one + other for one, other in zip(before, counts, strict=True))
-    keys = sorted({*written, *held})
-    return [HeldVersion(*key, whole=written.get(key) == held.get(key, (0, 0, 0))) for key in keys]
+            before = totals.get((document, version), (0, 0, 0))
+            totals[document, version] = tuple(count + more_count for count, more_count in zip(before, counts, strict=True))
+    keys = sorted({*expected, *totals})
+    return [HeldVersion(*key, whole=expected.get(key) == totals.get(key, (0, 0, 0))) for key in keys]
 
 
 def to_sentence(row: Sequence[Any]) -> StatedFact:
@@ -315,17 +315,17 @@ def to_sentence(row: Sequence[Any]) -> StatedFact:
     )
 
 
-def to_edges(found: Iterable[Sequence[Any]], limit: int) -> dict[str, list[GraphEdge]]:
+def to_edges(records: Iterable[Sequence[Any]], limit: int) -> dict[str, list[GraphEdge]]:
     """Return the edges of each entity, heaviest first, from rows ``(entity, id, source, target, relation, weight)``.
 
     Rows of a relationship that begins and ends at the same entity may come twice.
     """
     edges: dict[str, dict[str, GraphEdge]] = {}
-    for entity, *edge in found:
+    for entity, *edge in records:
         edges.setdefault(entity, {})[edge[0]] = GraphEdge(*edge)
     return {
-        entity: sorted(held.values(), key=lambda edge: (edge.weight, edge.id), reverse=True)[:limit]
-        for entity, held in edges.items()
+        entity: sorted(edges_of_entity.values(), key=lambda edge: (edge.weight, edge.id), reverse=True)[:limit]
+        for entity, edges_of_entity in edges.items()
     }
 
 

@@ -68,11 +68,11 @@ def _add(connection: sqlite3.Connection, tenant: TenantId, knowledge: DocumentKn
     connection.executemany(_SQL["add_mention"], rows.mention_rows(tenant, knowledge))
     connection.executemany(_SQL["add_relationship"], rows.relationship_rows(tenant, knowledge, supports))
     connection.executemany(_SQL["add_relationship_support"], supports)
-    connection.execute(_SQL["label_entities"], _among(tenant.value, {row["entity"] for row in names}))
-    connection.execute(_SQL["weigh_relationships"], _among(tenant.value, {row["relationship"] for row in supports}))
-    written = {"tenant": tenant.value, "document": knowledge.document_id, "version": knowledge.version}
-    connection.execute(_SQL["record_version"], written)
-    connection.execute(_SQL["renew_revision"], written)
+    connection.execute(_SQL["label_entities"], _select_among(tenant.value, {row["entity"] for row in names}))
+    connection.execute(_SQL["weigh_relationships"], _select_among(tenant.value, {row["relationship"] for row in supports}))
+    parameters = {"tenant": tenant.value, "document": knowledge.document_id, "version": knowledge.version}
+    connection.execute(_SQL["record_version"], parameters)
+    connection.execute(_SQL["renew_revision"], parameters)
 
 
 def _delete(connection: sqlite3.Connection, tenant: TenantId, document_id: str, up_to: int, above: int) -> GraphDeletion:
@@ -84,19 +84,19 @@ def _delete(connection: sqlite3.Connection, tenant: TenantId, document_id: str, 
     supports = connection.execute(_SQL["delete_relationship_supports"], values).rowcount
     connection.execute(_SQL["delete_entity_supports"], values)
     connection.execute(_SQL["delete_written_versions"], values)
-    edges = connection.execute(_SQL["delete_unsupported_relationships"], _among(tenant.value, touched)).fetchall()
-    connection.execute(_SQL["weigh_relationships"], _among(tenant.value, touched))
+    edges = connection.execute(_SQL["delete_unsupported_relationships"], _select_among(tenant.value, touched)).fetchall()
+    connection.execute(_SQL["weigh_relationships"], _select_among(tenant.value, touched))
     entities.update(end for _, *ends in edges for end in ends)
-    among = _among(tenant.value, sorted(entities))
-    gone = connection.execute(_SQL["delete_unsupported_entities"], among).fetchall()
+    among = _select_among(tenant.value, sorted(entities))
+    deleted_rows = connection.execute(_SQL["delete_unsupported_entities"], among).fetchall()
     connection.execute(_SQL["label_entities"], among)
     connection.execute(_SQL["delete_unsupported_names"], among)
     return GraphDeletion(
-        entities=len(gone),
+        entities=len(deleted_rows),
         relationships=len(edges),
         mentions=mentions,
         supports=supports,
-        entity_ids=tuple(sorted(row[0] for row in gone)),
+        entity_ids=tuple(sorted(row[0] for row in deleted_rows)),
         relationship_ids=tuple(sorted(row[0] for row in edges)),
     )
 
@@ -146,9 +146,9 @@ class SqliteGraphStore:
         require_tenant(tenant)
 
         def work(connection: sqlite3.Connection) -> set[str]:
-            gone = _delete(connection, tenant, knowledge.document_id, knowledge.version, knowledge.version - 1)
+            removal = _delete(connection, tenant, knowledge.document_id, knowledge.version, knowledge.version - 1)
             _add(connection, tenant, knowledge)
-            return set(gone.relationship_ids) - {each.id for each in knowledge.relationships}
+            return set(removal.relationship_ids) - {relationship.id for relationship in knowledge.relationships}
 
         return await self._connections.write(work)
 
@@ -162,14 +162,14 @@ class SqliteGraphStore:
     async def find_entities(self, tenant: TenantId, names: Sequence[str]) -> dict[str, list[Entity]]:
         """Return the entities by normalised name. A name matches an entity's name or an alias. Unknown names are absent."""
         scope = require_tenant(tenant).value
-        wanted = json.dumps(sorted({normalise_name(name) for name in names} - {""}))
+        names_json = json.dumps(sorted({normalise_name(name) for name in names} - {""}))
 
         def work(connection: sqlite3.Connection) -> dict[str, list[Entity]]:
-            found = connection.execute(_SQL["entity_ids_by_name"], {"tenant": scope, "names": wanted}).fetchall()
-            ids = list({entity_id for _, entity_id in found})
+            rows = connection.execute(_SQL["entity_ids_by_name"], {"tenant": scope, "names": names_json}).fetchall()
+            ids = list({entity_id for _, entity_id in rows})
             entities = {entity.id: entity for entity in _entities(connection, scope, ids)}
             result: dict[str, dict[str, Entity]] = {}
-            for name, entity_id in found:
+            for name, entity_id in rows:
                 result.setdefault(name, {})[entity_id] = entities[entity_id]
             return {
                 name: sorted(having.values(), key=lambda entity: (entity.name, entity.type, entity.id))
@@ -183,37 +183,37 @@ class SqliteGraphStore:
         scope, statement = require_tenant(tenant).value, _SQL[f"{kind}_uses"]
 
         def work(connection: sqlite3.Connection) -> dict[str, list[NameUse]]:
-            found: dict[str, list[NameUse]] = {}
+            uses_of: dict[str, list[NameUse]] = {}
             for name in dict.fromkeys(names):
                 spelled = connection.execute(_SQL["spellings_of_name"], {"tenant": scope, "normalised": name}).fetchall()
                 for entity, spelling in spelled:
-                    wanted = {"tenant": scope, "entity": entity, "name": spelling, "limit": limit}
-                    uses = [rows.to_name_use(row) for row in connection.execute(statement, wanted)]
+                    parameters = {"tenant": scope, "entity": entity, "name": spelling, "limit": limit}
+                    uses = [rows.to_name_use(row) for row in connection.execute(statement, parameters)]
                     if uses:
-                        found.setdefault(name, []).extend(uses)
-            return {name: sorted(uses, key=rows.use_order) for name, uses in found.items()}
+                        uses_of.setdefault(name, []).extend(uses)
+            return {name: sorted(uses, key=rows.use_order) for name, uses in uses_of.items()}
 
         return await self._connections.read(work)
 
     async def documents_naming(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[str]:
         """Return the documents of which a version names one of the entities, ordered by id."""
-        found = await self._rows("documents_naming", _among(require_tenant(tenant).value, entity_ids))
-        return [document for (document,) in found]
+        pairs = await self._rows("documents_naming", _select_among(require_tenant(tenant).value, entity_ids))
+        return [document for (document,) in pairs]
 
     async def entities(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Entity]:
         """Return the entities among ``ids`` that exist."""
         scope = require_tenant(tenant).value
-        found = await self._connections.read(lambda connection: _entities(connection, scope, ids))
-        return {entity.id: entity for entity in found}
+        matches = await self._connections.read(lambda connection: _entities(connection, scope, ids))
+        return {entity.id: entity for entity in matches}
 
     async def relationships(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Relationship]:
         """Return the relationships among ``ids`` that exist, supports included."""
-        found = await self._relationships("relationships_by_id", _among(require_tenant(tenant).value, ids))
-        return {relationship.id: relationship for relationship in found}
+        matches = await self._relationships("relationships_by_id", _select_among(require_tenant(tenant).value, ids))
+        return {relationship.id: relationship for relationship in matches}
 
     async def relationships_of(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[Relationship]:
         """Return the relationships with both ends among ``entity_ids``, ordered by id."""
-        return await self._relationships("relationships_between", _among(require_tenant(tenant).value, entity_ids))
+        return await self._relationships("relationships_between", _select_among(require_tenant(tenant).value, entity_ids))
 
     async def edges_at(
         self,
@@ -228,19 +228,19 @@ class SqliteGraphStore:
         scope, types = require_tenant(tenant).value, None if relations is None else json.dumps(list(relations))
 
         def work(connection: sqlite3.Connection) -> dict[str, list[GraphEdge]]:
-            found: list[Any] = []
+            edge_rows: list[Any] = []
             for entity in dict.fromkeys(entity_ids):
-                wanted = {"tenant": scope, "entity": entity, "relations": types, "limit": limit}
+                parameters = {"tenant": scope, "entity": entity, "relations": types, "limit": limit}
                 for side in rows.EDGE_STATEMENTS[direction]:
-                    found += connection.execute(_SQL[side], wanted).fetchall()
-            return rows.to_edges(found, limit)
+                    edge_rows += connection.execute(_SQL[side], parameters).fetchall()
+            return rows.to_edges(edge_rows, limit)
 
         return await self._connections.read(work)
 
     async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[StatedFact]:
         """Return the sentences of the relationships, ordered by relationship, document, version, chunk and offset."""
-        found = await self._rows("fact_sentences", _among(require_tenant(tenant).value, relationship_ids))
-        return [rows.to_sentence(row) for row in found]
+        records = await self._rows("fact_sentences", _select_among(require_tenant(tenant).value, relationship_ids))
+        return [rows.to_sentence(row) for row in records]
 
     def all_entities(self, tenant: TenantId) -> AsyncIterator[list[Entity]]:
         """Stream every entity, ordered by id. Each batch is its own read: no snapshot is held between batches."""
@@ -283,8 +283,8 @@ class SqliteGraphStore:
 
     async def revision(self, tenant: TenantId) -> str:
         """Return a value that every write of knowledge replaces. Empty if nothing was written."""
-        found = await self._rows("revision", {"tenant": require_tenant(tenant).value})
-        return str(found[0][0]) if found else ""
+        records = await self._rows("revision", {"tenant": require_tenant(tenant).value})
+        return str(records[0][0]) if records else ""
 
     async def counts(self, tenant: TenantId) -> GraphCounts:
         """Count the tenant's entities, relationships and mentions."""
@@ -293,7 +293,7 @@ class SqliteGraphStore:
 
     async def mention_counts(self, tenant: TenantId, entity_ids: Sequence[str]) -> Mapping[str, int]:
         """Return the number of chunks that mention each entity, over all versions. Entities without mentions are absent."""
-        return dict(await self._rows("mention_counts", _among(require_tenant(tenant).value, entity_ids)))
+        return dict(await self._rows("mention_counts", _select_among(require_tenant(tenant).value, entity_ids)))
 
     async def write_communities(self, tenant: TenantId, generation: int, communities: Sequence[Community]) -> None:
         """Replace the communities of ``generation``, in one transaction. Other generations stay.
@@ -302,11 +302,11 @@ class SqliteGraphStore:
             InvalidRequest: a community belongs to another generation, or two communities have the same id.
         """
         scope = require_tenant(tenant).value
-        found, members = rows.community_rows(tenant, generation, communities)
+        community_records, members = rows.community_rows(tenant, generation, communities)
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(_SQL["delete_generation"], {"tenant": scope, "generation": generation})
-            connection.executemany(_SQL["add_community"], found)
+            connection.executemany(_SQL["add_community"], community_records)
             connection.executemany(_SQL["add_community_member"], members)
 
         await self._connections.write(work)
@@ -325,23 +325,23 @@ class SqliteGraphStore:
 
         def work(connection: sqlite3.Connection) -> list[Community]:
             name = "communities_of_generation" if ids is None else "communities_by_id"
-            wanted = {**key, "level": level, "ids": json.dumps(list(ids or ()))}
-            found = connection.execute(_SQL[name], wanted).fetchall()
-            among = {**key, "ids": json.dumps([row[0] for row in found])}
-            held: dict[str, list[str]] = {}
+            parameters = {**key, "level": level, "ids": json.dumps(list(ids or ()))}
+            records = connection.execute(_SQL[name], parameters).fetchall()
+            among = {**key, "ids": json.dumps([row[0] for row in records])}
+            members_of: dict[str, list[str]] = {}
             for community_id, entity_id in connection.execute(_SQL["members_of_communities"], among) if members else ():
-                held.setdefault(community_id, []).append(entity_id)
+                members_of.setdefault(community_id, []).append(entity_id)
             return [
                 Community(
                     id=identifier,
                     generation=generation,
                     level=depth,
                     parent_id=parent,
-                    entity_ids=tuple(held.get(identifier, ())),
+                    entity_ids=tuple(members_of.get(identifier, ())),
                     fingerprint=fingerprint,
                     entity_count=count,
                 )
-                for identifier, depth, parent, fingerprint, count in found
+                for identifier, depth, parent, fingerprint, count in records
             ]
 
         return await self._connections.read(work)
@@ -371,13 +371,13 @@ class SqliteGraphStore:
         """Return every tenant that has data, with one index lookup per tenant and table."""
 
         def work(connection: sqlite3.Connection) -> list[str]:
-            found: list[str] = []
+            ids: list[str] = []
             while True:
-                behind = {"after": found[-1] if found else ""}
+                behind = {"after": ids[-1] if ids else ""}
                 ahead = [connection.execute(_SQL[f"next_tenant_{table}"], behind).fetchone()[0] for table in _OWNING_TABLES]
                 if not any(ahead):
-                    return found
-                found.append(min(tenant for tenant in ahead if tenant))
+                    return ids
+                ids.append(min(tenant for tenant in ahead if tenant))
 
         return [TenantId(value) for value in await self._connections.read(work)]
 
@@ -404,8 +404,8 @@ class SqliteGraphStore:
             page = {"tenant": scope, "after": after, "limit": _ENTITIES_PER_BATCH}
 
             def work(connection: sqlite3.Connection, page: Mapping[str, Any] = page) -> list[Entity]:
-                found = connection.execute(_SQL["entities_page"], page).fetchall()
-                return _with_names(connection, scope, found)
+                records = connection.execute(_SQL["entities_page"], page).fetchall()
+                return _with_names(connection, scope, records)
 
             batch = await self._connections.read(work)
             if batch:
@@ -426,9 +426,9 @@ class SqliteGraphStore:
             after = ids[-1]
 
     async def _versions_of(self, scope: str, document_ids: Sequence[str]) -> AsyncIterator[list[HeldVersion]]:
-        for first in range(0, len(document_ids), _DOCUMENTS_PER_BATCH):
-            some = json.dumps(document_ids[first : first + _DOCUMENTS_PER_BATCH])
-            batch = rows.to_versions(await self._rows("held_versions", {"tenant": scope, "documents": some}))
+        for start in range(0, len(document_ids), _DOCUMENTS_PER_BATCH):
+            ids_json = json.dumps(document_ids[start : start + _DOCUMENTS_PER_BATCH])
+            batch = rows.to_versions(await self._rows("held_versions", {"tenant": scope, "documents": ids_json}))
             if batch:
                 yield batch
 
@@ -443,12 +443,12 @@ class SqliteGraphStore:
                 yield batch
             if len(batch) < _MENTIONS_PER_BATCH:
                 return
-            last = batch[-1]
+            last_row = batch[-1]
             after = {
-                "document": last.support.document_id,
-                "version": last.support.version,
-                "chunk": last.support.chunk_id,
-                "entity": last.entity_id,
+                "document": last_row.support.document_id,
+                "version": last_row.support.version,
+                "chunk": last_row.support.chunk_id,
+                "entity": last_row.entity_id,
             }
 
     async def _mentions_of(self, scope: str, document_ids: Iterable[str]) -> AsyncIterator[list[Mention]]:
@@ -467,8 +467,13 @@ class SqliteGraphStore:
                 yield batch
             if len(batch) < _NAMES_PER_BATCH:
                 return
-            last = batch[-1]
-            after = {"document": last.document_id, "version": last.version, "entity": last.entity_id, "name": last.name}
+            last_row = batch[-1]
+            after = {
+                "document": last_row.document_id,
+                "version": last_row.version,
+                "entity": last_row.entity_id,
+                "name": last_row.name,
+            }
 
     async def _names_of(self, scope: str, document_ids: Iterable[str]) -> AsyncIterator[list[Naming]]:
         for document_id in document_ids:
@@ -488,23 +493,25 @@ class SqliteGraphStore:
     async def _relationships_of_documents(self, scope: str, document_ids: Sequence[str]) -> AsyncIterator[list[Relationship]]:
         documents = {"tenant": scope, "documents": json.dumps(list(document_ids))}
         ids = [row[0] for row in await self._rows("relationship_ids_of_documents", documents)]
-        for first in range(0, len(ids), _RELATIONSHIPS_PER_BATCH):
-            batch = await self._relationships("relationships_by_id", _among(scope, ids[first : first + _RELATIONSHIPS_PER_BATCH]))
+        for start in range(0, len(ids), _RELATIONSHIPS_PER_BATCH):
+            batch = await self._relationships(
+                "relationships_by_id", _select_among(scope, ids[start : start + _RELATIONSHIPS_PER_BATCH])
+            )
             if batch:
                 yield batch
 
 
-def _among(scope: str, ids: Iterable[str]) -> dict[str, str]:
+def _select_among(scope: str, ids: Iterable[str]) -> dict[str, str]:
     """Return the parameters of a statement about some ids of a tenant."""
     return {"tenant": scope, "ids": json.dumps(list(ids))}
 
 
 def _entities(connection: sqlite3.Connection, scope: str, ids: Iterable[str]) -> list[Entity]:
-    return _with_names(connection, scope, connection.execute(_SQL["entities_by_id"], _among(scope, ids)).fetchall())
+    return _with_names(connection, scope, connection.execute(_SQL["entities_by_id"], _select_among(scope, ids)).fetchall())
 
 
-def _with_names(connection: sqlite3.Connection, scope: str, found: Sequence[Sequence[Any]]) -> list[Entity]:
-    among = _among(scope, (row[0] for row in found))
+def _with_names(connection: sqlite3.Connection, scope: str, records: Sequence[Sequence[Any]]) -> list[Entity]:
+    among = _select_among(scope, (row[0] for row in records))
     names = connection.execute(_SQL["names_of_entities"], among).fetchall()
     descriptions = dict(connection.execute(_SQL["descriptions_of_entities"], among).fetchall())
-    return rows.to_entities(found, names, descriptions)
+    return rows.to_entities(records, names, descriptions)

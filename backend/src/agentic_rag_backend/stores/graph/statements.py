@@ -33,8 +33,8 @@ def load_statements(suffix: Literal[".sql", ".cypher"] = ".sql") -> Mapping[str,
         ConfigurationError: two statements have the same name.
     """
     statements: dict[str, str] = {}
-    found = (file for file in files(__package__).joinpath("queries").iterdir() if file.name.endswith(suffix))
-    for file in sorted(found, key=lambda path: path.name):
+    query_files = (file for file in files(__package__).joinpath("queries").iterdir() if file.name.endswith(suffix))
+    for file in sorted(query_files, key=lambda path: path.name):
         parts = _NAMES[suffix].split(file.read_text(encoding="utf-8"))
         for name, text in zip(parts[1::2], parts[2::2], strict=True):
             if name in statements:
@@ -49,15 +49,17 @@ def migrate(connection: sqlite3.Connection) -> None:
     Raises:
         ConfigurationError: a newer release wrote the file.
     """
-    found = _version(connection)
-    if found > len(MIGRATIONS):
-        raise ConfigurationError(f"the graph file has schema version {found}; this release knows {len(MIGRATIONS)} and older")
-    for version, name in enumerate(MIGRATIONS[found:], start=found + 1):
+    current_version = _read_version(connection)
+    if current_version > len(MIGRATIONS):
+        raise ConfigurationError(
+            f"the graph file has schema version {current_version}; this release knows {len(MIGRATIONS)} and older"
+        )
+    for version, name in enumerate(MIGRATIONS[current_version:], start=current_version + 1):
         script = files(__package__).joinpath("migrations", name).read_text(encoding="utf-8")
         connection.execute("BEGIN IMMEDIATE")
         try:
-            if _version(connection) < version:  # another process may have been faster
-                for statement in _split(script):
+            if _read_version(connection) < version:  # another process may have been faster
+                for statement in _split_script(script):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {version}")
             connection.execute("COMMIT")
@@ -66,11 +68,11 @@ def migrate(connection: sqlite3.Connection) -> None:
             raise
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _read_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _split(script: str) -> Iterator[str]:
+def _split_script(script: str) -> Iterator[str]:
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

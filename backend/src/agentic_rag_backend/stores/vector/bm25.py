@@ -116,10 +116,12 @@ class Bm25Encoder:
 
     def __init__(self, parameters: Bm25Parameters) -> None:
         self._parameters = parameters
-        self._model = _analyser(parameters)
+        self._model = _load_analyser(parameters)
         self._segments = parameters.language in _WITHOUT_SPACES
-        others = (code for code in STEMMED if LANGUAGES[code] != parameters.language)
-        self._others = {code: _analyser(replace(parameters, language=LANGUAGES[code], tokenizer="word")) for code in others}
+        other_codes = (code for code in STEMMED if LANGUAGES[code] != parameters.language)
+        self._others = {
+            code: _load_analyser(replace(parameters, language=LANGUAGES[code], tokenizer="word")) for code in other_codes
+        }
 
     def document(self, text: str | None, language: str | None = None) -> TermWeights | None:
         """Return the saturated term frequencies of ``text``, or None if it has no term.
@@ -129,31 +131,35 @@ class Bm25Encoder:
         """
         if not text:
             return None
-        text = _valid(text)
+        text = _valid_weights(text)
         code = (language or "").casefold().replace("_", "-").partition("-")[0]
         if code not in self._others:
-            return _weights({**self._ngrams(text), **_terms(self._model.embed_document(text))})
-        plain = _without(STOP_WORDS[code], text)
-        own = _terms(self._others[code].embed_document(plain), code)
-        return _weights({**own, **self._ngrams(text), **_terms(self._model.embed_document(plain))})
+            return _weigh_terms({**self._ngrams(text), **_read_terms(self._model.embed_document(text))})
+        plain = _remove_stems(STOP_WORDS[code], text)
+        terms = _read_terms(self._others[code].embed_document(plain), code)
+        return _weigh_terms({**terms, **self._ngrams(text), **_read_terms(self._model.embed_document(plain))})
 
     def query(self, text: str | None) -> TermWeights | None:
         """Return the distinct terms of ``text``, those of identifiers with `IDENTIFIER_WEIGHT`, others with 1. None: no term."""
         if not text:
             return None
-        text = _valid(text)
-        found = likely_languages(text)
+        text = _valid_weights(text)
+        languages = likely_languages(text)
         unclear = text.count(" ") < MAX_UNCLEAR_WORDS and is_mostly_latin(text)
-        codes = found.codes or (self._others if unclear else ())
-        plain = _without(STOP_WORDS[found.codes[0]], text) if found.clear and found.codes[0] in self._others else text
-        ids = {id for code in codes if code in self._others for id in _terms(self._others[code].embed_query(plain), code)}
-        ids.update(self._ngrams(text), _terms(self._model.embed_query(plain)))
-        marked = {id for part in literals(text).identifiers for id in _terms(self._model.embed_query(part))}
-        return _weights({id: IDENTIFIER_WEIGHT if id in marked else 1.0 for id in sorted(ids)})
+        codes = languages.codes or (self._others if unclear else ())
+        plain = (
+            _remove_stems(STOP_WORDS[languages.codes[0]], text)
+            if languages.clear and languages.codes[0] in self._others
+            else text
+        )
+        ids = {id for code in codes if code in self._others for id in _read_terms(self._others[code].embed_query(plain), code)}
+        ids.update(self._ngrams(text), _read_terms(self._model.embed_query(plain)))
+        marked = {id for part in literals(text).identifiers for id in _read_terms(self._model.embed_query(part))}
+        return _weigh_terms({id: IDENTIFIER_WEIGHT if id in marked else 1.0 for id in sorted(ids)})
 
     def terms(self, text: str) -> frozenset[int]:
         """Return the terms of ``text`` in the deployment's language, and its bigrams."""
-        text = _valid(text)
+        text = _valid_weights(text)
         words = frozenset(self._model.embed_query(text).indices)
         return words if self._segments else words.union(ngrams(text))
 
@@ -165,7 +171,7 @@ class Bm25Encoder:
         return {id: count * (k + 1) / (count + norm) for id, count in counts.items()}
 
 
-def _analyser(parameters: Bm25Parameters) -> Bm25:
+def _load_analyser(parameters: Bm25Parameters) -> Bm25:
     return Bm25(
         Bm25Config(
             k=parameters.k,
@@ -179,20 +185,20 @@ def _analyser(parameters: Bm25Parameters) -> Bm25:
     )
 
 
-def _terms(vector: SparseVector, code: str | None = None) -> dict[int, float]:
+def _read_terms(vector: SparseVector, code: str | None = None) -> dict[int, float]:
     """Return the weights by id. With the code of a language, ids are those of this language alone."""
     mask = 0 if code is None else zlib.crc32(code.encode())
     return {id ^ mask: weight for id, weight in zip(vector.indices, vector.values, strict=True)}
 
 
-def _without(words: frozenset[str], text: str) -> str:
-    return _WORD.sub(lambda found: " " if found[0].casefold() in words else found[0], text)
+def _remove_stems(words: frozenset[str], text: str) -> str:
+    return _WORD.sub(lambda match: " " if match[0].casefold() in words else match[0], text)
 
 
-def _weights(terms: Mapping[int, float]) -> TermWeights | None:
+def _weigh_terms(terms: Mapping[int, float]) -> TermWeights | None:
     return TermWeights(list(terms), list(terms.values())) if terms else None
 
 
-def _valid(text: str) -> str:
+def _valid_weights(text: str) -> str:
     # A lone surrogate is a str in Python but no text to the engine, which would raise.
     return text.encode("utf-8", "replace").decode("utf-8")

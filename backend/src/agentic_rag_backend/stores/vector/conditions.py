@@ -121,35 +121,35 @@ def _comparison(comparison: Comparison, values: Callable[[], FieldValues]) -> Se
     operator = comparison.operator
     if operator not in OPERATORS and operator not in TIME_OPERATORS:
         raise InvalidRequest(f"unknown filter operator {operator!r}; known are {', '.join(OPERATORS)}")
-    present = _tagged([presence_tag(comparison.field)])
+    present = _has_tag([presence_tag(comparison.field)])
     if operator == "exists":
         return present
     if operator == "missing":
         return _without(present)
     if operator in ("eq", "in"):
-        found = _equal(comparison)
+        selection = _equal(comparison)
     elif operator in ("ne", "nin"):
-        found = _all((present, _without(_equal(comparison))))
+        selection = _all((present, _without(_equal(comparison))))
     else:
-        found = _passing(comparison, values())
+        selection = _keep_passing(comparison, values())
     if comparison.default is not None and matches(comparison, {}):
-        return _some((found, _without(present)))
-    return found
+        return _some((selection, _without(present)))
+    return selection
 
 
 def _equal(comparison: Comparison) -> Selection:
     value = comparison.value
     options = value if isinstance(value, tuple) else (value,)
     tags = (value_tag(comparison.field, option) for option in options)
-    return _tagged([tag for tag in tags if tag is not None])
+    return _has_tag([tag for tag in tags if tag is not None])
 
 
-def _passing(comparison: Comparison, values: FieldValues) -> Selection:
+def _keep_passing(comparison: Comparison, values: FieldValues) -> Selection:
     field = comparison.field
-    return _tagged([tag for tag, value in values.get(field, {}).items() if matches(comparison, {field: value})])
+    return _has_tag([tag for tag, value in values.get(field, {}).items() if matches(comparison, {field: value})])
 
 
-def _tagged(tags: list[str]) -> Selection:
+def _has_tag(tags: list[str]) -> Selection:
     return Tagged(tuple(tags)) if tags else False
 
 

@@ -3,7 +3,7 @@
 Two things in the engine would make order and scores depend on more than the tenant's own points. First, it cuts a list at its
 limit among equal scores in the order of its segments. The remedy: ask for more points until every omitted point is certainly
 worse, or until `MAX_TIED` are compared, then order equal scores by id. Second, it adds up the terms of a BM25 score in an order
-that depends on which terms were written first, by any tenant. The last bits of the sum (never more than `_error`) then differ
+that depends on which terms were written first, by any tenant. The last bits of the sum (at most `_error_bound`) then differ
 between two stores with the same content. The remedy: report BM25 scores to 12 binary digits. Where the last bits could turn the
 rounding, add the score up again here, exactly, from the engine's scores of the single terms, which have no order.
 """
@@ -83,17 +83,17 @@ def settle(legs: Sequence[LegT]) -> Settling[LegT]:
         answers = yield [Ask(legs[number], fetch) for number, fetch in pending.items()]
         unsettled = {}
         for (number, fetch), hits in zip(pending.items(), answers, strict=True):
-            most = max(MAX_TIED, legs[number].limit + _OVER_FETCH)
-            if len(hits) < fetch or fetch == most or _is_settled(legs[number], hits):
+            limit = max(MAX_TIED, legs[number].limit + _OVER_FETCH)
+            if len(hits) < fetch or fetch == limit or _is_settled(legs[number], hits):
                 settled[number] = hits
             else:
-                unsettled[number] = min(fetch * 4, most)
+                unsettled[number] = min(fetch * 4, limit)
         pending = unsettled
-    summed = yield from _summed({number: (legs[number], hits) for number, hits in settled.items()})
-    return [_ranked(leg, settled[number], summed.get(number, {})) for number, leg in enumerate(legs)]
+    summed = yield from _sum_terms({number: (legs[number], hits) for number, hits in settled.items()})
+    return [_rank_points(leg, settled[number], summed.get(number, {})) for number, leg in enumerate(legs)]
 
 
-def _error(leg: Ranked, scores: Scores) -> Scores:
+def _error_bound(leg: Ranked, scores: Scores) -> Scores:
     """Bound how far the engine's scores are from the exact sums of n terms: (n - 1) unit roundoffs of them to the first order.
 
     Higham, "Accuracy and Stability of Numerical Algorithms" (2002), section 4.2; terms are positive. The n-th covers the
@@ -105,12 +105,12 @@ def _error(leg: Ranked, scores: Scores) -> Scores:
 def _is_settled(leg: Ranked, hits: Sequence[EngineHit]) -> bool:
     """Return whether the worst fetched hit, and so every hit not fetched, is certainly worse than the last hit wanted."""
     scores = np.array([hits[-1].score, hits[leg.limit - 1].score])
-    error = _error(leg, scores)
-    last, wanted = _rounded(leg, scores + error * [1.0, -1.0])
-    return bool(last < wanted)
+    error = _error_bound(leg, scores)
+    low, high = _round_scores(leg, scores + error * [1.0, -1.0])
+    return bool(low < high)
 
 
-def _rounded(leg: Ranked, scores: Scores) -> Scores:
+def _round_scores(leg: Ranked, scores: Scores) -> Scores:
     if not isinstance(leg.query, TermWeights):
         return scores
     mantissa, exponent = np.frexp(scores)
@@ -118,41 +118,41 @@ def _rounded(leg: Ranked, scores: Scores) -> Scores:
 
 
 def _are_ambiguous(leg: Ranked, scores: Scores) -> NDArray[np.bool_]:
-    error = _error(leg, scores)
-    return np.asarray(_rounded(leg, scores - error) != _rounded(leg, scores + error))
+    error = _error_bound(leg, scores)
+    return np.asarray(_round_scores(leg, scores - error) != _round_scores(leg, scores + error))
 
 
-def _summed(
+def _sum_terms(
     settled: Mapping[int, tuple[LegT, Sequence[EngineHit]]],
 ) -> Generator[list[Ask[LegT]], Sequence[Sequence[EngineHit]], dict[int, dict[Any, float]]]:
     """Return the exact sums of the scores of single terms for the hits, by number of leg, whose rounding is in doubt."""
-    asked: list[tuple[int, Ask[LegT]]] = []
+    requests: list[tuple[int, Ask[LegT]]] = []
     for number, (leg, hits) in settled.items():
         if not isinstance(leg.query, TermWeights):
             continue
-        ambiguous = _are_ambiguous(leg, _scores(hits))
-        if doubtful := tuple(hits[place].id for place in np.flatnonzero(ambiguous).tolist()):
+        ambiguous = _are_ambiguous(leg, _compute_scores(hits))
+        if doubtful := tuple(hits[position].id for position in np.flatnonzero(ambiguous).tolist()):
             terms = zip(leg.query.indices, leg.query.values, strict=True)
-            asked.extend((number, Ask(leg, len(doubtful), term, doubtful)) for term in terms)
-    if not asked:
+            requests.extend((number, Ask(leg, len(doubtful), term, doubtful)) for term in terms)
+    if not requests:
         return {}
-    answers = yield [ask for _, ask in asked]
+    answers = yield [ask for _, ask in requests]
     parts: dict[int, dict[Any, list[float]]] = {}
-    for (number, _), hits in zip(asked, answers, strict=True):
+    for (number, _), hits in zip(requests, answers, strict=True):
         for hit in hits:
             parts.setdefault(number, {}).setdefault(hit.id, []).append(hit.score)
     return {number: {id: math.fsum(scores) for id, scores in sums.items()} for number, sums in parts.items()}
 
 
-def _ranked(leg: Ranked, hits: Sequence[EngineHit], sums: Mapping[Any, float]) -> tuple[ScoredId, ...]:
-    scores = _scores(hits)
+def _rank_points(leg: Ranked, hits: Sequence[EngineHit], sums: Mapping[Any, float]) -> tuple[ScoredId, ...]:
+    scores = _compute_scores(hits)
     if sums:
         # Only with sums: the embedded engine creates the id of a hit at each access.
         scores = np.array([sums.get(hit.id, hit.score) for hit in hits])
     ids = [str((hit.payload or {})["id"]) for hit in hits]
-    found = sorted(zip((-_rounded(leg, scores)).tolist(), ids, strict=True))
-    return tuple(ScoredId(id, -negative) for negative, id in found[: leg.limit])
+    ranking = sorted(zip((-_round_scores(leg, scores)).tolist(), ids, strict=True))
+    return tuple(ScoredId(id, -negative) for negative, id in ranking[: leg.limit])
 
 
-def _scores(hits: Sequence[EngineHit]) -> Scores:
+def _compute_scores(hits: Sequence[EngineHit]) -> Scores:
     return np.array([hit.score for hit in hits], dtype=np.float64)

@@ -40,13 +40,13 @@ def checked_vectors(vectors: Sequence[Vector | None], dimensions: int) -> list[V
     Raises:
         InvalidRequest: a vector has another length, or a value that is not finite.
     """
-    given = [np.asarray(vector, dtype=np.float32) for vector in vectors if vector is not None]
-    if not given:
+    arrays = [np.asarray(vector, dtype=np.float32) for vector in vectors if vector is not None]
+    if not arrays:
         return [None] * len(vectors)
-    for array in given:
+    for array in arrays:
         if array.shape != (dimensions,):
             raise InvalidRequest(f"vectors of this store have {dimensions} dimensions; got shape {array.shape}")
-    matrix = np.stack(given)
+    matrix = np.stack(arrays)
     if not np.isfinite(matrix).all():
         raise InvalidRequest("vectors hold finite numbers; got NaN or infinity")
     scaled = iter(unit_length(matrix))
@@ -100,13 +100,13 @@ def described(payload: Mapping[str, Any]) -> StoredPoint:
 
 def tags_of_points(points: Sequence[VectorPoint]) -> list[list[str]]:
     """Return the tags of each point. Chunks of a document mostly share one metadata object, which is read once."""
-    seen: dict[tuple[object, ...], list[str]] = {}
+    tags_by_label: dict[tuple[object, ...], list[str]] = {}
     tags = []
     for point in points:
         source = (id(point.metadata), point.document_id, point.key, point.title)
-        if source not in seen:
-            seen[source] = tags_of(point.fields)
-        tags.append(seen[source])
+        if source not in tags_by_label:
+            tags_by_label[source] = tags_of(point.fields)
+        tags.append(tags_by_label[source])
     return tags
 
 

@@ -36,24 +36,24 @@ class Vocabulary:
             self._tenants[tenant] = {}
             self.add(tenant, load())
         self._tenants.move_to_end(tenant)
-        held = self._tenants[tenant]
+        fields = self._tenants[tenant]
         while self._size > self._max_values and len(self._tenants) > 1:
             self.forget(next(iter(self._tenants)))
-        return held
+        return fields
 
     def add(self, tenant: TenantId, tags: Iterable[str]) -> None:
         """Add the tags of points that are about to be written. No effect if the tenant is not in memory."""
-        held = self._tenants.get(tenant)
-        if held is None:
+        fields = self._tenants.get(tenant)
+        if fields is None:
             return
         for tag in tags:
             field, values = read_tag(tag)
-            known = held.setdefault(field, {})
-            if values and tag not in known:
-                known[tag] = values[0]
+            values_of_field = fields.setdefault(field, {})
+            if values and tag not in values_of_field:
+                values_of_field[tag] = values[0]
                 self._size += 1
 
     def forget(self, tenant: TenantId) -> None:
         """Drop the tenant's values."""
-        held = self._tenants.pop(tenant, {})
-        self._size -= sum(len(values) for values in held.values())
+        fields = self._tenants.pop(tenant, {})
+        self._size -= sum(len(values) for values in fields.values())

@@ -10,18 +10,18 @@ from catalogue_checks.samples import nothing
 from structlog.testing import capture_logs
 
 from agentic_rag_backend.domain.job import JobKind, JobState
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 
 
 @pytest.fixture
-async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
-    opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
+    opened = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await opened.migrate()
     yield opened
     await opened.close()
 
 
-async def test_start_and_end_are_logged_once_with_counts(catalogue: SqlCatalogue) -> None:
+async def test_start_and_end_are_logged_once_with_counts(catalogue: Catalogue) -> None:
     tenant = (await catalogue.tenants.create("acme")).id
     result = {"chunks": 3, "title": "not a count", "unchanged": True, "stages_ms": {"read": 1.5}, "levels": {}, "ids": ["x"]}
     with capture_logs() as logs:
@@ -36,7 +36,7 @@ async def test_start_and_end_are_logged_once_with_counts(catalogue: SqlCatalogue
     assert ended == {**about, "event": "job_ended", "state": "succeeded", "counts": {"chunks": 3, "stages_ms": {"read": 1.5}}}
 
 
-async def test_a_failure_is_logged_with_its_reason(catalogue: SqlCatalogue) -> None:
+async def test_a_failure_is_logged_with_its_reason(catalogue: Catalogue) -> None:
     tenant = (await catalogue.tenants.create("acme")).id
     job = await catalogue.jobs.create(tenant, JobKind.REBUILD, {}, nothing)
     with capture_logs() as logs:

@@ -44,10 +44,16 @@ class Listed:
 
 
 class MailAttachments:
-    """`AttachmentReader` of messages."""
+    """Reads the files within a message. Pure and blocking, as a `Parser`."""
 
     def read(self, content: bytes, options: AttachmentOptions) -> list[Attachment]:
-        """Return the attachments that can be read."""
+        """Return the attachments that become documents of their own, in their order.
+
+        Their number is the one that `Parser.parse` counts for the same content and options.
+
+        Raises:
+            UnreadableDocument: the file is not a message.
+        """
         message = open_message(content)
         budget = PartBudget(MAX_PARTS)
         found = list(parts(message, budget))

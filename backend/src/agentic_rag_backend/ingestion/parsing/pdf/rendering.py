@@ -23,7 +23,10 @@ _MARGIN_POINTS = 1.5
 
 
 class PdfRenderer:
-    """Renderer of PDF pages."""
+    """Draws the pages of a PDF. Pure and blocking, as a `Parser`.
+
+    Both methods raise `UnreadableDocument`, and `NotFound` if there is no page ``number``, which counts from 1.
+    """
 
     def frame(self, content: bytes, number: int) -> PageFrame:
         """Return the visible part of a page and its rotation."""
@@ -32,7 +35,11 @@ class PdfRenderer:
             return PageFrame(box=_visible(page), rotation=page.get_rotation())
 
     def picture(self, content: bytes, number: int, scale: float, boxes: Sequence[Box]) -> bytes:
-        """Return a PNG of a page with ``scale`` pixels a point."""
+        """Return a PNG of a page with ``scale`` pixels a point, with ``boxes`` highlighted.
+
+        Raises:
+            InvalidRequest: the picture would be too large.
+        """
         with opened(content) as document:
             page = _page(document, number)
             width, height = (math.ceil(side * scale) for side in page.get_size())

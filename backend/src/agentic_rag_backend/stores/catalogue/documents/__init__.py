@@ -1,1 +1,1 @@
-"""The documents port on SQL: versions, chunks, computed results, and the life of a document."""
+"""Documents: versions, chunks, computed results, and the life of a document."""

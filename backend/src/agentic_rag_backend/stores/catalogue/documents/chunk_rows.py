@@ -10,11 +10,10 @@ from sqlalchemy import Text, and_, bindparam, func, select, type_coerce
 from sqlalchemy.engine import Connection, Row
 
 from agentic_rag_backend.domain.document import Chunk, ChunkSpan, ParentPassage, VisibleChunk
-from agentic_rag_backend.domain.location import LOCATION_FIELDS, Location
+from agentic_rag_backend.domain.location import LOCATION_FIELDS, LOCATION_TABLE, FieldKind, Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.base import Page
-from agentic_rag_backend.stores.catalogue.pages import check_limit, decode_cursor, encode_cursor
+from agentic_rag_backend.stores.catalogue.pages import Page, check_limit, decode_cursor, encode_cursor
 from agentic_rag_backend.stores.catalogue.rows import batches, public_key
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, documents
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
@@ -23,7 +22,7 @@ _SCOPE = "chunks"
 AnyRow = Row[*tuple[Any, ...]]
 
 # JSON is decoded by `chunk_from`, faster than by SQLAlchemy.
-_JSON_FIELDS = ("headings", "regions", "functions")
+_JSON_FIELDS = tuple(row.name for row in LOCATION_TABLE if row.kind in (FieldKind.TEXTS, FieldKind.REGIONS))
 _LOCATION_COLUMNS = tuple(
     type_coerce(chunks.c[name], Text).label(f"{name}_json") if name in _JSON_FIELDS else chunks.c[name]
     for name in LOCATION_FIELDS
@@ -36,7 +35,6 @@ CHUNK_COLUMNS = (
     chunk_texts.c.text,
     chunk_texts.c.size_tokens,
     chunk_texts.c.content_hash,
-    type_coerce(chunks.c.statements, Text).label("statements_json"),
     *_LOCATION_COLUMNS,
 )
 _DOCUMENT_COLUMNS = (
@@ -127,81 +125,87 @@ _EXISTS = select(documents.c.id).where(
 
 
 def hydrate(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, VisibleChunk]:
-    """See `DocumentCatalogue.hydrate`; one statement for each 500 ids, all on one snapshot."""
+    """Return the chunks that belong to a visible version. Other chunks are absent. One statement for each 500 ids."""
     rows: list[AnyRow] = []
     for batch in batches(list(dict.fromkeys(chunk_ids))):
         rows.extend(connection.execute(_HYDRATE, {"tenant": tenant.value, "ids": batch}).all())
-    return {chunk.chunk.id: chunk for chunk in _visible(rows)}
+    return {chunk.chunk.id: chunk for chunk in _make_visible(rows)}
 
 
 def read_parents(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, ParentPassage]:
-    """See `DocumentCatalogue.parents`; two statements for each parent, all on one snapshot."""
-    found: dict[str, ParentPassage] = {}
+    """Return the parents of chunks of visible versions, by their ids. Chunks without a parent are ignored.
+
+    Two statements for each parent.
+    """
+    passages: dict[str, ParentPassage] = {}
     for batch in batches(list(dict.fromkeys(chunk_ids))):
         places = connection.execute(_PARENTS, {"tenant": tenant.value, "ids": batch}).all()
         for document_id, version, start, end in places:
             bound = {"tenant": tenant.value, "document": document_id, "number": version, "first": start}
-            own = tuple(chunk_from(row) for row in connection.execute(_IN_PARENT, bound).all())
+            children = tuple(chunk_from(row) for row in connection.execute(_IN_PARENT, bound).all())
             text = str(connection.execute(_TEXT, {**bound, "length": end - start}).scalar_one())
-            id = own[0].parent_id or ""
-            found[id] = ParentPassage(id=id, start_char=start, end_char=end, text=text, chunks=own)
-    return found
+            id = children[0].parent_id or ""
+            passages[id] = ParentPassage(id=id, start_char=start, end_char=end, text=text, chunks=children)
+    return passages
 
 
 def read_passages(connection: Connection, tenant: TenantId, spans: Sequence[ChunkSpan]) -> dict[ChunkSpan, ParentPassage]:
-    """See `DocumentCatalogue.passages`; two statements for each span, all on one snapshot."""
-    found: dict[ChunkSpan, ParentPassage] = {}
+    """Return the text of neighbouring chunks of visible versions. Spans without a chunk are absent.
+
+    Two statements for each span.
+    """
+    passages: dict[ChunkSpan, ParentPassage] = {}
     for span in dict.fromkeys(spans):
         bound = {"tenant": tenant.value, "document": span.document_id}
         rows = connection.execute(_IN_SPAN, {**bound, "low": span.first, "high": span.last}).all()
-        own = [chunk_from(row) for row in rows]
-        if not own:
+        members = [chunk_from(row) for row in rows]
+        if not members:
             continue
-        start, end = min(each.location.start_char for each in own), max(each.location.end_char for each in own)
-        place = {**bound, "number": own[0].version, "first": start, "length": end - start}
-        found[span] = ParentPassage.of_chunks(own, str(connection.execute(_TEXT, place).scalar_one()), start)
-    return found
+        start, end = min(chunk.location.start_char for chunk in members), max(chunk.location.end_char for chunk in members)
+        part = {**bound, "number": members[0].version, "first": start, "length": end - start}
+        passages[span] = ParentPassage.of_chunks(members, str(connection.execute(_TEXT, part).scalar_one()), start)
+    return passages
 
 
 def list_chunks(
     connection: Connection, tenant: TenantId, document_id: str, *, limit: int, cursor: str | None = None
 ) -> Page[VisibleChunk]:
-    """See `DocumentCatalogue.chunks`."""
+    """List a visible document's chunks in reading order. `NotFound` if the document does not exist."""
     check_limit(limit)
     after = -1 if cursor is None else decode_cursor(_SCOPE, cursor, int)[0]
     bound = {"tenant": tenant.value, "document": document_id}
     if connection.execute(_EXISTS, bound).first() is None:
         raise NotFound(f"there is no document {document_id!r}")
     rows = connection.execute(_LIST, {**bound, "after": after, "count": limit + 1}).all()
-    more = encode_cursor(_SCOPE, (rows[limit - 1].ordinal,)) if len(rows) > limit else None
-    return Page(tuple(_visible(rows[:limit])), more)
+    next_cursor = encode_cursor(_SCOPE, (rows[limit - 1].ordinal,)) if len(rows) > limit else None
+    return Page(tuple(_make_visible(rows[:limit])), next_cursor)
 
 
-def _visible(rows: Sequence[AnyRow]) -> list[VisibleChunk]:
+def _make_visible(rows: Sequence[AnyRow]) -> list[VisibleChunk]:
     metadata: dict[str, Mapping[str, Any]] = {}
-    found = []
+    visible_chunks = []
     for row in rows:
         title, key, document_hash, metadata_json, published_at = row[_DOCUMENT_AT:]
-        held = metadata.get(row[1])
-        if held is None:
-            held = metadata[row[1]] = orjson.loads(metadata_json)
-        found.append(
+        document_metadata = metadata.get(row[1])
+        if document_metadata is None:
+            document_metadata = metadata[row[1]] = orjson.loads(metadata_json)
+        visible_chunks.append(
             VisibleChunk(
                 chunk=chunk_from(row),
                 document_title=title,
                 document_key=public_key(key, document_hash),
-                metadata=held,
+                metadata=document_metadata,
                 published_at=published_at,
             )
         )
-    return found
+    return visible_chunks
 
 
 def chunk_from(row: AnyRow) -> Chunk:
     """Return the chunk in a row that begins with `CHUNK_COLUMNS`."""
     # By position, as `CHUNK_COLUMNS` orders them: names cost a look-up each, and this is the hot path of every query.
-    place = dict(zip(LOCATION_FIELDS, row[_LOCATION_AT:], strict=False))
-    place |= {name: orjson.loads(place[name]) for name in _JSON_FIELDS}
+    values = dict(zip(LOCATION_FIELDS, row[_LOCATION_AT:], strict=False))
+    values |= {name: () if values[name] == "[]" else orjson.loads(values[name]) for name in _JSON_FIELDS}
     return Chunk(
         id=row[0],
         document_id=row[1],
@@ -210,6 +214,5 @@ def chunk_from(row: AnyRow) -> Chunk:
         text=row[4],
         size_tokens=row[5],
         content_hash=row[6],
-        statements=() if row[7] == "[]" else tuple(orjson.loads(row[7])),
-        location=Location.of_fields(place),
+        location=Location.of_fields(values),
     )

@@ -9,8 +9,8 @@ from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.base import DocumentStatus, Enqueue
 from agentic_rag_backend.stores.catalogue.columns import utc_now
+from agentic_rag_backend.stores.catalogue.documents.document_values import DocumentStatus, Enqueue
 from agentic_rag_backend.stores.catalogue.documents.submissions import PENDING, UNFINISHED_STATES, change_document, read_version
 from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN, new_job
@@ -55,14 +55,14 @@ _STATUSES = select(
 def statuses(
     connection: Connection, tenant: TenantId, *, ids: Sequence[str] | None = None, after: str = "", limit: int = 100
 ) -> list[DocumentStatus]:
-    """See `DocumentCatalogue.statuses`."""
+    """Return up to ``limit`` documents with id > ``after``, tombstoned ones too, ordered by id; of ``ids`` if given."""
     check_limit(limit)
     if ids is not None and not ids:
         return []
     statement = _STATUSES.where(documents.c.tenant_id == tenant.value, documents.c.id > after)
     if ids is not None:
         statement = statement.where(documents.c.id.in_(sorted(set(ids))))
-    found = connection.execute(statement.order_by(documents.c.id).limit(limit)).mappings()
+    rows = connection.execute(statement.order_by(documents.c.id).limit(limit)).mappings()
     return [
         DocumentStatus(
             document=document_from(row),
@@ -71,7 +71,7 @@ def statuses(
             unfinished=row["latest_state"] in UNFINISHED_STATES,
             blob_key=row["blob_key"] or None,
         )
-        for row in found
+        for row in rows
     ]
 
 
@@ -83,8 +83,8 @@ _CURRENT = and_(
 
 
 def visible_chunk_ids(connection: Connection, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
-    """See `DocumentCatalogue.visible_chunk_ids`."""
-    found: dict[str, list[str]] = {}
+    """Return the chunk ids of each document's visible version, in reading order. Documents without one are absent."""
+    chunk_ids: dict[str, list[str]] = {}
     for batch in batches(list(dict.fromkeys(document_ids))):
         statement = (
             select(chunks.c.document_id, chunks.c.chunk_id)
@@ -93,33 +93,41 @@ def visible_chunk_ids(connection: Connection, tenant: TenantId, document_ids: Se
             .order_by(chunks.c.document_id, chunks.c.ordinal)
         )
         for document_id, chunk_id in connection.execute(statement):
-            found.setdefault(document_id, []).append(chunk_id)
-    return found
+            chunk_ids.setdefault(document_id, []).append(chunk_id)
+    return chunk_ids
 
 
 def visible_chunks_in_order(connection: Connection, tenant: TenantId) -> list[str]:
-    """See `DocumentCatalogue.visible_chunks_in_order`."""
+    """Return the ids of all visible chunks, ordered by the key of their document and in reading order.
+
+    The order depends on the documents alone. Ids are random.
+    """
     statement = (
         select(chunks.c.chunk_id, documents.c.key, chunks.c.ordinal)
         .join(documents, _CURRENT)
         .where(chunks.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None))
     )
     # Sorted here, because databases sort texts differently.
-    found = sorted(connection.execute(statement), key=lambda row: (row[1], row[2]))
-    return [chunk_id for chunk_id, _, _ in found]
+    rows = sorted(connection.execute(statement), key=lambda row: (row[1], row[2]))
+    return [chunk_id for chunk_id, _, _ in rows]
 
 
 def take_up(connection: Connection, tenant: TenantId, document_id: str, enqueue: Callable[[JobKind], Enqueue]) -> Job | None:
-    """See `DocumentCatalogue.take_up`."""
+    """Give a document a new job, in one transaction, if the job to finish its processing or deletion is missing.
+
+    A tombstoned document gets a delete job. A document whose newest version waits to be processed gets an ingest job.
+    ``enqueue`` returns the function that enqueues a job of a kind. None, with no change, if the document has an
+    unfinished job, needs none, or does not exist.
+    """
     lock_tenant(connection, tenant)
-    held = lock_document(connection, tenant, document_id)
+    document = lock_document(connection, tenant, document_id)
     open_one = select(jobs.c.id).where(
         jobs.c.tenant_id == tenant.value, jobs.c.document_id == document_id, jobs.c.state.in_(OPEN)
     )
-    if held is None or connection.execute(open_one.limit(1)).first() is not None:
+    if document is None or connection.execute(open_one.limit(1)).first() is not None:
         return None
-    version, changed = held["latest_version"], {}
-    if held["deleted_at"] is not None:
+    version, changed = document["latest_version"], {}
+    if document["deleted_at"] is not None:
         kind = JobKind.DELETE
     else:
         latest = read_version(connection, tenant, document_id, version)
@@ -133,10 +141,14 @@ def take_up(connection: Connection, tenant: TenantId, document_id: str, enqueue:
 
 
 def record_repair(connection: Connection, tenant: TenantId, document_id: str | None, *, knowledge: bool) -> None:
-    """See `DocumentCatalogue.record_repair`."""
+    """Raise ``state_version`` after a repair: another store changed its data of a document, which may be deleted.
+
+    None stands for data of no document in particular, such as communities.
+    With ``knowledge``, the graph changed, and communities that depend on it become stale, as after `publish`.
+    """
     lock_tenant(connection, tenant)
     raise_state_version(connection, tenant, content=knowledge)
     if knowledge and document_id is not None:
-        held = lock_document(connection, tenant, document_id)
-        shown = held is not None and held["deleted_at"] is None
-        record_change(connection, tenant, document_id, held["current_version"] if held is not None and shown else 0)
+        document = lock_document(connection, tenant, document_id)
+        is_visible = document is not None and document["deleted_at"] is None
+        record_change(connection, tenant, document_id, document["current_version"] if document is not None and is_visible else 0)

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_document
 from agentic_rag_backend.stores.catalogue.tables import model_results
 
@@ -32,25 +32,31 @@ _KEEP = update(model_results).where(*_HELD, model_results.c.version < bindparam(
 
 
 def reuse(connection: Connection, tenant: TenantId, document_id: str, version: int, recipes: Sequence[str]) -> dict[str, Any]:
-    """See `ModelResultCatalogue.reuse`."""
-    found: dict[str, Any] = {}
+    """Return the values of the ``recipes`` that are on record, and keep them as long as ``version`` needs them.
+
+    Failed calls have no value and are absent.
+    """
+    values: dict[str, Any] = {}
     for batch in batches(list(dict.fromkeys(recipes))):
         bound = {"tenant": tenant.value, "document": document_id, "recipes": list(batch)}
-        found |= {row.recipe: row.value for row in connection.execute(_KNOWN, bound)}
+        values |= {row.recipe: row.value for row in connection.execute(_KNOWN, bound)}
         connection.execute(_KEEP, {**bound, "number": version})
-    return found
+    return values
 
 
 def save(
     connection: Connection, tenant: TenantId, document_id: str, version: int, recipe: str, value: Any | None, usage: Usage
 ) -> None:
-    """See `ModelResultCatalogue.save`."""
-    held = lock_document(connection, tenant, document_id)
-    if held is None or held["deleted_at"] is not None:
+    """Record a value, a JSON value, with its cost, which ``version`` paid. None: the call failed, but was paid.
+
+    The cost of a repeated call is added. `NotFound` if the document does not exist or was deleted.
+    """
+    document = lock_document(connection, tenant, document_id)
+    if document is None or document["deleted_at"] is not None:
         raise NotFound(f"there is no document {document_id!r}")
     key = {"tenant_id": tenant.value, "document_id": document_id, "recipe": recipe}
-    own = [model_results.c[name] == value_of for name, value_of in key.items()]
-    before = connection.execute(select(model_results).where(*own)).mappings().first()
+    of_result = [model_results.c[name] == value_of for name, value_of in key.items()]
+    before = connection.execute(select(model_results).where(*of_result)).mappings().first()
     counts = {name: getattr(usage, name) for name in _COUNTS}
     if before is None:
         row = {**key, **counts, "version": version, "paid_version": version, "value": value}
@@ -58,19 +64,23 @@ def save(
         return
     if before["paid_version"] == version:
         counts = {name: count + before[name] for name, count in counts.items()}
-    kept = before["value"] if value is None else value
+    recorded_value = before["value"] if value is None else value
     latest = max(version, before["version"])
-    connection.execute(update(model_results).where(*own).values(**counts, version=latest, paid_version=version, value=kept))
+    connection.execute(
+        update(model_results).where(*of_result).values(**counts, version=latest, paid_version=version, value=recorded_value)
+    )
 
 
 def usage(connection: Connection, tenant: TenantId, document_id: str, version: int) -> Usage:
-    """See `ModelResultCatalogue.usage`."""
+    """Return the cost of all calls that ``version`` paid."""
     paid = connection.execute(_PAID, {"tenant": tenant.value, "document": document_id, "number": version}).one()
     return Usage(*map(int, paid))
 
 
-class SqlModelResults(SqlPort):
-    """Implements `ModelResultCatalogue`."""
+class ModelResultCatalogue(CataloguePart):
+    """Results by *recipe*: the SHA-256 (hex) of all inputs and models. They belong to one document of one tenant.
+
+    A result stays until a version that did not use it is visible, or until its document is purged."""
 
     reuse = write(reuse)
     save = write(save)

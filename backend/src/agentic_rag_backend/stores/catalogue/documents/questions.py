@@ -1,4 +1,4 @@
-"""Synthetic questions on SQL: staged with their chunks, recorded, copied to other versions, and read through visible versions."""
+"""Synthetic questions: staged with their chunks, recorded, copied to other versions, and read through visible versions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.catalogue.columns import plain
 from agentic_rag_backend.stores.catalogue.documents.chunk_rows import AnyRow
+from agentic_rag_backend.stores.catalogue.documents.document_values import ChunkQuestions, PreparedQuestion
 from agentic_rag_backend.stores.catalogue.documents.versions import writable
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
-from agentic_rag_backend.stores.catalogue.ports.questions import ChunkQuestions, PreparedQuestion
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
 from agentic_rag_backend.stores.catalogue.rows import batches
 from agentic_rag_backend.stores.catalogue.tables import chunk_questions, chunks, documents, prepared_chunks
 
@@ -127,45 +127,62 @@ _EMBEDDED = (
 def save(
     connection: Connection, tenant: TenantId, document_id: str, version: int, questions: Mapping[str, ChunkQuestions]
 ) -> None:
-    """See `QuestionCatalogue.save`."""
+    """Record questions by chunk id, in place of recorded ones. The chunks are staged for the version. Idempotent.
+
+    A version that is visible, or older than a visible one, is not changed. `NotFound` if the document was deleted.
+    """
     if writable(connection, tenant, document_id, version) is None or not questions:
         return
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
-    ordinals = _ordinals(connection, bound, list(questions))
+    ordinals = _find_ordinals(connection, bound, list(questions))
     if len(ordinals) < len(questions):
         raise InvalidRequest(f"version {version} of document {document_id!r} has no such chunks; {len(questions)} were named")
-    for some in batches(sorted(ordinals.values())):
-        connection.execute(_CLEAR, {**bound, "places": some})
-    marks = [{**bound, "place": ordinals[id], **_mark(each)} for id, each in questions.items()]
+    for batch in batches(sorted(ordinals.values())):
+        connection.execute(_CLEAR, {**bound, "places": batch})
+    marks = [{**bound, "place": ordinals[id], **_mark_of(questions_of_chunk)} for id, questions_of_chunk in questions.items()]
     connection.execute(_MARK, marks)
-    insert_questions(connection, tenant, document_id, version, {ordinals[id]: each for id, each in questions.items()})
+    insert_questions(
+        connection,
+        tenant,
+        document_id,
+        version,
+        {ordinals[id]: questions_of_chunk for id, questions_of_chunk in questions.items()},
+    )
 
 
 def reuse(connection: Connection, tenant: TenantId, document_id: str, version: int, wanted: Mapping[str, str]) -> frozenset[str]:
-    """See `QuestionCatalogue.reuse`. Takes four statements per 500 chunks. Vectors stay in the database."""
+    """Record the questions of ``wanted``, recipes by chunk id, that are known. Return the ids of their chunks.
+
+    Questions count if they have the same recipe and no failure. They may belong to this version, or to another version of
+    the document; then they are copied. The chunks are staged for the version. `NotFound` if the document was deleted.
+
+    Takes four statements per 500 chunks. Vectors stay in the database.
+    """
     open_for_writing = writable(connection, tenant, document_id, version) is not None
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
-    kept: set[str] = set()
+    reused: set[str] = set()
     for batch in batches(list(wanted.items())):
         recipes = dict(batch)
-        known = connection.execute(_KNOWN, {**bound, "ids": list(recipes), "recipes": batch}).all()
-        own = {row.chunk_id for row in known if row.version == version}
-        kept |= own
+        recorded = connection.execute(_KNOWN, {**bound, "ids": list(recipes), "recipes": batch}).all()
+        own_ids = {row.chunk_id for row in recorded if row.version == version}
+        reused |= own_ids
         # Versions may have different questions by the same recipe, because a model made them. One version's are copied.
         newest: dict[str, int] = {}
-        for id, number in known:
+        for id, number in recorded:
             newest[id] = max(number, newest.get(id, 0))
-        others = {id: number for id, number in newest.items() if id not in own}
-        if others and open_for_writing:
-            ordinals = _ordinals(connection, bound, list(others))
-            for some in batches(sorted(ordinals.values())):
-                connection.execute(_CLEAR, {**bound, "places": some})
-            connection.execute(_COPY, {**bound, "ids": list(ordinals), "sources": [(id, others[id]) for id in ordinals]})
-            marks = [{**bound, "place": place, "new_recipe": recipes[id], "new_failure": None} for id, place in ordinals.items()]
+        source_versions = {id: number for id, number in newest.items() if id not in own_ids}
+        if source_versions and open_for_writing:
+            ordinals = _find_ordinals(connection, bound, list(source_versions))
+            for ordinal_batch in batches(sorted(ordinals.values())):
+                connection.execute(_CLEAR, {**bound, "places": ordinal_batch})
+            connection.execute(_COPY, {**bound, "ids": list(ordinals), "sources": [(id, source_versions[id]) for id in ordinals]})
+            marks = [
+                {**bound, "place": ordinal, "new_recipe": recipes[id], "new_failure": None} for id, ordinal in ordinals.items()
+            ]
             if marks:
                 connection.execute(_MARK, marks)
-            kept |= ordinals.keys()
-    return frozenset(kept)
+            reused |= ordinals.keys()
+    return frozenset(reused)
 
 
 def revector_questions(
@@ -179,51 +196,51 @@ def revector_questions(
             "document": document_id,
             "of_version": version,
             "question": item.question.id,
-            "new_vector": _packed(item.vector),
+            "new_vector": _pack_vector(item.vector),
         }
-        for each in questions.values()
-        for item in each.items
+        for questions_of_chunk in questions.values()
+        for item in questions_of_chunk.items
     ]
     if vectors:
         connection.execute(_REVECTOR, vectors)
-    places = _ordinals(connection, bound, list(questions))
+    places = _find_ordinals(connection, bound, list(questions))
     if places:
-        connection.execute(_MARK, [{**bound, "place": place, **_mark(questions[id])} for id, place in places.items()])
+        connection.execute(_MARK, [{**bound, "place": ordinal, **_mark_of(questions[id])} for id, ordinal in places.items()])
 
 
-def _ordinals(connection: Connection, bound: Mapping[str, Any], ids: Sequence[str]) -> dict[str, int]:
+def _find_ordinals(connection: Connection, bound: Mapping[str, Any], ids: Sequence[str]) -> dict[str, int]:
     """Return the positions of the chunks ``ids`` of a version that are staged."""
-    found: dict[str, int] = {}
-    for some in batches(ids):
-        found.update((row.chunk_id, row.ordinal) for row in connection.execute(_ORDINALS, {**bound, "ids": some}))
-    return found
+    ordinals: dict[str, int] = {}
+    for batch in batches(ids):
+        ordinals.update((row.chunk_id, row.ordinal) for row in connection.execute(_ORDINALS, {**bound, "ids": batch}))
+    return ordinals
 
 
 def of_chunks(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, tuple[SyntheticQuestion, ...]]:
-    """See `QuestionCatalogue.of_chunks`."""
-    found: dict[str, tuple[SyntheticQuestion, ...]] = {}
-    for some in batches(list(dict.fromkeys(chunk_ids))):
-        for row in connection.execute(_OF_CHUNKS, {"tenant": tenant.value, "ids": some}):
-            found[row.chunk_id] = (*found.get(row.chunk_id, ()), _question(row))
-    return found
+    """Return the questions of chunks of visible versions, in order. Chunks without questions are absent."""
+    by_chunk: dict[str, tuple[SyntheticQuestion, ...]] = {}
+    for batch in batches(list(dict.fromkeys(chunk_ids))):
+        for row in connection.execute(_OF_CHUNKS, {"tenant": tenant.value, "ids": batch}):
+            by_chunk[row.chunk_id] = (*by_chunk.get(row.chunk_id, ()), _question_from(row))
+    return by_chunk
 
 
 def by_id(connection: Connection, tenant: TenantId, question_ids: Sequence[str]) -> dict[str, SyntheticQuestion]:
-    """See `QuestionCatalogue.by_id`."""
-    found: dict[str, SyntheticQuestion] = {}
-    for some in batches(list(dict.fromkeys(question_ids))):
-        for row in connection.execute(_BY_ID, {"tenant": tenant.value, "ids": some}):
-            found[row.question_id] = _question(row)
-    return found
+    """Return questions of visible versions. Other questions are absent."""
+    by_question: dict[str, SyntheticQuestion] = {}
+    for batch in batches(list(dict.fromkeys(question_ids))):
+        for row in connection.execute(_BY_ID, {"tenant": tenant.value, "ids": batch}):
+            by_question[row.question_id] = _question_from(row)
+    return by_question
 
 
 def embedded(connection: Connection, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
-    """See `QuestionCatalogue.embedded`."""
-    found: dict[str, list[str]] = {}
-    for some in batches(list(dict.fromkeys(document_ids))):
-        for document_id, id in connection.execute(_EMBEDDED, {"tenant": tenant.value, "ids": some}):
-            found.setdefault(document_id, []).append(id)
-    return found
+    """Return the ids of the questions that each document's visible version has in the vector store."""
+    ids_of: dict[str, list[str]] = {}
+    for batch in batches(list(dict.fromkeys(document_ids))):
+        for document_id, id in connection.execute(_EMBEDDED, {"tenant": tenant.value, "ids": batch}):
+            ids_of.setdefault(document_id, []).append(id)
+    return ids_of
 
 
 def question_columns(questions: ChunkQuestions | None) -> dict[str, Any]:
@@ -233,7 +250,7 @@ def question_columns(questions: ChunkQuestions | None) -> dict[str, Any]:
     return {"question_recipe": questions.recipe, "question_failure": questions.failure}
 
 
-def _mark(questions: ChunkQuestions) -> dict[str, Any]:
+def _mark_of(questions: ChunkQuestions) -> dict[str, Any]:
     failure = None if questions.failure is None else plain({"failure": questions.failure})["failure"]
     return {"new_recipe": questions.recipe, "new_failure": failure}
 
@@ -252,10 +269,10 @@ def insert_questions(
             "question_id": item.question.id,
             "source": item.question.source,
             "text": item.question.text,
-            "vector": _packed(item.vector),
+            "vector": _pack_vector(item.vector),
         }
-        for ordinal, each in questions.items()
-        for number, item in enumerate(each.items)
+        for ordinal, questions_of_chunk in questions.items()
+        for number, item in enumerate(questions_of_chunk.items)
     ]
     if rows:
         connection.execute(_INSERT, rows)
@@ -265,15 +282,15 @@ def read_questions(
     connection: Connection, tenant: TenantId, document_id: str, version: int
 ) -> dict[int, tuple[PreparedQuestion, ...]]:
     """Return the questions of a version by the ordinals of their chunks."""
-    found: dict[int, tuple[PreparedQuestion, ...]] = {}
+    by_ordinal: dict[int, tuple[PreparedQuestion, ...]] = {}
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
     for row in connection.execute(_PREPARED, bound):
         vector = None if row.vector is None else np.frombuffer(row.vector, dtype="<f4").astype(np.float32)
-        found[row.ordinal] = (*found.get(row.ordinal, ()), PreparedQuestion(_question(row), vector))
-    return found
+        by_ordinal[row.ordinal] = (*by_ordinal.get(row.ordinal, ()), PreparedQuestion(_question_from(row), vector))
+    return by_ordinal
 
 
-def _packed(vector: NDArray[np.float32] | None) -> bytes | None:
+def _pack_vector(vector: NDArray[np.float32] | None) -> bytes | None:
     return None if vector is None else np.ascontiguousarray(vector, dtype="<f4").tobytes()
 
 
@@ -285,12 +302,12 @@ def recorded_questions(row: AnyRow, items: Iterable[PreparedQuestion]) -> ChunkQ
     return ChunkQuestions(row.question_recipe, tuple(items), failure)
 
 
-def _question(row: AnyRow) -> SyntheticQuestion:
+def _question_from(row: AnyRow) -> SyntheticQuestion:
     return SyntheticQuestion(id=row.question_id, chunk_id=row.chunk_id, text=row.text, source=row.source)
 
 
-class SqlQuestions(SqlPort):
-    """Implements `QuestionCatalogue`."""
+class QuestionCatalogue(CataloguePart):
+    """Synthetic questions of chunks. Readers get those of visible versions only."""
 
     save = write(save)
     reuse = write(reuse)

@@ -13,8 +13,8 @@ from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict, NotFound
-from agentic_rag_backend.stores.catalogue.base import Change, Enqueue, Submitted
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, options_to_json, plain, utc_now
+from agentic_rag_backend.stores.catalogue.documents.document_values import Change, Enqueue, Submitted
 from agentic_rag_backend.stores.catalogue.documents.submissions import (
     FAILED_STATES,
     UNFINISHED_STATES,
@@ -25,8 +25,7 @@ from agentic_rag_backend.stores.catalogue.documents.submissions import (
     read_version,
 )
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import new_job
-from agentic_rag_backend.stores.catalogue.jobs.outbox import record
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
 from agentic_rag_backend.stores.catalogue.rows import (
     document_from,
     lock_document,
@@ -38,41 +37,51 @@ from agentic_rag_backend.stores.catalogue.tables import document_versions as ver
 
 
 def revise(connection: Connection, tenant: TenantId, document_id: str, change: Change, enqueue: Enqueue) -> Submitted:
-    """See `DocumentCatalogue.revise`."""
+    """Change title and metadata in place, or add a version of the same original with its job.
+
+    A version is added for other chunking, questions or extraction, for another value of an entity field, and if the change
+    asks for it.
+
+    A version in processing is superseded by a version with the new title or metadata, because its job may have read the old
+    ones. `NotFound` if the document does not exist. `PreconditionFailed` if it has none of the expected revisions.
+    `Conflict` if the content is to be processed again and no version of the document was ever readable.
+    """
     lock_tenant(connection, tenant)
-    held = lock_document(connection, tenant, document_id)
-    if held is None or held["deleted_at"] is not None:
+    document = lock_document(connection, tenant, document_id)
+    if document is None or document["deleted_at"] is not None:
         raise NotFound(f"there is no document {document_id!r}")
-    require_revision(held, change.expected)
-    latest = _row(connection, tenant, held, held["latest_version"])
+    require_revision(document, change.expected)
+    latest = _read_row(connection, tenant, document, document["latest_version"])
     source = {**latest}
     if change.processes:
-        source = _cut_again(connection, tenant, held, latest, change)
-    labelled = _labelled(source, change)
+        source = _cut_again(connection, tenant, document, latest, change)
+    labelled = _label_versions(source, change)
     cut = options_from_json(labelled["options"]) != options_from_json(latest["options"])
     if cut or change.again or (change.processes and latest["state"] in FAILED_STATES):
-        return _process(connection, tenant, held, labelled, enqueue)
+        return _add_version(connection, tenant, document, labelled, enqueue)
     if latest["state"] in UNFINISHED_STATES and labelled != source:
-        return _process(connection, tenant, held, labelled, enqueue)
+        return _add_version(connection, tenant, document, labelled, enqueue)
     if latest["state"] not in FAILED_STATES and differ(latest["metadata"], labelled["metadata"], change.entity_fields):
-        return _process(connection, tenant, held, labelled, enqueue)
-    return _relabel(connection, tenant, held, source, change)
+        return _add_version(connection, tenant, document, labelled, enqueue)
+    return _relabel(connection, tenant, document, source, change)
 
 
-def _row(connection: Connection, tenant: TenantId, held: RowMapping, version: int) -> RowMapping:
-    row = read_version(connection, tenant, held["id"], version)
+def _read_row(connection: Connection, tenant: TenantId, document: RowMapping, version: int) -> RowMapping:
+    row = read_version(connection, tenant, document["id"], version)
     if row is None:  # pragma: no cover - versions up to the visible one go, the visible and later ones stay
-        raise LookupError(f"version {version} of document {held['id']} has no row")
+        raise LookupError(f"version {version} of document {document['id']} has no row")
     return row
 
 
-def _cut_again(connection: Connection, tenant: TenantId, held: RowMapping, latest: RowMapping, change: Change) -> dict[str, Any]:
+def _cut_again(
+    connection: Connection, tenant: TenantId, document: RowMapping, latest: RowMapping, change: Change
+) -> dict[str, Any]:
     """Return the newest readable version, whose original is processed again, with the new options."""
     source = latest
     if latest["state"] == DocumentState.UNREADABLE.value:
-        if held["current_version"] == 0:
-            raise Conflict(f"document {held['id']!r} is unreadable, so it cannot be chunked again; upload it again")
-        source = _row(connection, tenant, held, held["current_version"])
+        if document["current_version"] == 0:
+            raise Conflict(f"document {document['id']!r} is unreadable, so it cannot be chunked again; upload it again")
+        source = _read_row(connection, tenant, document, document["current_version"])
     options = options_from_json(source["options"])
     options = replace(
         options,
@@ -83,7 +92,7 @@ def _cut_again(connection: Connection, tenant: TenantId, held: RowMapping, lates
     return {**source, "options": plain(options_to_json(options))}
 
 
-def _labelled(source: Mapping[str, Any], change: Change) -> dict[str, Any]:
+def _label_versions(source: Mapping[str, Any], change: Change) -> dict[str, Any]:
     """Return a version's columns with the changed title and metadata."""
     submitted, merged = dict(source["submitted_metadata"]), dict(source["metadata"])
     for name, value in plain(change.metadata or {}).items():
@@ -103,36 +112,38 @@ def _labelled(source: Mapping[str, Any], change: Change) -> dict[str, Any]:
     return {**source, **changed}
 
 
-def _process(
-    connection: Connection, tenant: TenantId, held: RowMapping, source: Mapping[str, Any], enqueue: Enqueue
+def _add_version(
+    connection: Connection, tenant: TenantId, document: RowMapping, source: Mapping[str, Any], enqueue: Enqueue
 ) -> Submitted:
     """Add a version of ``source`` with its own job."""
-    job = new_job(connection, tenant, JobKind.INGEST, document_id=held["id"], version=held["latest_version"] + 1)
-    next_version(connection, tenant, held, source, job.id)
+    job = new_job(connection, tenant, JobKind.INGEST, document_id=document["id"], version=document["latest_version"] + 1)
+    next_version(connection, tenant, document, source, job.id)
     enqueue(connection, tenant, job)
-    after = lock_document(connection, tenant, held["id"])
-    return Submitted(document_from(after or held), job, unchanged=False)
+    after = lock_document(connection, tenant, document["id"])
+    return Submitted(document_from(after or document), job, unchanged=False)
 
 
-def _relabel(connection: Connection, tenant: TenantId, held: RowMapping, latest: Mapping[str, Any], change: Change) -> Submitted:
+def _relabel(
+    connection: Connection, tenant: TenantId, document: RowMapping, latest: Mapping[str, Any], change: Change
+) -> Submitted:
     """Write title and metadata to the newest version, to an older visible version, and to the document."""
     rows = [dict(latest)]
-    if latest["state"] in FAILED_STATES and held["current_version"]:
-        rows.append({**_row(connection, tenant, held, held["current_version"])})
-    labelled = [_labelled(row, change) for row in rows]
+    if latest["state"] in FAILED_STATES and document["current_version"]:
+        rows.append({**_read_row(connection, tenant, document, document["current_version"])})
+    labelled = [_label_versions(row, change) for row in rows]
     if labelled == rows:
-        return Submitted(document_from(held), None, unchanged=True)
+        return Submitted(document_from(document), None, unchanged=True)
     for row in labelled:
-        _write(connection, tenant, row)
-    shown = labelled[-1]
-    changed = {"title": shown["title"], "metadata": present(shown["metadata"]), "updated_at": utc_now()}
-    change_document(connection, tenant, held["id"], changed)
-    record(connection, tenant, Topic.LABELS, held["id"])
+        _write_labels(connection, tenant, row)
+    visible_version = labelled[-1]
+    changed = {"title": visible_version["title"], "metadata": present(visible_version["metadata"]), "updated_at": utc_now()}
+    change_document(connection, tenant, document["id"], changed)
+    record(connection, tenant, Topic.LABELS, document["id"])
     raise_state_version(connection, tenant)
-    return Submitted(document_from({**held, **changed}), None, unchanged=False)
+    return Submitted(document_from({**document, **changed}), None, unchanged=False)
 
 
-def _write(connection: Connection, tenant: TenantId, row: Mapping[str, Any]) -> None:
+def _write_labels(connection: Connection, tenant: TenantId, row: Mapping[str, Any]) -> None:
     values = {name: row[name] for name in ("title", "submitted_title", "metadata", "submitted_metadata")}
     if row["state"] in FAILED_STATES:
         # A later attempt starts from these values, so removals must be recorded too.

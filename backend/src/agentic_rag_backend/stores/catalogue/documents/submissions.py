@@ -16,11 +16,10 @@ from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.metadata import beside
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict, NotFound, PreconditionFailed
-from agentic_rag_backend.stores.catalogue.base import Enqueue, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, options_to_json, plain, utc_now
+from agentic_rag_backend.stores.catalogue.documents.document_values import Enqueue, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import new_job
-from agentic_rag_backend.stores.catalogue.jobs.outbox import record
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
 from agentic_rag_backend.stores.catalogue.rows import (
     document_from,
     lock_document,
@@ -30,7 +29,7 @@ from agentic_rag_backend.stores.catalogue.rows import (
 )
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
 from agentic_rag_backend.stores.catalogue.tables import documents
-from agentic_rag_backend.stores.catalogue.tenants.adapter import read_ontology
+from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import read_ontology
 
 PENDING = DocumentState.PENDING.value
 UNFINISHED_STATES = (DocumentState.PENDING.value, DocumentState.PROCESSING.value)
@@ -74,27 +73,38 @@ def read_version(connection: Connection, tenant: TenantId, document_id: str, ver
 
 
 def submit(connection: Connection, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
-    """Record ``submission`` (see `DocumentCatalogue.submit`)."""
+    """Record a new document, or a new version of a document, and enqueue its job in the same transaction.
+
+    The content is processed again if content, media type, options or the value of a field of metadata that names entities
+    in the tenant's ontology differ from the latest
+    version, or if that version failed. A tombstoned document no longer owns its key: an upload under that key creates
+    another document. `PreconditionFailed` if the document under the key has none of the expected revisions, or if no
+    document has the key. `Conflict` if the key belongs to an attachment, and the submission has no parent.
+
+    With a ``parent``, the document is the attachment at its place. If its content is the same, its title and the keys of
+    its metadata that the submission does not have are kept. `NotFound` if the message was deleted, or shows another
+    version.
+    """
     lock_tenant(connection, tenant)
-    held = _held(connection, tenant, submission)
-    if held is None:
+    document = _find_document(connection, tenant, submission)
+    if document is None:
         if submission.expected is not None:
             raise PreconditionFailed("there is no document of this key to compare a revision with")
-        return _create(connection, tenant, submission, enqueue)
-    require_revision(held, submission.expected)
-    latest = read_version(connection, tenant, held["id"], held["latest_version"])
+        return _create_document(connection, tenant, submission, enqueue)
+    require_revision(document, submission.expected)
+    latest = read_version(connection, tenant, document["id"], document["latest_version"])
     if submission.parent is not None and latest is not None:
         submission = _keeping_changes(submission, latest)
     if latest is None or not _same_work(latest, submission) or latest["state"] in FAILED_STATES:
-        return _supersede(connection, tenant, held, submission, enqueue)
+        return _add_version(connection, tenant, document, submission, enqueue)
     if latest["submitted_title"] == submission.title and latest["submitted_metadata"] == plain(submission.metadata):
-        return Submitted(document_from(held), None, unchanged=True)
+        return Submitted(document_from(document), None, unchanged=True)
     if latest["state"] in UNFINISHED_STATES:
         # Its job may be merging the old metadata right now. A separate version avoids this race.
-        return _supersede(connection, tenant, held, submission, enqueue)
-    if differ(latest["metadata"], _merged(latest, submission), _entity_fields(connection, tenant)):
-        return _supersede(connection, tenant, held, submission, enqueue)
-    return _update_metadata(connection, tenant, held, latest, submission)
+        return _add_version(connection, tenant, document, submission, enqueue)
+    if differ(latest["metadata"], _merge_metadata(latest, submission), _entity_fields(connection, tenant)):
+        return _add_version(connection, tenant, document, submission, enqueue)
+    return _update_metadata(connection, tenant, document, latest, submission)
 
 
 def _entity_fields(connection: Connection, tenant: TenantId) -> frozenset[str]:
@@ -108,7 +118,7 @@ def differ(before: Mapping[str, Any], after: Mapping[str, Any], fields: frozense
     return any(before.get(name) != after.get(name) for name in fields)
 
 
-def _merged(latest: RowMapping, submission: Submission) -> dict[str, Any]:
+def _merge_metadata(latest: RowMapping, submission: Submission) -> dict[str, Any]:
     """Return the metadata: the caller's old values are removed, parsed values (front matter) stay, the new values win."""
     parsed = {name: value for name, value in latest["metadata"].items() if name not in latest["submitted_metadata"]}
     submitted = plain(submission.metadata)
@@ -121,25 +131,25 @@ def require_parent(connection: Connection, tenant: TenantId, parent_id: str, ver
     Raises:
         NotFound: the message was deleted, or shows another version.
     """
-    held = lock_document(connection, tenant, parent_id)
-    if held is None or held["deleted_at"] is not None or held["current_version"] != version:
+    parent = lock_document(connection, tenant, parent_id)
+    if parent is None or parent["deleted_at"] is not None or parent["current_version"] != version:
         raise NotFound(f"version {version} of document {parent_id!r} is not visible")
 
 
-def _held(connection: Connection, tenant: TenantId, submission: Submission) -> RowMapping | None:
+def _find_document(connection: Connection, tenant: TenantId, submission: Submission) -> RowMapping | None:
     """Return the document that the submission is about."""
     parent = submission.parent
     if parent is not None:
         require_parent(connection, tenant, parent.document_id, parent.version)
         bound = {"tenant": tenant.value, "parent": parent.document_id, "place": parent.place}
         return connection.execute(_BY_PLACE, bound).mappings().first()
-    held = _with_key(connection, tenant, submission.key)
-    if held is not None and held["parent_id"] is not None:
+    document = _with_key(connection, tenant, submission.key)
+    if document is not None and document["parent_id"] is not None:
         raise Conflict(
-            f"the key {submission.key!r} belongs to an attachment of document {held['parent_id']!r}; "
+            f"the key {submission.key!r} belongs to an attachment of document {document['parent_id']!r}; "
             "upload the message again, or use another key"
         )
-    return held
+    return document
 
 
 def _with_key(connection: Connection, tenant: TenantId, key: str) -> RowMapping | None:
@@ -183,7 +193,7 @@ def _same_work(latest: RowMapping, submission: Submission) -> bool:
     )
 
 
-def _create(connection: Connection, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
+def _create_document(connection: Connection, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
     document_id = submission.document_id
     if connection.execute(_BY_ID, {"tenant": tenant.value, "document": document_id}).first() is not None:
         document_id = str(uuid.uuid4())  # a tombstoned document keeps it until its purge
@@ -235,49 +245,51 @@ def _insert_version(connection: Connection, tenant: TenantId, document_id: str, 
     connection.execute(_INSERT_VERSION, row)
 
 
-def _supersede(connection: Connection, tenant: TenantId, held: RowMapping, submission: Submission, enqueue: Enqueue) -> Submitted:
-    version = held["latest_version"] + 1
-    _insert_version(connection, tenant, held["id"], version, submission)
-    job = new_job(connection, tenant, JobKind.INGEST, document_id=held["id"], version=version)
+def _add_version(
+    connection: Connection, tenant: TenantId, document: RowMapping, submission: Submission, enqueue: Enqueue
+) -> Submitted:
+    version = document["latest_version"] + 1
+    _insert_version(connection, tenant, document["id"], version, submission)
+    job = new_job(connection, tenant, JobKind.INGEST, document_id=document["id"], version=version)
     changed: dict[str, Any] = {"latest_version": version, "state": PENDING, "job_id": job.id, "updated_at": utc_now()}
-    if held["current_version"] == 0:  # without a visible version, the document shows the newest submission
+    if document["current_version"] == 0:  # without a visible version, the document shows the newest submission
         changed |= {name: getattr(submission, name) for name in FACE if name not in ("metadata", "failures")}
         changed |= {"metadata": present(plain(submission.metadata)), "failures": []}
-    change_document(connection, tenant, held["id"], changed)
+    change_document(connection, tenant, document["id"], changed)
     enqueue(connection, tenant, job)
-    return Submitted(document_from({**held, **changed}), job, unchanged=False)
+    return Submitted(document_from({**document, **changed}), job, unchanged=False)
 
 
 def _update_metadata(
-    connection: Connection, tenant: TenantId, held: RowMapping, latest: RowMapping, submission: Submission
+    connection: Connection, tenant: TenantId, document: RowMapping, latest: RowMapping, submission: Submission
 ) -> Submitted:
     submitted = plain(submission.metadata)
-    merged = _merged(latest, submission)
+    merged = _merge_metadata(latest, submission)
     title = submission.title if submission.title != latest["submitted_title"] else latest["title"]
     connection.execute(
         update(versions)
         .where(
             versions.c.tenant_id == tenant.value,
-            versions.c.document_id == held["id"],
+            versions.c.document_id == document["id"],
             versions.c.version == latest["version"],
         )
         .values(title=title, submitted_title=submission.title, metadata=merged, submitted_metadata=submitted)
     )
     changed = {"title": title, "metadata": merged, "updated_at": utc_now()}
-    change_document(connection, tenant, held["id"], changed)
-    record(connection, tenant, Topic.LABELS, held["id"])
+    change_document(connection, tenant, document["id"], changed)
+    record(connection, tenant, Topic.LABELS, document["id"])
     raise_state_version(connection, tenant)
-    return Submitted(document_from({**held, **changed}), None, unchanged=False)
+    return Submitted(document_from({**document, **changed}), None, unchanged=False)
 
 
 def change_document(connection: Connection, tenant: TenantId, document_id: str, changed: dict[str, Any]) -> None:
     """Set columns of one document."""
     bound = {f"new_{name}": value for name, value in changed.items()}
-    connection.execute(_change(tuple(changed)), {"tenant": tenant.value, "document": document_id, **bound})
+    connection.execute(_change_row(tuple(changed)), {"tenant": tenant.value, "document": document_id, **bound})
 
 
 @cache
-def _change(names: tuple[str, ...]) -> Update:
+def _change_row(names: tuple[str, ...]) -> Update:
     # Cached, because building a statement costs more than running it. There is one per set of columns.
     return (
         update(documents)
@@ -286,19 +298,19 @@ def _change(names: tuple[str, ...]) -> Update:
     )
 
 
-def resubmit(connection: Connection, tenant: TenantId, held: RowMapping, version: int, job_id: str) -> int:
+def resubmit(connection: Connection, tenant: TenantId, document: RowMapping, version: int, job_id: str) -> int:
     """Add a version with the input of the visible ``version``, for a retried job. Return its number."""
-    source = read_version(connection, tenant, held["id"], version)
+    source = read_version(connection, tenant, document["id"], version)
     if source is None:  # pragma: no cover - the visible version's row cannot be gone
-        raise LookupError(f"version {version} of document {held['id']} has no row")
-    return next_version(connection, tenant, held, source, job_id)
+        raise LookupError(f"version {version} of document {document['id']} has no row")
+    return next_version(connection, tenant, document, source, job_id)
 
 
 def next_version(
-    connection: Connection, tenant: TenantId, held: RowMapping, source: Mapping[str, Any] | RowMapping, job_id: str
+    connection: Connection, tenant: TenantId, document: RowMapping, source: Mapping[str, Any] | RowMapping, job_id: str
 ) -> int:
     """Add a version with the submitted values of ``source``, for a job. Return its number."""
-    number: int = held["latest_version"] + 1
+    number: int = document["latest_version"] + 1
     row = {
         **source,
         "version": number,
@@ -310,12 +322,12 @@ def next_version(
     }
     if not source["blob_key"]:  # the original was not kept: the source's text and metadata replace it
         row["text"] = connection.execute(
-            _TEXT, {"tenant": tenant.value, "document": held["id"], "version": source["version"]}
+            _TEXT, {"tenant": tenant.value, "document": document["id"], "version": source["version"]}
         ).scalar_one()
         row["metadata"] = {**source["metadata"], **source["submitted_metadata"]}
     connection.execute(_INSERT_VERSION, row)
     changed = {"latest_version": number, "state": PENDING, "job_id": job_id, "updated_at": utc_now()}
-    if held["current_version"] == 0:  # without a visible version, the document shows the newest submission
+    if document["current_version"] == 0:  # without a visible version, the document shows the newest submission
         changed |= {name: row[name] for name in FACE} | {"metadata": present(row["metadata"])}
-    change_document(connection, tenant, held["id"], changed)
+    change_document(connection, tenant, document["id"], changed)
     return number

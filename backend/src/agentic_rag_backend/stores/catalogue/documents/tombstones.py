@@ -11,8 +11,8 @@ from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.base import Enqueue, Expected
 from agentic_rag_backend.stores.catalogue.columns import utc_now
+from agentic_rag_backend.stores.catalogue.documents.document_values import Enqueue, Expected
 from agentic_rag_backend.stores.catalogue.documents.submissions import change_document, require_parent
 from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_open_jobs, new_job
@@ -24,20 +24,29 @@ ATTACHMENTS = "attachments"
 
 
 def tombstone(connection: Connection, tenant: TenantId, document_id: str, enqueue: Enqueue, *, expected: Expected = None) -> Job:
-    """See `DocumentCatalogue.tombstone`."""
+    """Hide a document and its attachments, and record a delete job for each, in one transaction that also enqueues the jobs.
+
+    The documents' open jobs are asked to stop. The ``version`` of a job is the newest version, for `purge`. Return the job
+    of the document itself. Its arguments have ``attachments``: a list of ``document_id`` and ``job_id``, those of attached
+    messages included. `NotFound` if the document does not exist or was deleted before. `PreconditionFailed` if it has none
+    of the expected revisions.
+    """
     lock_tenant(connection, tenant)
-    held = lock_document(connection, tenant, document_id)
-    if held is None:
+    document = lock_document(connection, tenant, document_id)
+    if document is None:
         raise NotFound(f"there is no document {document_id!r}")
-    if held["deleted_at"] is None:
-        require_revision(held, expected)
-    return _hide_all(connection, tenant, held, enqueue)
+    if document["deleted_at"] is None:
+        require_revision(document, expected)
+    return _hide_all(connection, tenant, document, enqueue)
 
 
 def retire_attachments(
     connection: Connection, tenant: TenantId, parent_id: str, version: int, kept: Sequence[str], enqueue: Enqueue
 ) -> int:
-    """See `DocumentCatalogue.retire_attachments`."""
+    """Delete, as `tombstone` does, the attachments of a message that are at none of the ``kept`` places. Return their number.
+
+    `NotFound` if the message was deleted, or shows another version.
+    """
     lock_tenant(connection, tenant)
     require_parent(connection, tenant, parent_id, version)
     retired = [row for row in _attached_to(connection, tenant, [parent_id]) if row["place"] not in kept]
@@ -46,20 +55,22 @@ def retire_attachments(
     return len(retired)
 
 
-def _hide_all(connection: Connection, tenant: TenantId, held: RowMapping, enqueue: Enqueue) -> Job:
+def _hide_all(connection: Connection, tenant: TenantId, document: RowMapping, enqueue: Enqueue) -> Job:
     """Hide a document and everything attached to it. Return the document's own job."""
     within: dict[str, RowMapping] = {}
-    layer = [held["id"]]
+    layer = [document["id"]]
     while layer:
-        found = [row for row in _attached_to(connection, tenant, layer) if row["id"] not in {held["id"], *within}]
-        within.update((row["id"], row) for row in found)
-        layer = [row["id"] for row in found]
-    jobs = [_hide(connection, tenant, row, enqueue) for row in within.values()]
-    return _hide(connection, tenant, held, enqueue, jobs)
+        attachments = [row for row in _attached_to(connection, tenant, layer) if row["id"] not in {document["id"], *within}]
+        within.update((row["id"], row) for row in attachments)
+        layer = [row["id"] for row in attachments]
+    jobs = [_hide_document(connection, tenant, row, enqueue) for row in within.values()]
+    return _hide_document(connection, tenant, document, enqueue, jobs)
 
 
-def _hide(connection: Connection, tenant: TenantId, held: RowMapping, enqueue: Enqueue, attachments: Sequence[Job] = ()) -> Job:
-    now, document_id = utc_now(), held["id"]
+def _hide_document(
+    connection: Connection, tenant: TenantId, document: RowMapping, enqueue: Enqueue, attachments: Sequence[Job] = ()
+) -> Job:
+    now, document_id = utc_now(), document["id"]
     hidden = connection.execute(
         update(documents)
         .where(documents.c.tenant_id == tenant.value, documents.c.id == document_id, documents.c.deleted_at.is_(None))
@@ -70,7 +81,7 @@ def _hide(connection: Connection, tenant: TenantId, held: RowMapping, enqueue: E
     cancel_open_jobs(connection, tenant, document_id)
     deleted = [{"document_id": job.document_id, "job_id": job.id} for job in attachments]
     arguments = {ATTACHMENTS: deleted} if deleted else {}
-    version = held["latest_version"]
+    version = document["latest_version"]
     job = new_job(connection, tenant, JobKind.DELETE, document_id=document_id, version=version, arguments=arguments)
     change_document(connection, tenant, document_id, {"job_id": job.id})
     raise_state_version(connection, tenant, content=True)
@@ -84,7 +95,7 @@ def _attached_to(connection: Connection, tenant: TenantId, parents: Sequence[str
 
     This is the order of an index. An order by id would read all documents of the tenant.
     """
-    found: list[RowMapping] = []
+    attachments: list[RowMapping] = []
     for batch in batches(parents):
         statement = (
             select(documents)
@@ -92,5 +103,5 @@ def _attached_to(connection: Connection, tenant: TenantId, parents: Sequence[str
             .order_by(documents.c.parent_id, documents.c.place)
             .with_for_update(key_share=True)
         )
-        found += connection.execute(statement).mappings()
-    return found
+        attachments += connection.execute(statement).mappings()
+    return attachments

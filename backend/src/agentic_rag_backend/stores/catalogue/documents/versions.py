@@ -11,8 +11,8 @@ from sqlalchemy.engine import Connection, RowMapping
 from agentic_rag_backend.domain.document import DocumentState, DocumentVersion, Failure
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
-from agentic_rag_backend.stores.catalogue.base import Ending, ParsedVersion
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, plain, utc_now
+from agentic_rag_backend.stores.catalogue.documents.document_values import Ending, ParsedVersion
 from agentic_rag_backend.stores.catalogue.documents.submissions import (
     FAILED_STATES,
     UNFINISHED_STATES,
@@ -21,10 +21,8 @@ from agentic_rag_backend.stores.catalogue.documents.submissions import (
 )
 from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_requested, end_job
-from agentic_rag_backend.stores.catalogue.jobs.leases import require_fence
-from agentic_rag_backend.stores.catalogue.jobs.outbox import record
-from agentic_rag_backend.stores.catalogue.ports.leases import Fence
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.jobs.leases import Fence, require_fence
+from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version
 from agentic_rag_backend.stores.catalogue.tables import (
     chunk_questions,
@@ -106,7 +104,7 @@ _DROP_RESULTS = [
 ]
 
 
-def _bound(tenant: TenantId, document_id: str, version: int) -> dict[str, Any]:
+def _bind_version(tenant: TenantId, document_id: str, version: int) -> dict[str, Any]:
     return {"tenant": tenant.value, "document": document_id, "number": version}
 
 
@@ -118,21 +116,24 @@ def writable(connection: Connection, tenant: TenantId, document_id: str, version
     Raises:
         NotFound: the document was deleted, or there is no such version.
     """
-    row = connection.execute(_STANDING, _bound(tenant, document_id, version) | {"parsed": text}).mappings().first()
+    row = connection.execute(_STANDING, _bind_version(tenant, document_id, version) | {"parsed": text}).mappings().first()
     if row is None or row["deleted_at"] is not None:
         raise NotFound(f"there is no version {version} of document {document_id!r}")
     return None if row["current_version"] >= version else row
 
 
 def begin_processing(connection: Connection, tenant: TenantId, document_id: str, version: int) -> DocumentVersion | None:
-    """See `DocumentCatalogue.begin_processing`."""
-    held = lock_document(connection, tenant, document_id)
-    if held is None or held["deleted_at"] is not None or held["latest_version"] != version:
+    """Move a version that is not visible to ``processing`` and return it. Idempotent. None if superseded or deleted.
+
+    A version that is already visible is returned unchanged.
+    """
+    document = lock_document(connection, tenant, document_id)
+    if document is None or document["deleted_at"] is not None or document["latest_version"] != version:
         return None
-    if held["current_version"] != version:
-        if connection.execute(_BEGIN, _bound(tenant, document_id, version)).rowcount == 0:
+    if document["current_version"] != version:
+        if connection.execute(_BEGIN, _bind_version(tenant, document_id, version)).rowcount == 0:
             return None
-        if held["state"] != PROCESSING:
+        if document["state"] != PROCESSING:
             change_document(connection, tenant, document_id, {"state": PROCESSING, "updated_at": utc_now()})
     return whole_version(connection, tenant, document_id, version)
 
@@ -143,7 +144,7 @@ def whole_version(connection: Connection, tenant: TenantId, document_id: str, ve
     Raises:
         NotFound: the version does not exist, or its document was deleted.
     """
-    row = connection.execute(_WHOLE, _bound(tenant, document_id, version)).mappings().first()
+    row = connection.execute(_WHOLE, _bind_version(tenant, document_id, version)).mappings().first()
     if row is None:
         raise NotFound(f"there is no version {version} of document {document_id!r}")
     return DocumentVersion(
@@ -161,7 +162,11 @@ def whole_version(connection: Connection, tenant: TenantId, document_id: str, ve
 
 
 def save_parsed(connection: Connection, tenant: TenantId, document_id: str, version: int, parsed: ParsedVersion) -> None:
-    """See `DocumentCatalogue.save_parsed`."""
+    """Record a version's parsed text, its title and its merged metadata. Idempotent.
+
+    If the text differs from the recorded text, chunks prepared from the old text are dropped. A version that is
+    visible, or older than a visible one, is not changed. `NotFound` if the document was deleted.
+    """
     record_parsed(connection, tenant, document_id, version, parsed)
 
 
@@ -173,13 +178,13 @@ def record_parsed(
     status = writable(connection, tenant, document_id, version, text)
     if status is None:
         return None
-    bound = _bound(tenant, document_id, version)
+    bound = _bind_version(tenant, document_id, version)
     if not status["same_text"]:  # offsets of chunks from another parse do not fit this text
         drop_staged(connection, tenant, document_id, version)
-    held = plain(parsed.metadata)
-    connection.execute(_SAVE_PARSED, {**bound, "parsed": text, "new_title": title, "new_metadata": held})
+    metadata = plain(parsed.metadata)
+    connection.execute(_SAVE_PARSED, {**bound, "parsed": text, "new_title": title, "new_metadata": metadata})
     if status["current_version"] == 0 and status["latest_version"] == version:
-        change_document(connection, tenant, document_id, {"title": title, "metadata": held, "updated_at": utc_now()})
+        change_document(connection, tenant, document_id, {"title": title, "metadata": metadata, "updated_at": utc_now()})
     return status
 
 
@@ -202,11 +207,21 @@ def publish(
     ending: Ending | None = None,
     keep_original: bool = True,
 ) -> bool:
-    """See `DocumentCatalogue.publish`."""
+    """Make the version visible by compare-and-set, drop prepared chunks of older versions, raise ``state_version``.
+
+    With a ``fence``, raise `StoreUnavailable` unless the fence is the newest of its lease. With an ``ending``, the job ends
+    in the same transaction if the result is True; a job that was asked to stop does not make its version visible.
+
+    Return False and change nothing if the document was deleted, a newer version is visible, this version has failed, or its
+    job was asked to stop. A repeated call returns True.
+
+    Without ``keep_original``, the version no longer names an original, and the outbox has an entry to remove the blob.
+    Later versions of the same content are made from its text.
+    """
     require_fence(connection, tenant, fence)
     if ending is not None and cancel_requested(connection, tenant, ending.job_id):
         return False
-    published = _publish(connection, tenant, document_id, version, failures)
+    published = _publish_version(connection, tenant, document_id, version, failures)
     if published and not keep_original:
         _drop_original(connection, tenant, document_id, version)
     if published and ending is not None:
@@ -214,28 +229,30 @@ def publish(
     return published
 
 
-def _publish(connection: Connection, tenant: TenantId, document_id: str, version: int, failures: Sequence[Failure]) -> bool:
+def _publish_version(
+    connection: Connection, tenant: TenantId, document_id: str, version: int, failures: Sequence[Failure]
+) -> bool:
     lock_tenant(connection, tenant)
-    held = lock_document(connection, tenant, document_id)
-    if held is None or held["deleted_at"] is not None or held["current_version"] > version:
+    document = lock_document(connection, tenant, document_id)
+    if document is None or document["deleted_at"] is not None or document["current_version"] > version:
         return False
-    if held["current_version"] == version:
+    if document["current_version"] == version:
         return True
     row = read_version(connection, tenant, document_id, version)
     if row is None or row["state"] not in UNFINISHED_STATES:
         return False
-    bound = _bound(tenant, document_id, version)
-    ended = DocumentState.PARTIAL.value if failures else DocumentState.READY.value
-    listed = plain({"failures": list(failures)})["failures"]
-    state = ended
-    if held["latest_version"] > version and held["state"] in UNFINISHED_STATES:
-        state = held["state"]  # a newer version is being processed
+    bound = _bind_version(tenant, document_id, version)
+    end_state = DocumentState.PARTIAL.value if failures else DocumentState.READY.value
+    failures_json = plain({"failures": list(failures)})["failures"]
+    state = end_state
+    if document["latest_version"] > version and document["state"] in UNFINISHED_STATES:
+        state = document["state"]  # a newer version is being processed
     face = {f"new_{name}": row[name] for name in ("title", "content_hash", "media_type", "size_bytes", "metadata")}
     count = connection.execute(_COUNT_CHUNKS, bound).scalar_one()
-    face |= {"new_state": state, "new_failures": listed, "new_chunk_count": count, "new_updated_at": utc_now()}
+    face |= {"new_state": state, "new_failures": failures_json, "new_chunk_count": count, "new_updated_at": utc_now()}
     if connection.execute(_PUBLISH, bound | face).rowcount == 0:
         return False
-    connection.execute(_END, {**bound, "ended": ended, "listed": listed})
+    connection.execute(_END, {**bound, "ended": end_state, "listed": failures_json})
     if version > 1:
         for drop in _DROP_RESULTS:
             connection.execute(drop, bound)
@@ -245,53 +262,59 @@ def _publish(connection: Connection, tenant: TenantId, document_id: str, version
 
 
 def forget_original(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
-    """See `DocumentCatalogue.forget_original`."""
-    held = lock_document(connection, tenant, document_id)
-    if held is not None and held["deleted_at"] is None and held["current_version"] == version:
+    """Remove the name of a visible version's original, as `publish` does without ``keep_original``. Idempotent."""
+    document = lock_document(connection, tenant, document_id)
+    if document is not None and document["deleted_at"] is None and document["current_version"] == version:
         _drop_original(connection, tenant, document_id, version)
 
 
 def _drop_original(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
     row = read_version(connection, tenant, document_id, version)
     if row is not None and row["blob_key"]:
-        connection.execute(update(versions).where(*_ONE).values(blob_key=""), _bound(tenant, document_id, version))
+        connection.execute(update(versions).where(*_ONE).values(blob_key=""), _bind_version(tenant, document_id, version))
         record(connection, tenant, Topic.ORIGINAL, row["blob_key"])
 
 
 def fail(
     connection: Connection, tenant: TenantId, document_id: str, version: int, *, state: DocumentState, failure: Failure
 ) -> None:
-    """See `DocumentCatalogue.fail`."""
+    """End a version that could not be made visible, as ``failed`` or ``unreadable``. The first ending is final.
+
+    An older visible version stays visible in its own state (``ready`` or ``partial``), with the failure listed.
+    """
     if state.value not in FAILED_STATES:
         raise InvalidRequest(f"a version ends as one of {', '.join(FAILED_STATES)}; got {state.value!r}")
-    held = lock_document(connection, tenant, document_id)
-    if held is None:
+    document = lock_document(connection, tenant, document_id)
+    if document is None:
         return
-    listed = plain({"failures": [failure]})["failures"]
-    ended = _bound(tenant, document_id, version) | {"ended": state.value, "listed": listed}
-    if connection.execute(_END, ended).rowcount == 0:
+    failures_json = plain({"failures": [failure]})["failures"]
+    bound = _bind_version(tenant, document_id, version) | {"ended": state.value, "listed": failures_json}
+    if connection.execute(_END, bound).rowcount == 0:
         return
-    if held["deleted_at"] is not None or held["latest_version"] != version:
+    if document["deleted_at"] is not None or document["latest_version"] != version:
         return
-    changed: dict[str, Any] = {"state": state.value, "failures": listed, "updated_at": utc_now()}
-    visible = read_version(connection, tenant, document_id, held["current_version"]) if held["current_version"] else None
+    changed: dict[str, Any] = {"state": state.value, "failures": failures_json, "updated_at": utc_now()}
+    visible = read_version(connection, tenant, document_id, document["current_version"]) if document["current_version"] else None
     if visible is not None:
-        changed |= {"state": visible["state"], "failures": [*visible["failures"], *listed]}
+        changed |= {"state": visible["state"], "failures": [*visible["failures"], *failures_json]}
     change_document(connection, tenant, document_id, changed)
 
 
 def purge(connection: Connection, tenant: TenantId, document_id: str, *, up_to_version: int) -> Mapping[str, int]:
-    """See `DocumentCatalogue.purge`."""
+    """Remove the rows of a tombstoned document for versions ≤ ``up_to_version``. Return the counts by table.
+
+    A document that is not tombstoned is not changed.
+    """
     lock_tenant(connection, tenant)
-    held = lock_document(connection, tenant, document_id)
-    if held is None or held["deleted_at"] is None:
+    document = lock_document(connection, tenant, document_id)
+    if document is None or document["deleted_at"] is None:
         return {str(table.name): 0 for table in _TABLES}
     counts = _remove_versions(connection, tenant, document_id, up_to_version)
-    left = connection.execute(
+    remaining = connection.execute(
         select(func.count()).where(versions.c.tenant_id == tenant.value, versions.c.document_id == document_id)
     ).scalar_one()
     counts["documents"] = 0
-    if left == 0:
+    if remaining == 0:
         removed = delete(documents).where(documents.c.tenant_id == tenant.value, documents.c.id == document_id)
         counts["documents"] = connection.execute(removed).rowcount
     raise_state_version(connection, tenant, content=True)
@@ -299,36 +322,39 @@ def purge(connection: Connection, tenant: TenantId, document_id: str, *, up_to_v
 
 
 def remains(connection: Connection, tenant: TenantId, document_id: str) -> Mapping[str, int]:
-    """See `DocumentCatalogue.remains`."""
+    """Count the rows of a document by table, tombstoned or not. All counts are 0 after its last `purge`."""
     counts = {}
     for table in _TABLES:
         name = table.c.id if table is documents else table.c.document_id
-        held = select(func.count()).where(table.c.tenant_id == tenant.value, name == document_id)
-        counts[str(table.name)] = connection.execute(held).scalar_one()
+        rows = select(func.count()).where(table.c.tenant_id == tenant.value, name == document_id)
+        counts[str(table.name)] = connection.execute(rows).scalar_one()
     return counts
 
 
 def drop_versions(connection: Connection, tenant: TenantId, document_id: str, *, below: int) -> Sequence[str]:
-    """See `DocumentCatalogue.drop_versions`."""
+    """Remove versions < ``below`` that a visible version superseded. Return the blob keys that are no longer needed.
+
+    Raises ``state_version`` if there were any: the caller has removed their data from the other stores before.
+    """
     lock_tenant(connection, tenant)
-    held = lock_document(connection, tenant, document_id)
-    if held is None or held["deleted_at"] is not None:
+    document = lock_document(connection, tenant, document_id)
+    if document is None or document["deleted_at"] is not None:
         return ()
-    last = min(below, held["current_version"]) - 1
-    older = versions.c.version <= last
+    last_dropped = min(below, document["current_version"]) - 1
+    older = versions.c.version <= last_dropped
     if not connection.execute(
         select(exists().where(versions.c.tenant_id == tenant.value, versions.c.document_id == document_id, older))
     ).scalar():
         return ()
-    before = blob_keys(connection, tenant, document_id, up_to_version=last)
-    _remove_versions(connection, tenant, document_id, last)
-    kept = set(blob_keys(connection, tenant, document_id, up_to_version=held["latest_version"]))
+    before = blob_keys(connection, tenant, document_id, up_to_version=last_dropped)
+    _remove_versions(connection, tenant, document_id, last_dropped)
+    kept_blobs = set(blob_keys(connection, tenant, document_id, up_to_version=document["latest_version"]))
     raise_state_version(connection, tenant)
-    return [key for key in before if key not in kept]
+    return [key for key in before if key not in kept_blobs]
 
 
 def blob_keys(connection: Connection, tenant: TenantId, document_id: str, *, up_to_version: int) -> Sequence[str]:
-    """See `DocumentCatalogue.blob_keys`."""
+    """Return the blob keys of versions ≤ ``up_to_version``, also of a tombstoned document. Call this before `purge`."""
     statement = (
         select(versions.c.blob_key)
         .where(
@@ -343,25 +369,27 @@ def blob_keys(connection: Connection, tenant: TenantId, document_id: str, *, up_
 
 
 def unknown_blobs(connection: Connection, tenant: TenantId, keys: Sequence[str]) -> list[str]:
-    """See `DocumentCatalogue.unknown_blobs`."""
-    known: set[str] = set()
+    """Return the ``keys`` that no version names. Tombstoned documents count."""
+    known_keys: set[str] = set()
     for batch in batches(keys):
-        named = select(versions.c.blob_key).where(versions.c.tenant_id == tenant.value, versions.c.blob_key.in_(batch))
-        known.update(connection.execute(named).scalars())
-    return [key for key in keys if key not in known]
+        statement = select(versions.c.blob_key).where(versions.c.tenant_id == tenant.value, versions.c.blob_key.in_(batch))
+        known_keys.update(connection.execute(statement).scalars())
+    return [key for key in keys if key not in known_keys]
 
 
-def _remove_versions(connection: Connection, tenant: TenantId, document_id: str, last: int) -> dict[str, int]:
+def _remove_versions(connection: Connection, tenant: TenantId, document_id: str, up_to_version: int) -> dict[str, int]:
     counts = {}
     for table in (*STAGED_TABLES, model_results):
         counts[table.name] = connection.execute(
-            delete(table).where(table.c.tenant_id == tenant.value, table.c.document_id == document_id, table.c.version <= last)
+            delete(table).where(
+                table.c.tenant_id == tenant.value, table.c.document_id == document_id, table.c.version <= up_to_version
+            )
         ).rowcount
     counts["chunk_texts"] = _drop_unused_texts(connection, tenant, document_id)
-    gone = delete(versions).where(
-        versions.c.tenant_id == tenant.value, versions.c.document_id == document_id, versions.c.version <= last
+    removal = delete(versions).where(
+        versions.c.tenant_id == tenant.value, versions.c.document_id == document_id, versions.c.version <= up_to_version
     )
-    counts["document_versions"] = connection.execute(gone).rowcount
+    counts["document_versions"] = connection.execute(removal).rowcount
     return counts
 
 

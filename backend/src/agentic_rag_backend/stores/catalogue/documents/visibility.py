@@ -6,7 +6,7 @@ from sqlalchemy import Integer, String, bindparam, delete, insert, select
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.base import Visibility
+from agentic_rag_backend.stores.catalogue.documents.document_values import Visibility
 from agentic_rag_backend.stores.catalogue.tables import document_changes as changes
 from agentic_rag_backend.stores.catalogue.tables import documents, tenants
 
@@ -46,14 +46,18 @@ def record_change(connection: Connection, tenant: TenantId, document_id: str, vi
 
 
 def visible_versions(connection: Connection, tenant: TenantId) -> dict[str, int]:
-    """See `DocumentCatalogue.visible_versions`."""
+    """Return the visible version of every visible document."""
     return {row[0]: row[1] for row in connection.execute(_ALL, {"tenant": tenant.value})}
 
 
 def visibility(connection: Connection, tenant: TenantId, *, since: int | None = None) -> Visibility:
-    """See `DocumentCatalogue.visibility`."""
+    """Return the changes after state_version ``since``, at a cost that depends on their number.
+
+    If these changes are no longer recorded, return every visible version. The result is one snapshot: the versions
+    visible at ``since``, with the changes applied, are the versions visible now.
+    """
     now = connection.execute(_NOW, {"tenant": tenant.value}).scalar_one_or_none() or 0
     if since is None or not now - CHANGES_KEPT <= since <= now:
         return Visibility(now, visible_versions(connection, tenant), whole=True)
-    found = connection.execute(_SINCE, {"tenant": tenant.value, "since": since})
-    return Visibility(now, {row[0]: row[1] for row in found}, whole=False)
+    changes = connection.execute(_SINCE, {"tenant": tenant.value, "since": since})
+    return Visibility(now, {row[0]: row[1] for row in changes}, whole=False)

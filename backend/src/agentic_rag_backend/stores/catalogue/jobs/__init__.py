@@ -1,1 +1,1 @@
-"""The ports of jobs, leases, workers and the outbox on SQL."""
+"""Jobs, leases, workers and the outbox."""

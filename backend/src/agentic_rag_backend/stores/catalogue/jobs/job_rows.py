@@ -1,4 +1,4 @@
-"""Rows of jobs. The jobs port writes them, and the documents port in the transaction of the document."""
+"""Rows of jobs. `JobCatalogue` writes them, and `DocumentCatalogue` in the transaction of the document."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def end_job(
     error: Mapping[str, Any] | None = None,
     progress: tuple[str, int, int] | None = None,
 ) -> None:
-    """See `JobCatalogue.finish`.
+    """Record how the job ended; ``progress`` is its last stage, done and total. The first ending is final.
 
     Raises:
         InvalidRequest: a job cannot end in ``state``.
@@ -122,11 +122,11 @@ def end_job(
     }
     if progress is not None:
         bound |= dict(zip(("new_stage", "new_done", "new_total"), progress, strict=True))
-    ended = connection.execute(_FINISH if progress is None else _FINISH_AT, bound).mappings().first()
-    if ended is None:
+    row = connection.execute(_FINISH if progress is None else _FINISH_AT, bound).mappings().first()
+    if row is None:
         read_job(connection, tenant, job_id)  # the first ending is final; an unknown job is an error
     else:
-        log_end(connection, tenant, dict(ended), state, now=now, result=bound["new_result"], error=bound["new_error"])
+        log_end(connection, tenant, dict(row), state, now=now, result=bound["new_result"], error=bound["new_error"])
 
 
 def cancel_open_jobs(connection: Connection, tenant: TenantId, document_id: str) -> None:

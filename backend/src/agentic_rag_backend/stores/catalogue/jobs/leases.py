@@ -1,7 +1,11 @@
-"""Leases on SQL."""
+"""Leases: work that one worker does at a time, such as the commits of a tenant.
+
+`testing.jobs.leases` checks the contract on both databases.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import bindparam, exists, select, update
@@ -9,10 +13,18 @@ from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
-from agentic_rag_backend.stores.catalogue.ports.leases import Fence
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
 from agentic_rag_backend.stores.catalogue.rows import upsert
 from agentic_rag_backend.stores.catalogue.tables import leases, workers
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Proof that a lease is held. ``number`` rises each time the lease is taken."""
+
+    name: str
+    number: int
+
 
 _NOBODYS = ""
 """Tenant column value of leases without a tenant."""
@@ -44,7 +56,7 @@ def require_fence(connection: Connection, tenant: TenantId, fence: Fence | None)
     """
     if fence is None:
         return
-    if connection.execute(_NEWEST.with_for_update(read=True, of=leases), _bound(tenant, fence)).first() is None:
+    if connection.execute(_NEWEST.with_for_update(read=True, of=leases), _bind_fence(tenant, fence)).first() is None:
         raise StoreUnavailable(f"the lease {fence.name!r} was lost: another worker continues its work")
 
 
@@ -60,52 +72,56 @@ def _is_worker(connection: Connection, executor_id: str) -> bool:
     return connection.execute(_JOINED, {"worker": executor_id}).first() is not None
 
 
-def _take(connection: Connection, tenant: str, name: str, executor_id: str) -> Fence | None:
+def _take_lease(connection: Connection, tenant: str, name: str, executor_id: str) -> Fence | None:
     # Waiting processes poll this, so it must lock nothing.
     if _is_out_of_reach(connection, tenant, name, executor_id):
         return None
     if connection.execute(_JOINED_LOCKED, {"worker": executor_id}).first() is None:
         return None
-    this = {"tenant": tenant, "lease": name}
-    row = connection.execute(_HELD_LOCKED, this).first()
+    key = {"tenant": tenant, "lease": name}
+    row = connection.execute(_HELD_LOCKED, key).first()
     if row is None:
         fresh = {"tenant_id": tenant, "name": name, "holder": None, "fence": 0, "wanted": False}
         upsert(connection, leases, [fresh], keys=("tenant_id", "name"))
-        row = connection.execute(_HELD_LOCKED, this).one()
+        row = connection.execute(_HELD_LOCKED, key).one()
     # Checked after the row was locked: its previous holder joined before that.
     if row.holder not in (None, executor_id) and _is_worker(connection, row.holder):
         if not row.wanted:
-            connection.execute(_WANT, this)
+            connection.execute(_WANT, key)
         return None
-    return Fence(name, connection.execute(_TAKE, {**this, "worker": executor_id}).scalar_one())
+    return Fence(name, connection.execute(_TAKE, {**key, "worker": executor_id}).scalar_one())
 
 
 def take(connection: Connection, tenant: TenantId, name: str, executor_id: str) -> Fence | None:
-    """See `Leases.take`."""
-    return _take(connection, tenant.value, name, executor_id)
+    """Take a tenant's lease. Return None if another worker holds it, and mark the lease as wanted (see `give_up`).
+
+    A worker that holds the lease takes it again, which invalidates its earlier fence. A process that has not joined gets
+    None.
+    """
+    return _take_lease(connection, tenant.value, name, executor_id)
 
 
 def lead(connection: Connection, name: str, executor_id: str) -> bool:
-    """See `Leases.lead`."""
-    return _take(connection, _NOBODYS, name, executor_id) is not None
+    """Return whether the worker does ``name``, a task without a tenant. It keeps the task while it is a worker."""
+    return _take_lease(connection, _NOBODYS, name, executor_id) is not None
 
 
 def give_up(connection: Connection, tenant: TenantId, fence: Fence) -> bool:
-    """See `Leases.give_up`."""
-    return bool(connection.execute(_GIVE_UP, _bound(tenant, fence)).scalar_one_or_none())
+    """Give up a lease. Return whether another worker wanted it. An invalid fence changes nothing."""
+    return bool(connection.execute(_GIVE_UP, _bind_fence(tenant, fence)).scalar_one_or_none())
 
 
 def holds(connection: Connection, tenant: TenantId, fence: Fence) -> bool:
-    """See `Leases.holds`."""
-    return connection.execute(_NEWEST, _bound(tenant, fence)).first() is not None
+    """Return whether the fence is the newest of its lease and its holder is a worker."""
+    return connection.execute(_NEWEST, _bind_fence(tenant, fence)).first() is not None
 
 
-def _bound(tenant: TenantId, fence: Fence) -> dict[str, Any]:
+def _bind_fence(tenant: TenantId, fence: Fence) -> dict[str, Any]:
     return {"tenant": tenant.value, "lease": fence.name, "number": fence.number}
 
 
-class SqlLeases(SqlPort):
-    """Implements `Leases`."""
+class Leases(CataloguePart):
+    """Leases by tenant and name. A worker holds a lease until it gives it up or leaves the workers."""
 
     take = write(take)
     give_up = write(give_up)

@@ -1,8 +1,13 @@
-"""Workers and their running workflows, on SQL."""
+"""Workers: the processes that run jobs, and their running workflows.
+
+Only a deployment with several processes on one database uses them. `testing.jobs.workers` checks the contract on both databases.
+The clocks of two machines are never compared: a process measures how long another has been silent, or the database does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sqlalchemy import ColumnElement, delete, func, insert, select, update
@@ -12,10 +17,22 @@ from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write, write_soon
-from agentic_rag_backend.stores.catalogue.ports.workers import Worker
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write, write_soon
 from agentic_rag_backend.stores.catalogue.rows import upsert
 from agentic_rag_backend.stores.catalogue.tables import jobs, workers, workflow_runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """A process that runs jobs, as another process sees it."""
+
+    executor_id: str
+    beats: int
+    """Number of its heartbeats."""
+    workflows: frozenset[str]
+    """Names of the workflows that its release can run."""
+    silent_s: float = field(default=0.0, compare=False)
+    """Seconds since its last heartbeat, by the database's clock."""
 
 
 def database_now(connection: Connection) -> datetime:
@@ -27,26 +44,26 @@ def database_now(connection: Connection) -> datetime:
 
 
 def join(connection: Connection, executor_id: str, workflows: Collection[str]) -> None:
-    """See `WorkerDirectory.join`."""
+    """Add a worker."""
     row = {"executor_id": executor_id, "beats": 0, "workflows": sorted(workflows), "joined_at": utc_now()}
     connection.execute(insert(workers), {**row, "beaten_at": database_now(connection)})
 
 
 def heartbeat(connection: Connection, executor_id: str) -> bool:
-    """See `WorkerDirectory.heartbeat`."""
+    """Record a heartbeat. Return False if the worker was removed as dead."""
     statement = update(workers).where(workers.c.executor_id == executor_id).values(beats=workers.c.beats + 1)
     return connection.execute(statement.values(beaten_at=database_now(connection))).rowcount == 1
 
 
 def leave(connection: Connection, executor_id: str) -> None:
-    """See `WorkerDirectory.leave`."""
+    """Remove a worker that has stopped. Its workflows are not counted as killed."""
     connection.execute(delete(workflow_runs).where(workflow_runs.c.executor_id == executor_id, workflow_runs.c.kills == 0))
     connection.execute(update(workflow_runs).where(workflow_runs.c.executor_id == executor_id).values(executor_id=None))
     connection.execute(delete(workers).where(workers.c.executor_id == executor_id))
 
 
 def list_workers(connection: Connection) -> Sequence[Worker]:
-    """See `WorkerDirectory.workers`."""
+    """Return all workers."""
     rows = connection.execute(select(workers).order_by(workers.c.executor_id)).mappings().all()
     now = database_now(connection)
     return [
@@ -61,7 +78,10 @@ def list_workers(connection: Connection) -> Sequence[Worker]:
 
 
 def bury(connection: Connection, worker: Worker) -> bool:
-    """See `WorkerDirectory.bury`."""
+    """Remove a worker without a newer heartbeat, and add a kill to each workflow that it was running.
+
+    When several processes bury the same worker, only one of them gets True.
+    """
     # The comparison makes this safe: a worker that has sent a heartbeat stays, and of two observers only one deletes the row.
     silent = delete(workers).where(workers.c.executor_id == worker.executor_id, workers.c.beats == worker.beats)
     if connection.execute(silent).rowcount == 0:
@@ -72,13 +92,16 @@ def bury(connection: Connection, worker: Worker) -> bool:
 
 
 def began(connection: Connection, tenant: TenantId, workflow_id: str, executor_id: str) -> None:
-    """See `WorkerDirectory.began`."""
+    """Record that a worker runs a workflow now, also if another worker ran it before."""
     row = {"tenant_id": tenant.value, "workflow_id": workflow_id, "executor_id": executor_id, "kills": 0}
     upsert(connection, workflow_runs, [row], keys=("tenant_id", "workflow_id"), replace=("executor_id",))
 
 
 def ended(connection: Connection, tenant: TenantId, workflow_id: str, executor_id: str, *, finished: bool) -> None:
-    """See `WorkerDirectory.ended`."""
+    """Record that the worker has stopped running the workflow. Nothing changes if another worker runs it by now.
+
+    A ``finished`` workflow is not run again, so its kills are forgotten.
+    """
     its = _run_of(tenant, workflow_id, executor_id)
     forgotten = delete(workflow_runs).where(*its)
     connection.execute(forgotten if finished else forgotten.where(workflow_runs.c.kills == 0))
@@ -87,7 +110,7 @@ def ended(connection: Connection, tenant: TenantId, workflow_id: str, executor_i
 
 
 def forgive(connection: Connection, tenant: TenantId, workflow_id: str, executor_id: str) -> None:
-    """See `WorkerDirectory.forgive`."""
+    """Forget the kills of a workflow that the worker runs. Nothing changes if another worker runs it by now."""
     connection.execute(update(workflow_runs).where(*_run_of(tenant, workflow_id, executor_id)).values(kills=0))
 
 
@@ -100,19 +123,22 @@ def _run_of(tenant: TenantId, workflow_id: str, executor_id: str) -> tuple[Colum
 
 
 def kills(connection: Connection) -> Mapping[str, int]:
-    """See `WorkerDirectory.kills`."""
+    """Return the number of kills of each unfinished workflow that has any."""
     statement = select(workflow_runs.c.workflow_id, workflow_runs.c.kills).where(workflow_runs.c.kills > 0)
     return {row.workflow_id: row.kills for row in connection.execute(statement)}
 
 
 def open_jobs(connection: Connection) -> Mapping[str, int]:
-    """See `WorkerDirectory.open_jobs`."""
+    """Count the jobs of all tenants that are ``queued`` and ``running``."""
     statement = select(jobs.c.state, func.count().label("jobs")).where(jobs.c.state.in_(OPEN)).group_by(jobs.c.state)
     return dict.fromkeys(OPEN, 0) | {row.state: row.jobs for row in connection.execute(statement)}
 
 
 def oldest_queued_s(connection: Connection) -> Mapping[JobKind, float]:
-    """See `WorkerDirectory.oldest_queued_s`."""
+    """Return, by kind, the seconds that the oldest ``queued`` job of all tenants has waited.
+
+    A kind without queued jobs is absent.
+    """
     # A retried job is queued again. Its row was last changed at that time.
     oldest = func.min(jobs.c.updated_at, type_=jobs.c.updated_at.type).label("since")
     statement = select(jobs.c.kind, oldest).where(jobs.c.state == JobState.QUEUED.value).group_by(jobs.c.kind)
@@ -121,13 +147,13 @@ def oldest_queued_s(connection: Connection) -> Mapping[JobKind, float]:
 
 
 def forget(connection: Connection, workflow_ids: Collection[str]) -> None:
-    """See `WorkerDirectory.forget`."""
-    named = workflow_runs.c.workflow_id.in_(list(workflow_ids))
-    connection.execute(delete(workflow_runs).where(named, workflow_runs.c.executor_id.is_(None)))
+    """Forget the kills of workflows that no worker runs."""
+    of_workflows = workflow_runs.c.workflow_id.in_(list(workflow_ids))
+    connection.execute(delete(workflow_runs).where(of_workflows, workflow_runs.c.executor_id.is_(None)))
 
 
-class SqlWorkers(SqlPort):
-    """Implements `WorkerDirectory`."""
+class WorkerDirectory(CataloguePart):
+    """Workers. A worker joins before it claims work, sends a heartbeat every few seconds, and leaves when it has stopped."""
 
     join = write(join)
     heartbeat = write_soon(heartbeat)

@@ -11,8 +11,8 @@ from sqlalchemy.engine import Connection
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0015"
-"""The last revision: the schema of this release."""
+HEAD = max(path.name for path in Path(__file__).parent.joinpath("versions").glob("[0-9]*.py"))[:4]
+"""The last revision: the schema of this release. The names of the migrations begin with their revisions."""
 _LOCK = 0x61726167  # any constant: PostgreSQL runs one migration at a time under this lock
 
 

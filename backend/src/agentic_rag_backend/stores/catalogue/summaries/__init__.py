@@ -1,1 +1,1 @@
-"""The ports of communities and trees on SQL, whose summaries belong to generations."""
+"""Communities and trees, whose summaries belong to generations."""

@@ -1,4 +1,4 @@
-"""The communities port on SQL."""
+"""Summaries of communities, and the current generation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
 from agentic_rag_backend.stores.catalogue.summaries.generations import GenerationStore, summary_from
 from agentic_rag_backend.stores.catalogue.tables import community_pointers, community_summaries, tenants
 
@@ -34,37 +34,39 @@ def summaries(
     prompt_version: str | None = None,
     model: str | None = None,
 ) -> dict[str, CommunitySummary]:
-    """See `CommunityCatalogue.summaries`."""
-    found = COMMUNITIES.find_summaries(connection, tenant, fingerprints, prompt_version=prompt_version, model=model)
+    """Return the existing summaries of those fingerprints with that prompt and model.
+
+    Without prompt and model, return the last written summary of each fingerprint.
+    """
+    matches = COMMUNITIES.find_summaries(connection, tenant, fingerprints, prompt_version=prompt_version, model=model)
     # The mapping keeps the last summary written.
-    return {summary.fingerprint: summary for summary in found}
+    return {summary.fingerprint: summary for summary in matches}
 
 
 def summaries_resting_on(connection: Connection, tenant: TenantId, document_id: str) -> list[CommunitySummary]:
-    """See `CommunityCatalogue.summaries_resting_on`."""
-    # Reads all summaries of the tenant. They are few: a millisecond for some hundreds. The id is a uuid, so a text that contains
-    # it
-    # refers to the document.
-    held = community_summaries.c
+    """Return the summaries with a part that passages of the document support, in the order of writing."""
+    # Reads all summaries of the tenant. They are few: a millisecond for some hundreds. The id is a uuid, so a text that
+    # contains it refers to the document.
+    columns = community_summaries.c
     statement = (
         select(community_summaries)
         .where(
-            held.tenant_id == tenant.value,
-            or_(*(cast(held[name], Text).contains(document_id, autoescape=True) for name in _RESTING)),
+            columns.tenant_id == tenant.value,
+            or_(*(cast(columns[name], Text).contains(document_id, autoescape=True) for name in _RESTING)),
         )
-        .order_by(held.written_at, held.prompt_version, held.model)
+        .order_by(columns.written_at, columns.prompt_version, columns.model)
     )
     return [summary_from(row) for row in connection.execute(statement).mappings()]
 
 
 def replace_summaries(connection: Connection, tenant: TenantId, summaries: Sequence[CommunitySummary]) -> None:
-    """See `CommunityCatalogue.replace_summaries`."""
+    """Record summaries, and remove all other summaries of their fingerprints."""
     COMMUNITIES.delete_summaries(connection, tenant, [summary.fingerprint for summary in summaries])
     COMMUNITIES.save_summaries(connection, tenant, summaries)
 
 
-class SqlCommunities(SqlPort):
-    """Implements `CommunityCatalogue`."""
+class CommunityCatalogue(CataloguePart):
+    """Generations of communities. The pointer of a tenant with documents is stale before the first build."""
 
     pointer = read(COMMUNITIES.pointer)
     next_generation = write(COMMUNITIES.next_generation)

@@ -1,13 +1,14 @@
-"""Generations on SQL: the pointer to the current generation, and summaries of its parts. Communities and trees use both.
+"""Generations: the pointer to the current generation, and summaries of its parts. Communities and trees use both.
 
 A tenant's row in ``pointers`` names the current generation and the state that it was built from. `GenerationStore.publish`
-changes it in one transaction, so a reader sees either the old or the new generation.
+changes it in one transaction, so a reader sees either the old or the new generation. A generation is built from a tenant's
+documents. It is written next to the current generation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -20,11 +21,28 @@ from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import Conflict
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import AWAITED, OPEN
-from agentic_rag_backend.stores.catalogue.jobs.leases import require_fence
-from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
-from agentic_rag_backend.stores.catalogue.ports.leases import Fence
+from agentic_rag_backend.stores.catalogue.jobs.leases import Fence, require_fence
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant, raise_state_version, upsert
 from agentic_rag_backend.stores.catalogue.tables import jobs, tenants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationPointer:
+    """The current generation (0: none yet), and whether documents changed since it was built."""
+
+    generation: int
+    stale: bool
+    built_at: datetime | None = None
+    built_from: int = 0
+    """The tenant's state_version that the generation was built from."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Counts of the build by name, and the numbers of summaries written and reused."""
+
+    @property
+    def levels(self) -> frozenset[int]:
+        """The levels of the generation. Empty before the first one, and for a build without this count."""
+        return frozenset(int(level) for level in self.details.get("levels", {}))
+
 
 _SUMMARY_KEYS = ("tenant_id", "fingerprint", "prompt_version", "model")
 _SUMMARY_VALUES = ("title", "names", "keywords", "summary", "findings", "sources", "rating", "tokens", "written_at")
@@ -32,7 +50,7 @@ _SUMMARY_VALUES = ("title", "names", "keywords", "summary", "findings", "sources
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationStore:
-    """Operations on one kind of generations. `operations.read` and `operations.write` make port methods of them.
+    """Operations on one kind of generations. `operations.read` and `operations.write` make methods of them.
 
     Args:
         pointers: one row per tenant that has begun a build.
@@ -51,17 +69,17 @@ class GenerationStore:
     stale_since: Column[datetime]
 
     def pointer(self, connection: Connection, tenant: TenantId) -> GenerationPointer:
-        """See `GenerationCatalogue.pointer`."""
-        held = self.pointers.c
+        """Return the current generation. Generation 0 before the first build."""
+        columns = self.pointers.c
         statement = (
             select(
                 tenants.c.content_version,
-                func.coalesce(held.generation, 0).label("generation"),
-                func.coalesce(held.built_from, 0).label("built_from"),
-                held.built_at,
-                held.details,
+                func.coalesce(columns.generation, 0).label("generation"),
+                func.coalesce(columns.built_from, 0).label("built_from"),
+                columns.built_at,
+                columns.details,
             )
-            .outerjoin(self.pointers, held.tenant_id == tenants.c.tenant_id)
+            .outerjoin(self.pointers, columns.tenant_id == tenants.c.tenant_id)
             .where(tenants.c.tenant_id == tenant.value)
         )
         row = connection.execute(statement).mappings().first()
@@ -81,10 +99,10 @@ class GenerationStore:
         return connection.execute(statement).scalar_one_or_none() or 0
 
     def next_generation(self, connection: Connection, tenant: TenantId) -> int:
-        """See `GenerationCatalogue.next_generation`."""
+        """Return a generation number that was never used."""
         lock_tenant(connection, tenant)
-        first = {"tenant_id": tenant.value, "generation": 0, "last_generation": 0, "built_from": 0, "details": {}}
-        upsert(connection, self.pointers, [first], keys=("tenant_id",))
+        first_row = {"tenant_id": tenant.value, "generation": 0, "last_generation": 0, "built_from": 0, "details": {}}
+        upsert(connection, self.pointers, [first_row], keys=("tenant_id",))
         statement = (
             update(self.pointers)
             .where(self.pointers.c.tenant_id == tenant.value)
@@ -103,7 +121,15 @@ class GenerationStore:
         details: Mapping[str, Any],
         fence: Fence | None = None,
     ) -> None:
-        """See `GenerationCatalogue.publish`."""
+        """Make ``generation`` current and raise ``state_version``. Idempotent.
+
+        ``built_from`` is the state_version from before the documents were read. If documents changed since, the pointer is stale
+        at once. Flags and generations do not make it stale.
+
+        Raises:
+            Conflict: a newer generation is current, or this one was never allocated.
+            StoreUnavailable: the fence is not the newest.
+        """
         lock_tenant(connection, tenant)
         require_fence(connection, tenant, fence)
         changed = connection.execute(
@@ -136,7 +162,7 @@ class GenerationStore:
         connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values({self.stale_since: since}))
 
     def asked(self, connection: Connection, tenant: TenantId) -> None:
-        """See `GenerationCatalogue.asked`."""
+        """Record that the schedule requested a build now."""
         table = self.asked_at.table
         connection.execute(update(table).where(table.c.tenant_id == tenant.value).values({self.asked_at: utc_now()}))
 
@@ -149,7 +175,12 @@ class GenerationStore:
         stale_since: datetime,
         limit: int,
     ) -> list[TenantId]:
-        """See `GenerationCatalogue.due`."""
+        """Return active tenants whose generation is stale and due for a build, the longest stale first.
+
+        It is due if no document is queued, in processing or being deleted and documents last changed at ``quiet_since`` or
+        earlier, or if the generation has been stale since ``stale_since`` or earlier. Tenants with a queued or running build are
+        left out, and tenants for which a build was requested both after the last change and after ``asked_before``.
+        """
         changed = func.coalesce(tenants.c.content_changed_at, tenants.c.created_at)
         processing = (
             AWAITED.with_only_columns(jobs.c.id).where(jobs.c.tenant_id == tenants.c.tenant_id).correlate(tenants).exists()
@@ -190,38 +221,41 @@ class GenerationStore:
             prompt_version: only summaries made with this prompt; None: any.
             model: only summaries made by this model; None: any.
         """
-        held = self.summaries.c
-        found: list[CommunitySummary] = []
+        columns = self.summaries.c
+        matches: list[CommunitySummary] = []
         for batch in batches(fingerprints):
-            statement = select(self.summaries).where(held.tenant_id == tenant.value, held.fingerprint.in_(batch))
-            for column, value in ((held.prompt_version, prompt_version), (held.model, model)):
+            statement = select(self.summaries).where(columns.tenant_id == tenant.value, columns.fingerprint.in_(batch))
+            for column, value in ((columns.prompt_version, prompt_version), (columns.model, model)):
                 if value is not None:
                     statement = statement.where(column == value)
-            statement = statement.order_by(held.written_at, held.prompt_version, held.model)
-            found.extend(summary_from(row) for row in connection.execute(statement).mappings())
-        return found
+            statement = statement.order_by(columns.written_at, columns.prompt_version, columns.model)
+            matches.extend(summary_from(row) for row in connection.execute(statement).mappings())
+        return matches
 
     def save_summaries(self, connection: Connection, tenant: TenantId, summaries: Sequence[CommunitySummary]) -> None:
-        """See `GenerationCatalogue.save_summaries`."""
+        """Record summaries. An existing summary of the same fingerprint, prompt and model is replaced."""
         lock_tenant(connection, tenant)
         now = utc_now()
         rows = [{"tenant_id": tenant.value, "written_at": now, **asdict(summary)} for summary in summaries]
         upsert(connection, self.summaries, rows, keys=_SUMMARY_KEYS, replace=_SUMMARY_VALUES)
 
     def drop_summaries(self, connection: Connection, tenant: TenantId, *, keep: Sequence[str]) -> int:
-        """See `GenerationCatalogue.drop_summaries`."""
+        """Remove summaries whose fingerprint is not in ``keep``, and raise ``state_version``. Return their number.
+
+        It is the last step of a rebuild, after the removal of what other stores held of older generations.
+        """
         lock_tenant(connection, tenant)
-        own = self.summaries.c.tenant_id == tenant.value
-        held = connection.execute(select(self.summaries.c.fingerprint).where(own).distinct()).scalars()
+        of_tenant = self.summaries.c.tenant_id == tenant.value
+        recorded = connection.execute(select(self.summaries.c.fingerprint).where(of_tenant).distinct()).scalars()
         raise_state_version(connection, tenant)
-        return self.delete_summaries(connection, tenant, sorted(set(held) - set(keep)))
+        return self.delete_summaries(connection, tenant, sorted(set(recorded) - set(keep)))
 
     def delete_summaries(self, connection: Connection, tenant: TenantId, fingerprints: Sequence[str]) -> int:
         """Remove all summaries of ``fingerprints``. Return their number."""
-        held, count = self.summaries.c, 0
+        columns, count = self.summaries.c, 0
         for batch in batches(fingerprints):
-            gone = delete(self.summaries).where(held.tenant_id == tenant.value, held.fingerprint.in_(batch))
-            count += connection.execute(gone).rowcount
+            removal = delete(self.summaries).where(columns.tenant_id == tenant.value, columns.fingerprint.in_(batch))
+            count += connection.execute(removal).rowcount
         return count
 
 

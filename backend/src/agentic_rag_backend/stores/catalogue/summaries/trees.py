@@ -1,4 +1,4 @@
-"""The trees port on SQL."""
+"""Nodes of trees over passages, their summaries, and the current generation."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import Conflict
-from agentic_rag_backend.stores.catalogue.jobs.leases import require_fence
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
-from agentic_rag_backend.stores.catalogue.ports.leases import Fence
-from agentic_rag_backend.stores.catalogue.ports.trees import SummaryKey
+from agentic_rag_backend.stores.catalogue.jobs.leases import Fence, require_fence
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant
 from agentic_rag_backend.stores.catalogue.summaries.generations import GenerationStore
 from agentic_rag_backend.stores.catalogue.tables import raptor_links as links
 from agentic_rag_backend.stores.catalogue.tables import raptor_nodes, raptor_pointers, raptor_summaries, tenants
+
+SummaryKey = tuple[str, str, str]
+"""Fingerprint, prompt version and model."""
 
 TREES = GenerationStore(
     pointers=raptor_pointers,
@@ -33,10 +34,13 @@ TREES = GenerationStore(
 
 
 def write_nodes(connection: Connection, tenant: TenantId, generation: int, nodes: Sequence[TreeNode]) -> None:
-    """See `TreeCatalogue.write_nodes`."""
+    """Write nodes of a generation that is not current, in batches of any size. Idempotent.
+
+    `Conflict` if the generation is current or was never allocated.
+    """
     lock_tenant(connection, tenant)
-    current, last = TREES.pointer(connection, tenant).generation, TREES.last_generation(connection, tenant)
-    if current >= generation or last < generation:
+    current, last_number = TREES.pointer(connection, tenant).generation, TREES.last_generation(connection, tenant)
+    if current >= generation or last_number < generation:
         raise Conflict(f"generation {generation} of the tree cannot be written: it is current, old, or was never allocated")
     _delete_nodes(connection, tenant, generation, [node.id for node in nodes])
     _insert_nodes(connection, tenant, generation, nodes)
@@ -53,7 +57,12 @@ def change(
     details: Mapping[str, Any],
     fence: Fence | None = None,
 ) -> None:
-    """See `TreeCatalogue.change`."""
+    """Replace and remove nodes of the current generation, and raise ``state_version``, in one transaction.
+
+    Raises:
+        Conflict: another generation is current.
+        StoreUnavailable: the fence is not the newest.
+    """
     lock_tenant(connection, tenant)
     require_fence(connection, tenant, fence)
     if TREES.pointer(connection, tenant).generation != generation:
@@ -71,7 +80,7 @@ def _delete_nodes(connection: Connection, tenant: TenantId, generation: int, ids
             )
 
 
-def _insert_nodes(connection: Connection, tenant: TenantId, generation: int, written: Sequence[TreeNode]) -> None:
+def _insert_nodes(connection: Connection, tenant: TenantId, generation: int, new_nodes: Sequence[TreeNode]) -> None:
     common = {"tenant_id": tenant.value, "generation": generation}
     rows = [
         {
@@ -84,7 +93,7 @@ def _insert_nodes(connection: Connection, tenant: TenantId, generation: int, wri
             "model": node.model,
             "point_id": node.point_id(tenant),
         }
-        for node in written
+        for node in new_nodes
     ]
     if not rows:
         return
@@ -99,7 +108,7 @@ def _insert_nodes(connection: Connection, tenant: TenantId, generation: int, wri
                 "child_id": child,
                 "document_id": node.documents[ordinal] if node.documents else None,
             }
-            for node in written
+            for node in new_nodes
             for ordinal, child in enumerate(node.children)
         ],
     )
@@ -114,23 +123,25 @@ def nodes(
     ids: Sequence[str] | None = None,
     point_ids: Sequence[str] | None = None,
 ) -> list[TreeNode]:
-    """See `TreeCatalogue.nodes`."""
-    own = and_(raptor_nodes.c.tenant_id == tenant.value, raptor_nodes.c.generation == generation)
+    """Return a generation's nodes by level, descending size and id, optionally of one level or of some ids or vectors."""
+    of_generation = and_(raptor_nodes.c.tenant_id == tenant.value, raptor_nodes.c.generation == generation)
     if level is not None:
-        own = and_(own, raptor_nodes.c.level == level)
-    statement = select(raptor_nodes).where(own)
-    found: list[RowMapping] = []
+        of_generation = and_(of_generation, raptor_nodes.c.level == level)
+    statement = select(raptor_nodes).where(of_generation)
+    rows: list[RowMapping] = []
     if ids is None and point_ids is None:
-        found.extend(connection.execute(statement).mappings())
-    for column, wanted in ((raptor_nodes.c.id, ids), (raptor_nodes.c.point_id, point_ids)):
-        for batch in batches(list(dict.fromkeys(wanted or ()))):
-            found.extend(connection.execute(statement.where(column.in_(batch))).mappings())
-    children = _children(connection, tenant, generation, None if ids is None and point_ids is None else [n["id"] for n in found])
-    by_id = {row["id"]: _node_from(row, children.get(row["id"], ())) for row in found}
+        rows.extend(connection.execute(statement).mappings())
+    for column, values in ((raptor_nodes.c.id, ids), (raptor_nodes.c.point_id, point_ids)):
+        for batch in batches(list(dict.fromkeys(values or ()))):
+            rows.extend(connection.execute(statement.where(column.in_(batch))).mappings())
+    children = _read_children(
+        connection, tenant, generation, None if ids is None and point_ids is None else [n["id"] for n in rows]
+    )
+    by_id = {row["id"]: _node_from(row, children.get(row["id"], ())) for row in rows}
     return sorted(by_id.values(), key=lambda node: (node.level, -node.size, node.id))
 
 
-def _children(
+def _read_children(
     connection: Connection, tenant: TenantId, generation: int, ids: Sequence[str] | None
 ) -> dict[str, list[tuple[str, str | None]]]:
     statement = (
@@ -138,7 +149,7 @@ def _children(
         .where(links.c.tenant_id == tenant.value, links.c.generation == generation)
         .order_by(links.c.node_id, links.c.ordinal)
     )
-    parts: Iterable[Any] = [statement] if ids is None else (statement.where(links.c.node_id.in_(some)) for some in batches(ids))
+    parts: Iterable[Any] = [statement] if ids is None else (statement.where(links.c.node_id.in_(batch)) for batch in batches(ids))
     children: dict[str, list[tuple[str, str | None]]] = {}
     for part in parts:
         for node_id, child_id, document_id in connection.execute(part):
@@ -160,8 +171,8 @@ def _node_from(row: RowMapping, children: Sequence[tuple[str, str | None]]) -> T
 
 
 def above(connection: Connection, tenant: TenantId, generation: int, child_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """See `TreeCatalogue.above`."""
-    found: dict[str, list[str]] = {}
+    """Return, for each of the children, the ids of the nodes that contain it. Children without a node are absent."""
+    parents: dict[str, list[str]] = {}
     for batch in batches(child_ids):
         statement = (
             select(links.c.child_id, links.c.node_id)
@@ -173,12 +184,12 @@ def above(connection: Connection, tenant: TenantId, generation: int, child_ids: 
             .order_by(links.c.child_id, links.c.node_id)
         )
         for child, node in connection.execute(statement):
-            found.setdefault(child, []).append(node)
-    return {child: tuple(nodes) for child, nodes in found.items()}
+            parents.setdefault(child, []).append(node)
+    return {child: tuple(nodes) for child, nodes in parents.items()}
 
 
 def resting_on(connection: Connection, tenant: TenantId, generation: int, document_id: str) -> list[str]:
-    """See `TreeCatalogue.resting_on`."""
+    """Return the ids of the nodes of level 1 that contain passages of the document."""
     statement = (
         select(links.c.node_id)
         .where(
@@ -193,30 +204,30 @@ def resting_on(connection: Connection, tenant: TenantId, generation: int, docume
 
 
 def generations(connection: Connection, tenant: TenantId) -> list[int]:
-    """See `TreeCatalogue.generations`."""
+    """Return the generations that have nodes."""
     statement = select(raptor_nodes.c.generation).where(raptor_nodes.c.tenant_id == tenant.value).distinct()
     return sorted(connection.execute(statement).scalars())
 
 
 def delete_generations(connection: Connection, tenant: TenantId, *, keep: int) -> int:
-    """See `TreeCatalogue.delete_generations`."""
+    """Remove the nodes of all generations except ``keep``. Return their number."""
     lock_tenant(connection, tenant)
     count = 0
     for table in (links, raptor_nodes):
-        gone = delete(table).where(table.c.tenant_id == tenant.value, table.c.generation != keep)
-        count = connection.execute(gone).rowcount
+        removal = delete(table).where(table.c.tenant_id == tenant.value, table.c.generation != keep)
+        count = connection.execute(removal).rowcount
     return count
 
 
 def summaries(connection: Connection, tenant: TenantId, keys: Sequence[SummaryKey]) -> dict[SummaryKey, CommunitySummary]:
-    """See `TreeCatalogue.summaries`."""
-    found = TREES.find_summaries(connection, tenant, sorted({fingerprint for fingerprint, _, _ in keys}))
-    by_key = {(summary.fingerprint, summary.prompt_version, summary.model): summary for summary in found}
+    """Return the summaries that exist."""
+    matches = TREES.find_summaries(connection, tenant, sorted({fingerprint for fingerprint, _, _ in keys}))
+    by_key = {(summary.fingerprint, summary.prompt_version, summary.model): summary for summary in matches}
     return {key: by_key[key] for key in keys if key in by_key}
 
 
-class SqlTrees(SqlPort):
-    """Implements `TreeCatalogue`."""
+class TreeCatalogue(CataloguePart):
+    """Generations of trees. The first tree is built on request, so generation 0 is not stale."""
 
     pointer = read(TREES.pointer)
     next_generation = write(TREES.next_generation)

@@ -1,1 +1,1 @@
-"""The tenant directory on SQL, and the export and import of a whole tenant."""
+"""The tenant directory, and the export and import of a whole tenant."""

@@ -1,10 +1,11 @@
-"""The transfer port on SQL."""
+"""Reads a snapshot of a tenant for an archive, stages an archive unseen, and opens it. Its values: `tenant_records`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import bindparam, delete, exists, func, insert, select, update
 from sqlalchemy.engine import Connection, RowMapping
@@ -15,17 +16,15 @@ from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.ontology import ontology_of
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
-from agentic_rag_backend.stores.catalogue.base import PreparedChunk
 from agentic_rag_backend.stores.catalogue.columns import failures_from_json, options_from_json, options_to_json, plain, utc_now
 from agentic_rag_backend.stores.catalogue.documents import results
 from agentic_rag_backend.stores.catalogue.documents.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
+from agentic_rag_backend.stores.catalogue.documents.document_values import PreparedChunk
 from agentic_rag_backend.stores.catalogue.documents.questions import revector_questions
 from agentic_rag_backend.stores.catalogue.documents.visibility import CHANGES_KEPT
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN
-from agentic_rag_backend.stores.catalogue.jobs.outbox import record
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
-from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentHeader, DocumentRecord, Opening, TenantSnapshot
+from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
 from agentic_rag_backend.stores.catalogue.rows import lock_tenant, upsert
 from agentic_rag_backend.stores.catalogue.summaries.communities import COMMUNITIES
 from agentic_rag_backend.stores.catalogue.summaries.generations import summary_from
@@ -47,9 +46,16 @@ from agentic_rag_backend.stores.catalogue.tables import (
 from agentic_rag_backend.stores.catalogue.tables import community_summaries as summaries
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
 from agentic_rag_backend.stores.catalogue.tenants.graph_edits import insert_edits
+from agentic_rag_backend.stores.catalogue.tenants.tenant_records import DocumentHeader, DocumentRecord, Opening, TenantSnapshot
 
 _IMPORTING, _ACTIVE = TenantState.IMPORTING.value, TenantState.ACTIVE.value
 _STAGED = DocumentState.PROCESSING.value
+
+
+_DOCUMENT_FIELDS = ("id", "key", "title", "created_at", "updated_at", "parent_id", "place")
+_CONTENT_FIELDS = ("content_hash", "media_type", "size_bytes")
+_VERSION_FIELDS = ("version", "submitted_title", "blob_key")
+"""Fields of a record that are columns of the same name: of documents, of both tables, and of versions."""
 
 
 def _tenant_row(connection: Connection, tenant: TenantId) -> RowMapping:
@@ -60,7 +66,7 @@ def _tenant_row(connection: Connection, tenant: TenantId) -> RowMapping:
 
 
 def snapshot(connection: Connection, tenant: TenantId) -> TenantSnapshot:
-    """See `TransferCatalogue.snapshot`."""
+    """Return the tenant without its documents, or raise `NotFound`."""
     row = _tenant_row(connection, tenant)
     return TenantSnapshot(
         tenant=Tenant(tenant, row["name"], TenantState(row["state"]), row["state_version"], row["created_at"]),
@@ -72,7 +78,7 @@ def snapshot(connection: Connection, tenant: TenantId) -> TenantSnapshot:
 
 
 def headers(connection: Connection, tenant: TenantId) -> dict[str, DocumentHeader]:
-    """See `TransferCatalogue.headers`."""
+    """Return the headers of visible documents by id, in order of submission."""
     statement = (
         select(documents.c.id, documents.c.current_version, documents.c.updated_at)
         .where(documents.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None), documents.c.current_version > 0)
@@ -82,8 +88,8 @@ def headers(connection: Connection, tenant: TenantId) -> dict[str, DocumentHeade
 
 
 def read_record(connection: Connection, tenant: TenantId, document_id: str) -> DocumentRecord | None:
-    """See `TransferCatalogue.record`."""
-    held = connection.execute(
+    """Return a document with its visible version. None if it has no visible version or is deleted."""
+    rows = connection.execute(
         select(documents).where(
             documents.c.tenant_id == tenant.value,
             documents.c.id == document_id,
@@ -91,7 +97,7 @@ def read_record(connection: Connection, tenant: TenantId, document_id: str) -> D
             documents.c.current_version > 0,
         )
     ).mappings()
-    face = held.first()
+    face = rows.first()
     if face is None:
         return None
     number = face["current_version"]
@@ -100,39 +106,26 @@ def read_record(connection: Connection, tenant: TenantId, document_id: str) -> D
     if version is None:
         return None
     return DocumentRecord(
-        id=document_id,
-        version=number,
-        key=face["key"],
+        **{name: face[name] for name in (*_DOCUMENT_FIELDS, "metadata")},
+        **{name: version[name] for name in (*_CONTENT_FIELDS, *_VERSION_FIELDS, "submitted_metadata")},
         state=DocumentState(version["state"]),
-        title=face["title"],
-        submitted_title=version["submitted_title"],
-        metadata=face["metadata"],
-        submitted_metadata=version["submitted_metadata"],
-        content_hash=version["content_hash"],
-        media_type=version["media_type"],
-        size_bytes=version["size_bytes"],
-        blob_key=version["blob_key"],
         options=options_from_json(version["options"]),
         text=version["text"] or "",
-        created_at=face["created_at"],
-        updated_at=face["updated_at"],
         version_created_at=version["created_at"],
         failures=failures_from_json(version["failures"]),
-        parent_id=face["parent_id"],
-        place=face["place"],
         chunks=_read_chunks(connection, tenant, document_id, number),
         prepared=tuple(results.prepared(connection, tenant, document_id, number)),
     )
 
 
 def _read_chunks(connection: Connection, tenant: TenantId, document_id: str, version: int) -> tuple[Chunk, ...]:
-    placed = (
+    statement = (
         select(*CHUNK_COLUMNS)
         .select_from(WITH_TEXT)
         .where(chunks.c.tenant_id == tenant.value, chunks.c.document_id == document_id, chunks.c.version == version)
         .order_by(chunks.c.ordinal)
     )
-    return tuple(chunk_from(row) for row in connection.execute(placed).all())
+    return tuple(chunk_from(row) for row in connection.execute(statement).all())
 
 
 _REVECTOR = (
@@ -148,7 +141,7 @@ _REVECTOR = (
 
 
 def revector(connection: Connection, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
-    """See `TransferCatalogue.revector`."""
+    """Replace the vectors, recipes and failures of chunks of a visible version. Removed chunks are not recreated."""
     rows = [
         {
             "tenant": tenant.value,
@@ -163,27 +156,32 @@ def revector(connection: Connection, tenant: TenantId, document_id: str, version
     ]
     if rows:
         connection.execute(_REVECTOR, rows)
-    asked = {item.chunk.id: item.questions for item in prepared if item.questions is not None}
-    revector_questions(connection, tenant, document_id, version, asked)
+    questions_of = {item.chunk.id: item.questions for item in prepared if item.questions is not None}
+    revector_questions(connection, tenant, document_id, version, questions_of)
 
 
 def list_summaries(connection: Connection, tenant: TenantId) -> list[CommunitySummary]:
-    """See `TransferCatalogue.summaries`."""
+    """Return all recorded community summaries, of every prompt and model, in the order of writing."""
     order = (summaries.c.written_at, summaries.c.fingerprint, summaries.c.prompt_version, summaries.c.model)
     statement = select(summaries).where(summaries.c.tenant_id == tenant.value).order_by(*order)
     return [summary_from(row) for row in connection.execute(statement).mappings()]
 
 
 def reserve(connection: Connection, tenant: TenantId) -> None:
-    """See `TransferCatalogue.reserve`."""
+    """Put an active, empty tenant into the state ``importing``. A tenant already in that state must have no job.
+
+    Raises:
+        NotFound: the tenant does not exist.
+        Conflict: it has documents or open jobs, or is not active.
+    """
     lock_tenant(connection, tenant)
     state = _tenant_row(connection, tenant)["state"]
     if state not in (_IMPORTING, _ACTIVE):
         raise Conflict(f"the tenant is {state}; only an active one can be filled")
     # A tenant in the state ``importing`` belongs to another import, unless that import failed before it had a job.
     open_jobs = (jobs, "jobs that have not ended", (jobs.c.tenant_id == tenant.value) & jobs.c.state.in_(OPEN))
-    held = (documents, "documents", documents.c.tenant_id == tenant.value)
-    for table, what, which in (open_jobs,) if state == _IMPORTING else (held, open_jobs):
+    of_documents = (documents, "documents", documents.c.tenant_id == tenant.value)
+    for table, what, which in (open_jobs,) if state == _IMPORTING else (of_documents, open_jobs):
         count = connection.execute(select(func.count()).select_from(table).where(which)).scalar_one()
         if count:
             raise Conflict(
@@ -200,59 +198,56 @@ def _require_importing(connection: Connection, tenant: TenantId) -> None:
 
 
 def staged(connection: Connection, tenant: TenantId) -> frozenset[str]:
-    """See `TransferCatalogue.staged`."""
+    """Return the ids of the staged documents."""
     statement = select(documents.c.id).where(documents.c.tenant_id == tenant.value, documents.c.current_version == 0)
     return frozenset(connection.execute(statement).scalars())
 
 
 def stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> None:
-    """See `TransferCatalogue.stage`."""
+    """Record a document of a tenant in the state ``importing``, unseen by readers. A staged document is not changed.
+
+    Raises:
+        Conflict: the tenant is not being imported, or another document has the key.
+    """
     try:
-        _stage(connection, tenant, record)
+        _stage_record(connection, tenant, record)
     except IntegrityError as error:
         raise Conflict(f"document {record.id!r} has the key or the passages of another one of the archive") from error
 
 
-def _stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> None:
+def _stage_record(connection: Connection, tenant: TenantId, record: DocumentRecord) -> None:
     _require_importing(connection, tenant)
-    held = select(documents.c.id).where(documents.c.tenant_id == tenant.value, documents.c.id == record.id)
-    if connection.execute(held).first() is not None:
+    existing = select(documents.c.id).where(documents.c.tenant_id == tenant.value, documents.c.id == record.id)
+    if connection.execute(existing).first() is not None:
         return
     shared = {
+        **_values_of(record, "title", *_CONTENT_FIELDS),
         "tenant_id": tenant.value,
-        "title": record.title,
-        "content_hash": record.content_hash,
-        "media_type": record.media_type,
-        "size_bytes": record.size_bytes,
         "metadata": plain(record.metadata),
         "failures": plain({"failures": list(record.failures)})["failures"],
     }
     face = {
-        "id": record.id,
-        "key": record.key,
+        **_values_of(record, *_DOCUMENT_FIELDS),
         "state": _STAGED,
         "current_version": 0,
         "latest_version": record.version,
         "chunk_count": 0,
-        "created_at": record.created_at,
-        "updated_at": record.updated_at,
-        "parent_id": record.parent_id,
-        "place": record.place,
     }
     version = {
+        **_values_of(record, *_VERSION_FIELDS, "text"),
         "document_id": record.id,
-        "version": record.version,
         "state": record.state.value,
-        "submitted_title": record.submitted_title,
         "submitted_metadata": plain(record.submitted_metadata),
-        "blob_key": record.blob_key,
         "options": options_to_json(record.options),
         "created_at": record.version_created_at,
-        "text": record.text,
     }
     connection.execute(insert(documents), {**shared, **face})
     connection.execute(insert(versions), {**shared, **version})
     results.save_prepared(connection, tenant, record.id, record.version, record.prepared)
+
+
+def _values_of(record: DocumentRecord, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
 
 
 def _show_documents(connection: Connection, tenant: TenantId) -> None:
@@ -290,7 +285,11 @@ def _show_documents(connection: Connection, tenant: TenantId) -> None:
 
 
 def open_tenant(connection: Connection, tenant: TenantId, opening: Opening) -> None:
-    """See `TransferCatalogue.open`."""
+    """Make all staged documents visible and the tenant active, in one transaction. Idempotent.
+
+    An attachment whose message was not staged becomes a document that was uploaded by itself.
+    ``state_version`` rises so far that readers discard everything they cached before.
+    """
     lock_tenant(connection, tenant)
     row = _tenant_row(connection, tenant)
     if row["state"] == _ACTIVE:
@@ -336,18 +335,18 @@ def _point_to_communities(
 
 
 def abandon(connection: Connection, tenant: TenantId) -> None:
-    """See `TransferCatalogue.abandon`."""
+    """Remove all staged documents, and make the tenant active and empty. An opened tenant is not changed."""
     lock_tenant(connection, tenant)
     if _tenant_row(connection, tenant)["state"] != _IMPORTING:
         return
-    held = (chunk_questions, prepared_chunks, chunks, chunk_texts, model_results, versions, documents, summaries)
-    for table in (*held, raptor_links, raptor_nodes, raptor_summaries, raptor_pointers):
+    own_tables = (chunk_questions, prepared_chunks, chunks, chunk_texts, model_results, versions, documents, summaries)
+    for table in (*own_tables, raptor_links, raptor_nodes, raptor_summaries, raptor_pointers):
         connection.execute(delete(table).where(table.c.tenant_id == tenant.value))
     connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(state=_ACTIVE))
 
 
-class SqlTransfer(SqlPort):
-    """Implements `TransferCatalogue`."""
+class TransferCatalogue(CataloguePart):
+    """Export and import of a tenant's record."""
 
     snapshot = read(snapshot)
     headers = read(headers)

@@ -58,7 +58,7 @@ class GraphitiLanguageModel(LLMClient):
         reply = await self._model.complete(
             ModelRequest(
                 prompt=f"graphiti@{VERSION}",
-                messages=tuple(_turn(message) for message in messages),
+                messages=tuple(_take_turn(message) for message in messages),
                 schema=strict(response_model.model_json_schema()) if response_model is not None else _ANY_OBJECT,
                 model=model or small,
                 temperature=0.0,
@@ -119,10 +119,10 @@ def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
 
     def made(value: Any) -> Any:
         if isinstance(value, list):
-            return [made(each) for each in value]
+            return [made(item) for item in value]
         if not isinstance(value, Mapping):
             return value
-        plain = {name: made(held) for name, held in value.items() if name != "default"}
+        plain = {name: made(member) for name, member in value.items() if name != "default"}
         if isinstance(properties := plain.get("properties"), dict):
             return {**plain, "required": list(properties), "additionalProperties": False}
         return plain
@@ -131,7 +131,7 @@ def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _turn(message: Message) -> Turn:
+def _take_turn(message: Message) -> Turn:
     if message.role not in _ROLES:
         raise InvalidRequest(f"a message's role must be one of {', '.join(_ROLES)}; got {message.role!r}")
     return Turn(message.role, message.content)  # type: ignore[arg-type]

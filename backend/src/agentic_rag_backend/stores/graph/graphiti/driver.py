@@ -80,7 +80,7 @@ class TenantReads(GraphOperationsInterface):
         Raises:
             NodeNotFoundError: the tenant has no entity with this uuid. Other tenants do not matter.
         """
-        return _only(await self.reader.nodes([uuid]), NodeNotFoundError(uuid))
+        return _only_row(await self.reader.nodes([uuid]), NodeNotFoundError(uuid))
 
     async def node_get_by_uuids(self, _cls: Any, driver: Any, uuids: list[str], group_id: str | None = None) -> list[EntityNode]:
         """Return the tenant's entities among ``uuids``.
@@ -94,7 +94,7 @@ class TenantReads(GraphOperationsInterface):
 
     async def episodic_node_get_by_uuid(self, _cls: Any, driver: Any, uuid: str) -> EpisodicNode:
         """Return a passage, or raise as `node_get_by_uuid` does."""
-        return _only(await self.reader.episodes([uuid]), NodeNotFoundError(uuid))
+        return _only_row(await self.reader.episodes([uuid]), NodeNotFoundError(uuid))
 
     async def episodic_node_get_by_uuids(self, _cls: Any, driver: Any, uuids: list[str]) -> list[EpisodicNode]:
         """Return the passages that the tenant has."""
@@ -102,7 +102,7 @@ class TenantReads(GraphOperationsInterface):
 
     async def edge_get_by_uuid(self, _cls: Any, driver: Any, uuid: str) -> EntityEdge:
         """Return a fact, or raise ``EdgeNotFoundError``."""
-        return _only(await self.reader.edges([uuid]), EdgeNotFoundError(uuid))
+        return _only_row(await self.reader.edges([uuid]), EdgeNotFoundError(uuid))
 
     async def edge_get_by_uuids(self, _cls: Any, driver: Any, uuids: list[str]) -> list[EntityEdge]:
         """Return the facts that the tenant has."""
@@ -217,8 +217,8 @@ def _moment(milliseconds: int | None) -> datetime | None:
     return None if milliseconds is None else _EPOCH + timedelta(milliseconds=milliseconds)
 
 
-def _only(found: Mapping[str, T], missing: Exception) -> T:
-    if not found:
-        raise missing
-    (value,) = found.values()
+def _only_row(rows_by_id: Mapping[str, T], error: Exception) -> T:
+    if not rows_by_id:
+        raise error
+    (value,) = rows_by_id.values()
     return value

@@ -1,4 +1,4 @@
-"""`EpisodeExtractor` by Graphiti's ``add_episode``. Nothing that it saves is written.
+"""Extraction from episodes by Graphiti's ``add_episode``. Nothing that it saves is written.
 
 Graphiti reads the episode, the known entities and the known facts from us (`_EpisodeReads`, `_EpisodeSearch`), and its results
 are returned as values. They reach the graph with their document, through the store's own transaction (ADR 36).
@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict
 
 from agentic_rag_backend.domain.graph import name_words
 from agentic_rag_backend.domain.ontology import UNTYPED, Ontology
-from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.errors import InvalidScope, StoreUnavailable
 from agentic_rag_backend.stores.graph.episodes import (
@@ -26,7 +25,6 @@ from agentic_rag_backend.stores.graph.episodes import (
     EpisodeEntity,
     EpisodeFact,
     EpisodeKnowledge,
-    EpisodeMemory,
     EpisodeScope,
     KnownEntity,
     KnownFact,
@@ -66,7 +64,7 @@ _UNDATED = "The date of the text is not known: valid_at and invalid_at are null 
 
 
 class GraphitiEpisodes:
-    """Runs ``add_episode``. The object has no state."""
+    """Extracts knowledge from episodes with ``add_episode``. The object has no state."""
 
     @property
     def version(self) -> str:
@@ -95,7 +93,7 @@ class GraphitiEpisodes:
                 previous_episode_uuids=[],
                 edge_types=run.types.relation_models,
                 edge_type_map=run.types.relation_ends,
-                custom_extraction_instructions=_instructions(episode),
+                custom_extraction_instructions=_instructions_for(episode),
             )
         except Exception:
             if run.reads.problem is not None:
@@ -112,7 +110,7 @@ class _Run:
     def __init__(self, scope: EpisodeScope, episode: Episode) -> None:
         self.uuid = graph_uuid(scope.tenant, episode.chunk_id)
         self.types = _Types(scope.ontology)
-        self.reads = _Reads(scope.tenant, scope.memory, self.types)
+        self.reads = _Reads(scope, self.types)
         node = EpisodicNode(
             uuid=self.uuid,
             name=episode.title,
@@ -140,7 +138,7 @@ class _Run:
         )
 
     def knowledge(self, results: AddEpisodeResults) -> EpisodeKnowledge:
-        names = {known.id: known.name for known in self.reads.entities.values()} | {
+        names = {entity_known.id: entity_known.name for entity_known in self.reads.entities.values()} | {
             node.uuid: node.name for node in results.nodes
         }
         edges = {edge.uuid: edge for edge in results.edges}  # an edge may be restated, and ended, in one episode
@@ -170,11 +168,13 @@ class _Types:
             self._labels[each.name] = label if label and label not in self._labels.values() else f"Type{number}"
         self._names = {label: name for name, label in self._labels.items()}
         self.models = {
-            self._labels[each.name]: _described(self._labels[each.name], f"{each.name}. {each.description}")
+            self._labels[each.name]: _describe_types(self._labels[each.name], f"{each.name}. {each.description}")
             for each in ontology.entity_types
         }
         relations = {"_".join(name_words(each.name)).upper(): each for each in ontology.relation_types}
-        self.relation_models = {name: _described(name, each.description or each.name) for name, each in relations.items()} or None
+        self.relation_models = {
+            name: _describe_types(name, each.description or each.name) for name, each in relations.items()
+        } or None
         self.relation_ends: dict[tuple[str, str], list[str]] = {}
         for name, relation in relations.items():
             for source in self._ends(relation.sources):
@@ -194,7 +194,7 @@ class _Types:
         return [*(self._labels[type_] for type_ in types), *([] if types else ["Entity"])]
 
 
-def _described(name: str, text: str) -> type[BaseModel]:
+def _describe_types(name: str, text: str) -> type[BaseModel]:
     return type(name, (BaseModel,), {"__doc__": text.strip(), "__module__": __name__})
 
 
@@ -202,8 +202,7 @@ def _described(name: str, text: str) -> type[BaseModel]:
 class _Reads:
     """Reads of one episode. Remembers what Graphiti was given."""
 
-    tenant: TenantId
-    memory: EpisodeMemory
+    scope: EpisodeScope
     types: _Types
     entities: dict[str, KnownEntity] = field(default_factory=dict)
     facts: dict[str, KnownFact] = field(default_factory=dict)
@@ -213,12 +212,12 @@ class _Reads:
 
     async def nodes(self, names: Sequence[str]) -> list[EntityNode]:
         try:
-            found = await self.memory.named(names)
+            entities = await self.scope.known_entities(names)
         except StoreUnavailable as error:
             self.problem = error
             raise
-        self.entities |= {each.id: each for each in found}
-        return [self._node(each) for each in found]
+        self.entities |= {entity.id: entity for entity in entities}
+        return [self._node(entity) for entity in entities]
 
     def nodes_by_uuid(self, uuids: Sequence[str]) -> list[EntityNode]:
         return [self._node(self.entities[uuid]) for uuid in uuids if uuid in self.entities]
@@ -229,40 +228,40 @@ class _Reads:
         Args:
             ends: both ends of the facts are among them.
         """
-        if (wanted := frozenset(self.entities)) - self._read:
+        if (entity_ids := frozenset(self.entities)) - self._read:
             try:
-                found = await self.memory.facts_at(sorted(wanted))
+                known_facts = await self.scope.known_facts(sorted(entity_ids))
             except StoreUnavailable as error:
                 self.problem = error
                 raise
-            self.facts = {each.id: each for each in found}
-            self._read = wanted
+            self.facts = {fact.id: fact for fact in known_facts}
+            self._read = entity_ids
         words = content_forms(text)
-        facts = [each for each in self.facts.values() if ends is None or {each.source_id, each.target_id} <= set(ends)]
-        facts.sort(key=lambda each: (-len(words & content_forms(each.fact)), each.id))
-        return [self._edge(each) for each in facts[:_CANDIDATES]]
+        facts = [fact for fact in self.facts.values() if ends is None or {fact.source_id, fact.target_id} <= set(ends)]
+        facts.sort(key=lambda fact: (-len(words & content_forms(fact.fact)), fact.id))
+        return [self._edge(fact) for fact in facts[:_CANDIDATES]]
 
-    def _node(self, known: KnownEntity) -> EntityNode:
+    def _node(self, entity: KnownEntity) -> EntityNode:
         return EntityNode(
-            uuid=known.id,
-            name=known.name,
-            group_id=self.tenant.value,
-            labels=self.types.labels(known.type),
+            uuid=entity.id,
+            name=entity.name,
+            group_id=self.scope.tenant.value,
+            labels=self.types.labels(entity.type),
             created_at=_EPOCH,
         )
 
-    def _edge(self, known: KnownFact) -> EntityEdge:
+    def _edge(self, fact: KnownFact) -> EntityEdge:
         return EntityEdge(
-            uuid=known.id,
-            group_id=self.tenant.value,
-            source_node_uuid=known.source_id,
-            target_node_uuid=known.target_id,
-            name=known.relation,
-            fact=_without_tags(known.fact),
+            uuid=fact.id,
+            group_id=self.scope.tenant.value,
+            source_node_uuid=fact.source_id,
+            target_node_uuid=fact.target_id,
+            name=fact.relation,
+            fact=_without_tags(fact.fact),
             episodes=[],
             created_at=_EPOCH,
-            valid_at=known.valid_at,
-            invalid_at=known.invalid_at,
+            valid_at=fact.valid_at,
+            invalid_at=fact.invalid_at,
         )
 
 
@@ -286,14 +285,14 @@ class _EpisodeReads(GraphOperationsInterface):
 
     async def node_get_by_names(self, _cls: Any, driver: Any, names: list[str], group_ids: list[str]) -> list[EntityNode]:
         """Return the known entities with these names."""
-        require_group(self.reads.tenant, sorted(set(group_ids)))
-        found: list[EntityNode] = await self.reads.nodes(names)
-        return found
+        require_group(self.reads.scope.tenant, sorted(set(group_ids)))
+        nodes: list[EntityNode] = await self.reads.nodes(names)
+        return nodes
 
     async def node_get_by_uuids(self, _cls: Any, driver: Any, uuids: list[str], group_id: str | None = None) -> list[EntityNode]:
         """Return the entities that Graphiti was given."""
-        found: list[EntityNode] = self.reads.nodes_by_uuid(uuids)
-        return found
+        nodes: list[EntityNode] = self.reads.nodes_by_uuid(uuids)
+        return nodes
 
 
 class _EpisodeSearch(SearchInterface):
@@ -305,15 +304,15 @@ class _EpisodeSearch(SearchInterface):
         self, driver: Any, query: str, search_filter: SearchFilters, group_ids: list[str] | None = None, limit: int = 100
     ) -> list[EntityEdge]:
         """Return facts about the known entities of the episode."""
-        require_group(self.reads.tenant, group_ids)
-        found: list[EntityEdge] = await self.reads.edges(query, search_filter.edge_source_node_uuids)
-        return found
+        require_group(self.reads.scope.tenant, group_ids)
+        edges: list[EntityEdge] = await self.reads.edges(query, search_filter.edge_source_node_uuids)
+        return edges
 
-    async def edge_similarity_search(self, *arguments: Any, **named: Any) -> list[EntityEdge]:
+    async def edge_similarity_search(self, *arguments: Any, **options: Any) -> list[EntityEdge]:
         """Return nothing."""
         return []
 
-    async def node_similarity_search(self, *arguments: Any, **named: Any) -> list[EntityNode]:
+    async def node_similarity_search(self, *arguments: Any, **options: Any) -> list[EntityNode]:
         """Return nothing: entities are the same only by name. The resolver decides on other forms of names."""
         return []
 
@@ -344,7 +343,7 @@ class _DroppingSession(GraphDriverSession):
             raise InvalidScope(f"an episode runs no transaction of Graphiti's, such as {func.__name__}")
 
 
-def _instructions(episode: Episode) -> str:
+def _instructions_for(episode: Episode) -> str:
     about = f"<about>\n{_without_tags(' '.join(episode.about.split()))}\n</about>"
     return "\n".join((_ABOUT, *([] if episode.moment else [_UNDATED]), about))
 

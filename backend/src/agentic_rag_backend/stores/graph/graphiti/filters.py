@@ -35,48 +35,50 @@ def holds_at(row: Mapping[str, Any], moment: datetime) -> bool:
     )
 
 
-def edge_passes(row: Mapping[str, Any], wanted: SearchFilters) -> bool:
+def edge_passes(row: Mapping[str, Any], filters: SearchFilters) -> bool:
     """Return whether a fact passes, including the labels of its ends.
 
     Raises:
         InvalidRequest: the filter names properties. Graphiti 0.31.1 defines these, but none of its engines applies them.
     """
-    _refuse_properties(wanted)
+    _refuse_properties(filters)
     among = (
-        (wanted.edge_types, row["name"]),
-        (wanted.edge_uuids, row["uuid"]),
-        (wanted.edge_source_node_uuids, row["source"]),
-        (wanted.edge_target_node_uuids, row["target"]),
+        (filters.edge_types, row["name"]),
+        (filters.edge_uuids, row["uuid"]),
+        (filters.edge_source_node_uuids, row["source"]),
+        (filters.edge_target_node_uuids, row["target"]),
     )
     return (
         all(allowed is None or value in allowed for allowed, value in among)
-        and _labelled(row["source_labels"], wanted)
-        and _labelled(row["target_labels"], wanted)
-        and all(_dated(row[name], getattr(wanted, name)) for name in _DATES)
+        and _label_condition(row["source_labels"], filters)
+        and _label_condition(row["target_labels"], filters)
+        and all(_date_condition(row[name], getattr(filters, name)) for name in _DATES)
     )
 
 
-def node_passes(row: Mapping[str, Any], wanted: SearchFilters) -> bool:
+def node_passes(row: Mapping[str, Any], filters: SearchFilters) -> bool:
     """Return whether an entity passes. Raises as `edge_passes` does."""
-    _refuse_properties(wanted)
-    return _labelled(row["labels"], wanted)
+    _refuse_properties(filters)
+    return _label_condition(row["labels"], filters)
 
 
-def _refuse_properties(wanted: SearchFilters) -> None:
-    if wanted.property_filters:
+def _refuse_properties(filters: SearchFilters) -> None:
+    if filters.property_filters:
         raise InvalidRequest("filters on properties are not applied by Graphiti 0.31.1: they are refused rather than ignored")
 
 
-def _labelled(labels: Sequence[str], wanted: SearchFilters) -> bool:
-    return wanted.node_labels is None or bool(set(labels) & set(wanted.node_labels))
+def _label_condition(labels: Sequence[str], filters: SearchFilters) -> bool:
+    return filters.node_labels is None or bool(set(labels) & set(filters.node_labels))
 
 
-def _dated(value: datetime | None, alternatives: Sequence[Sequence[DateFilter]] | None) -> bool:
+def _date_condition(value: datetime | None, alternatives: Sequence[Sequence[DateFilter]] | None) -> bool:
     """Return whether all conditions of one alternative hold. No conditions hold always."""
-    return not alternatives or any(all(_compares(value, each) for each in conditions) for conditions in alternatives)
+    return not alternatives or any(
+        all(_compare_dates(value, condition) for condition in conditions) for conditions in alternatives
+    )
 
 
-def _compares(value: datetime | None, condition: DateFilter) -> bool:
+def _compare_dates(value: datetime | None, condition: DateFilter) -> bool:
     operator = condition.comparison_operator
     if operator in (ComparisonOperator.is_null, ComparisonOperator.is_not_null):
         return (value is None) == (operator is ComparisonOperator.is_null)

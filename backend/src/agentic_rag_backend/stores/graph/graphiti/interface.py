@@ -79,11 +79,11 @@ class TenantSearch(SearchInterface):
         """Return the facts that the nearest passages state, optionally from or to given entities."""
         tenant = self._tenant(group_ids)
         ends = {"source": source_node_uuid, "target": target_node_uuid}
-        near = await self._near(search_vector, min_score)
+        passages = await self._near(search_vector, min_score)
 
         async def read(count: int) -> list[Record]:
-            found = await self._rows("graphiti_edges_of_passages", passages=near, per_passage=_PER_PASSAGE, limit=count)
-            return [row for row in found if all(end is None or row[name] == end for name, end in ends.items())]
+            rows = await self._rows("graphiti_edges_of_passages", passages=passages, per_passage=_PER_PASSAGE, limit=count)
+            return [row for row in rows if all(end is None or row[name] == end for name, end in ends.items())]
 
         return [to_edge(row, tenant) for row in await self._edges(read, search_filter, limit)]
 
@@ -111,10 +111,10 @@ class TenantSearch(SearchInterface):
     ) -> list[EntityNode]:
         """Return the entities that the nearest passages name."""
         tenant = self._tenant(group_ids)
-        near = await self._near(search_vector, min_score)
+        passages = await self._near(search_vector, min_score)
 
         async def read(count: int) -> list[Record]:
-            return await self._rows("graphiti_nodes_of_passages", passages=near, per_passage=_PER_PASSAGE, limit=count)
+            return await self._rows("graphiti_nodes_of_passages", passages=passages, per_passage=_PER_PASSAGE, limit=count)
 
         return [to_node(row, tenant) for row in await self._nodes(read, search_filter, limit)]
 
@@ -138,11 +138,11 @@ class TenantSearch(SearchInterface):
             return []
         return await self.reader.rows(statement, **values)
 
-    async def _edges(self, read: Read, wanted: SearchFilters, limit: int) -> list[Record]:
-        return await _enough(read, lambda row: holds_at(row, self.moment) and edge_passes(row, wanted), limit)
+    async def _edges(self, read_rows: Read, filters: SearchFilters, limit: int) -> list[Record]:
+        return await _enough(read_rows, lambda row: holds_at(row, self.moment) and edge_passes(row, filters), limit)
 
-    async def _nodes(self, read: Read, wanted: SearchFilters, limit: int) -> list[Record]:
-        return await _enough(read, lambda row: node_passes(row, wanted), limit)
+    async def _nodes(self, read_rows: Read, filters: SearchFilters, limit: int) -> list[Record]:
+        return await _enough(read_rows, lambda row: node_passes(row, filters), limit)
 
     async def _facts(self, query: str, limit: int) -> list[str]:
         tenant = self.reader.tenant
@@ -158,13 +158,13 @@ class TenantSearch(SearchInterface):
         return [graph_uuid(tenant, item.id) for item in legs.dense if item.score >= min_score]
 
 
-async def _enough(read: Read, passes: Callable[[Record], bool], limit: int) -> list[Record]:
+async def _enough(read_rows: Read, passes: Callable[[Record], bool], limit: int) -> list[Record]:
     """Return the first ``limit`` rows that pass. If too few pass, read more rows and try a second time."""
-    rows = await read(limit)
-    found = [row for row in rows if passes(row)]
-    if len(rows) >= limit > len(found):
-        found = [row for row in await read(limit * _MORE) if passes(row)]
-    return found[:limit]
+    rows = await read_rows(limit)
+    matching_rows = [row for row in rows if passes(row)]
+    if len(rows) >= limit > len(matching_rows):
+        matching_rows = [row for row in await read_rows(limit * _MORE) if passes(row)]
+    return matching_rows[:limit]
 
 
 def named(query: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""`GraphSearch` on Graphiti: the graph leg of the low level."""
+"""Search of a tenant's graph by Graphiti: the graph leg of the low level."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def recipe(limit: int, least_cosine: float) -> SearchConfig:
 
 
 class GraphitiSearch:
-    """`GraphSearch` by Graphiti's ``search_``, on the graph store's connections and the vector store's points."""
+    """Searches a tenant's graph by Graphiti's ``search_``, on the graph store's connections and the vector store's points."""
 
     name = "graphiti"
 

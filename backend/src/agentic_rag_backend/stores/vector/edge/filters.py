@@ -51,8 +51,8 @@ class Translation:
     def _engine_filter(self, condition: Condition) -> EngineFilter:
         if isinstance(condition, Tagged):
             tags = list(condition.tags)
-            found = MatchValue(tags[0]) if len(tags) == 1 else MatchAny(tags)
-            return EngineFilter(must=[FieldCondition(key=TAGS, match=found)])
+            match = MatchValue(tags[0]) if len(tags) == 1 else MatchAny(tags)
+            return EngineFilter(must=[FieldCondition(key=TAGS, match=match)])
         if isinstance(condition, Identified):
             return EngineFilter(must=[having_ids(self.tenant, self.collection, condition.ids)])
         if isinstance(condition, All):

@@ -85,23 +85,23 @@ def open_shards(folder: Path, fingerprint: str, layout: Layout, *, building: boo
         ReindexRequired: the folder holds points of another fingerprint.
         StoreUnavailable: the files cannot be read.
     """
-    home = _home(folder, fingerprint)
+    home = _home_of(folder, fingerprint)
     if building:
         home = home.with_suffix(_BUILDING)
     else:
         _refuse_other_fingerprints(folder, home, fingerprint)
     if not home.exists():
-        _make(home, fingerprint, layout)
+        _make_shard(home, fingerprint, layout)
     places = read_pointer(home)
     _remove_leftovers(home, places)
     shards: dict[Collection, Shard] = {}
     try:
-        for collection, place in places.items():
-            path = home / place.name
-            engine = _load(path, layout)
+        for collection, location in places.items():
+            path = home / location.name
+            engine = _load_shard(path, layout)
             shard = shards[collection] = Shard(engine, path)
             # After a kill, the record is older than the last points.
-            shard.written = place.written + max(0, shard.points - place.points)
+            shard.written = location.written + max(0, shard.points - location.points)
     except StoreUnavailable:
         for shard in shards.values():
             shard.engine.close()
@@ -109,14 +109,14 @@ def open_shards(folder: Path, fingerprint: str, layout: Layout, *, building: boo
     return shards
 
 
-def _load(path: Path, layout: Layout) -> EdgeShard:
+def _load_shard(path: Path, layout: Layout) -> EdgeShard:
     try:
         with engine_errors("opening"):
             return EdgeShard.load(str(path), layout.config())
     except StorageFull:
         raise
     except StoreUnavailable as error:
-        raise _damaged(path, error.message) from error
+        raise _damage_error(path, error.message) from error
 
 
 def activate_collections(folder: Path, fingerprint: str) -> None:
@@ -124,11 +124,11 @@ def activate_collections(folder: Path, fingerprint: str) -> None:
 
     The caller holds the lock.
     """
-    home = _home(folder, fingerprint)
+    home = _home_of(folder, fingerprint)
     built = home.with_suffix(_BUILDING)
     if built.exists():
-        others = [record.parent.name for record in folder.glob(f"*/{_RECORD}") if not record.parent.suffix]
-        record = {"fingerprint": fingerprint, "replaces": sorted(set(others) - {home.name})}
+        other_names = [record.parent.name for record in folder.glob(f"*/{_RECORD}") if not record.parent.suffix]
+        record = {"fingerprint": fingerprint, "replaces": sorted(set(other_names) - {home.name})}
         unfinished = built / f"{_RECORD}.new"
         unfinished.write_text(json.dumps(record, indent=2) + "\n")
         sync(unfinished)
@@ -139,11 +139,11 @@ def activate_collections(folder: Path, fingerprint: str) -> None:
     _remove_replaced(folder, home)
 
 
-def _home(folder: Path, fingerprint: str) -> Path:
+def _home_of(folder: Path, fingerprint: str) -> Path:
     return folder / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
 
 
-def _recorded(file: Path) -> dict[str, Any]:
+def _read_record(file: Path) -> dict[str, Any]:
     """Return the content of a ``fingerprint.json``.
 
     Raises:
@@ -152,14 +152,14 @@ def _recorded(file: Path) -> dict[str, Any]:
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:  # of JSON, or of text
-        raise _damaged(file, str(error)) from error
+        raise _damage_error(file, str(error)) from error
     if not isinstance(record, dict) or not isinstance(record.get("fingerprint"), str):
-        raise _damaged(file, "it names no fingerprint")
+        raise _damage_error(file, "it names no fingerprint")
     return record
 
 
-def _damaged(path: Path, reason: str) -> StoreDamaged:
-    home = next((each for each in path.parents if each.parent.name == "vectors"), path.parent)
+def _damage_error(path: Path, reason: str) -> StoreDamaged:
+    home = next((parent for parent in path.parents if parent.parent.name == "vectors"), path.parent)
     return StoreDamaged(
         f"{path} is damaged: {reason}. Restore it from a backup, or stop the server, remove {home} and run "
         "'agentic-rag reindex', which writes the vectors again"
@@ -170,7 +170,7 @@ def _remove_replaced(folder: Path, home: Path) -> None:
     """Remove the folders that the record in ``home`` lists as replaced."""
     if not (home / _RECORD).exists():
         return
-    for name in _recorded(home / _RECORD).get("replaces", ()):
+    for name in _read_record(home / _RECORD).get("replaces", ()):
         if re.fullmatch("[0-9a-f]{16}", str(name)):
             shutil.rmtree(folder / name, ignore_errors=True)
 
@@ -187,7 +187,7 @@ def read_pointer(home: Path) -> dict[Collection, InUse]:
     except FileNotFoundError:
         return {collection: InUse(str(collection)) for collection in Collection}
     except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(home / _POINTER, repr(error)) from error
+        raise _damage_error(home / _POINTER, repr(error)) from error
 
 
 def write_pointer(home: Path, places: Mapping[Collection, InUse]) -> None:
@@ -195,7 +195,7 @@ def write_pointer(home: Path, places: Mapping[Collection, InUse]) -> None:
 
     It survives a power loss after `sync` of ``home``.
     """
-    pointer = {collection.value: asdict(place) for collection, place in places.items()}
+    pointer = {collection.value: asdict(location) for collection, location in places.items()}
     unfinished = home / f"{_POINTER}.new"
     unfinished.write_text(json.dumps(pointer, indent=2) + "\n")
     sync(unfinished)
@@ -231,9 +231,9 @@ def collection_of(folder: Path) -> Collection:
 
 
 def _remove_leftovers(home: Path, places: Mapping[Collection, InUse]) -> None:
-    kept = {place.name for place in places.values()}
+    names_in_use = {location.name for location in places.values()}
     for path in home.iterdir():
-        if path.is_dir() and path.name not in kept:
+        if path.is_dir() and path.name not in names_in_use:
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -242,18 +242,18 @@ def _refuse_other_fingerprints(folder: Path, home: Path, fingerprint: str) -> No
     for record in sorted(folder.glob(f"*/{_RECORD}")):
         if record.parent == home or record.parent.suffix or _holds_nothing(record.parent):
             continue
-        held = _recorded(record).get("fingerprint")
+        fingerprint_on_disk = _read_record(record).get("fingerprint")
         raise ReindexRequired(
-            f"the vectors in {folder} were made with [{held}], but [{fingerprint}] is configured: "
+            f"the vectors in {folder} were made with [{fingerprint_on_disk}], but [{fingerprint}] is configured: "
             "run 'agentic-rag reindex', or configure what they were made with",
-            made_with=str(held),
+            made_with=str(fingerprint_on_disk),
         )
 
 
 def _holds_nothing(home: Path) -> bool:
-    for place in read_pointer(home).values():
-        with engine_errors(f"opening {home / place.name}"):
-            shard = EdgeShard.load(str(home / place.name))
+    for location in read_pointer(home).values():
+        with engine_errors(f"opening {home / location.name}"):
+            shard = EdgeShard.load(str(home / location.name))
             count = shard.count(CountRequest(exact=True))
             shard.close()
         if count:
@@ -261,7 +261,7 @@ def _holds_nothing(home: Path) -> bool:
     return True
 
 
-def _make(home: Path, fingerprint: str, layout: Layout) -> None:
+def _make_shard(home: Path, fingerprint: str, layout: Layout) -> None:
     unfinished = home.with_suffix(".new")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()

@@ -81,24 +81,24 @@ class InverseFrequencies:
         Args:
             corpus: selects the points of ``scope``.
         """
-        held = self._scopes.get(tenant, {}).get(scope, _Scope())
-        if held.points is None:
+        scope_frequencies = self._scopes.get(tenant, {}).get(scope, _Scope())
+        if scope_frequencies.points is None:
             # The engine's estimate, which may count replaced points of this tenant until the index is built: an exact count takes
             # .12 µs a point (measured with 18,262).
-            held.points = engine.count(CountRequest(exact=False, filter=corpus))
-        if held.points < LARGE:
+            scope_frequencies.points = engine.count(CountRequest(exact=False, filter=corpus))
+        if scope_frequencies.points < LARGE:
             return None
-        if len(held.frequencies) > MAX_TERMS:
-            held.frequencies.clear()
-            held.examples.clear()
-        unknown = [term for term in query.indices if term not in held.frequencies]
+        if len(scope_frequencies.frequencies) > MAX_TERMS:
+            scope_frequencies.frequencies.clear()
+            scope_frequencies.examples.clear()
+        unknown = [term for term in query.indices if term not in scope_frequencies.frequencies]
         if len(unknown) > MAX_UNKNOWN:
             return None
-        self._scopes.setdefault(tenant, {})[scope] = held
+        self._scopes.setdefault(tenant, {})[scope] = scope_frequencies
         if unknown:
-            _look_up(engine, corpus, held, held.points, unknown)
+            _look_up(engine, corpus, scope_frequencies, scope_frequencies.points, unknown)
         weights = [
-            value * idf(held.points, held.frequencies[term]) / _IDF_IN_NOTHING
+            value * idf(scope_frequencies.points, scope_frequencies.frequencies[term]) / _IDF_IN_NOTHING
             for term, value in zip(query.indices, query.values, strict=True)
         ]
         return TermWeights(query.indices, weights)
@@ -117,7 +117,7 @@ def _look_up(engine: EdgeShard, corpus: EngineFilter, scope: _Scope, points: int
     in_corpus = SearchParams(idf=IdfParams(corpus=corpus))
     only = {term: EngineFilter(must=[corpus, HasIdCondition({scope.examples[term]})]) for term in common}
     answers = _answers(engine, [_request(term, only[term], params) for term in common for params in (in_corpus, IN_NOTHING)])
-    gone = []
+    obsolete = []
     for term, weighed, plain in zip(common, answers[::2], answers[1::2], strict=True):
         if weighed and plain:
             value = _IDF_IN_NOTHING * weighed[0].score / plain[0].score
@@ -125,14 +125,14 @@ def _look_up(engine: EdgeShard, corpus: EngineFilter, scope: _Scope, points: int
             scope.frequencies[term] = max(0, round((points + 1) / math.exp(value) - 0.5))
         else:  # the example was deleted or has other words now
             del scope.examples[term]
-            gone.append(term)
-    if gone:
-        _look_up(engine, corpus, scope, points, gone)
+            obsolete.append(term)
+    if obsolete:
+        _look_up(engine, corpus, scope, points, obsolete)
 
 
 def _request(term: int, among: EngineFilter, params: SearchParams, *, limit: int = 1) -> QueryRequest:
-    nearest = Query.Nearest(SparseVector([term], [1.0]), using=SPARSE)
-    return QueryRequest(limit=limit, query=nearest, filter=among, params=params, with_payload=False)
+    neighbours = Query.Nearest(SparseVector([term], [1.0]), using=SPARSE)
+    return QueryRequest(limit=limit, query=neighbours, filter=among, params=params, with_payload=False)
 
 
 def _answers(engine: EdgeShard, requests: list[QueryRequest]) -> Sequence[Sequence[ScoredPoint]]:

@@ -35,21 +35,21 @@ async def run_legs(engine: Callable[[], EdgeShard], legs: Sequence[EdgeLeg]) -> 
     """
     settling = settle(legs)
     try:
-        asked = next(settling)
+        queries = next(settling)
         while True:
             # One filter for all terms of a leg: making it takes longer than the search.
-            among = {id(ask.leg): ask for ask in asked if ask.among}
+            among = {id(ask.leg): ask for ask in queries if ask.among}
             filters = {key: _only(ask) for key, ask in among.items()}
             hits: list[list[ScoredPoint]] = []
-            for start in range(0, len(asked), _QUERIES_PER_TURN):
+            for start in range(0, len(queries), _QUERIES_PER_TURN):
                 if start:
                     await asyncio.sleep(0)
-                requests = [_request(ask, filters.get(id(ask.leg))) for ask in asked[start : start + _QUERIES_PER_TURN]]
+                requests = [_request(ask, filters.get(id(ask.leg))) for ask in queries[start : start + _QUERIES_PER_TURN]]
                 hits += engine().query_batch(QueryBatchRequest(requests))
-            asked = settling.send(hits)
+            queries = settling.send(hits)
     except StopIteration as finished:
-        found: list[tuple[ScoredId, ...]] = finished.value
-        return found
+        rankings: list[tuple[ScoredId, ...]] = finished.value
+        return rankings
 
 
 def _only(ask: Ask[EdgeLeg]) -> EngineFilter:
@@ -59,9 +59,9 @@ def _only(ask: Ask[EdgeLeg]) -> EngineFilter:
 def _request(ask: Ask[EdgeLeg], only: EngineFilter | None) -> QueryRequest:
     leg, query = ask.leg, ask.query
     if isinstance(query, TermWeights):
-        nearest = Query.Nearest(SparseVector(list(query.indices), list(query.values)), using=SPARSE)
+        neighbours = Query.Nearest(SparseVector(list(query.indices), list(query.values)), using=SPARSE)
     else:
-        nearest = Query.Nearest(query.tolist(), using=DENSE)
+        neighbours = Query.Nearest(query.tolist(), using=DENSE)
     if only is None:
-        return QueryRequest(limit=ask.limit, query=nearest, filter=leg.filter, params=leg.params, with_payload=["id"])
-    return QueryRequest(limit=ask.limit, query=nearest, filter=only, params=leg.params)
+        return QueryRequest(limit=ask.limit, query=neighbours, filter=leg.filter, params=leg.params, with_payload=["id"])
+    return QueryRequest(limit=ask.limit, query=neighbours, filter=only, params=leg.params)

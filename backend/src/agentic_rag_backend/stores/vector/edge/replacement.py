@@ -83,7 +83,7 @@ class Replacement:
             self._on_state(IndexState.COPYING)
             await self._copy()
             self._on_state(IndexState.OPTIMISING)
-            await _optimize(self._target, time_limit_s)
+            await _optimize_copy(self._target, time_limit_s)
             self._on_state(IndexState.SWAPPING)
             replaced = await self._swap()
         finally:
@@ -103,7 +103,7 @@ class Replacement:
             with self._holding():
                 self._shard.flush()
             self._shard.begin_journal()
-            await _copied(self._shard.folder, self._target)
+            await _copy_points(self._shard.folder, self._target)
 
     async def _swap(self) -> EdgeShard:
         with self._holding(), engine_errors(f"opening {self._target}"):
@@ -124,7 +124,7 @@ class Replacement:
     def _activate(self, engine: EdgeShard, replayed: int) -> EdgeShard:
         with engine_errors("flushing"):
             engine.flush()
-        points, expected = _count(engine), _count(self._shard.engine)
+        points, expected = _count_points(engine), _count_points(self._shard.engine)
         if points != expected:
             raise StoreUnavailable(f"the new shard holds {points:,} points, the one in use {expected:,}")
         write_pointer(self._home, {**in_use(self._shards), self._collection: InUse(self._target.name, points, replayed)})
@@ -171,14 +171,16 @@ def replay(shard: Shard, engine: EdgeShard, ids: list[str]) -> int:
     with engine_errors("copying points"):
         records = shard.engine.retrieve(list(ids), with_payload=True, with_vector=True)
         if records:
-            engine.update(UpdateOperation.upsert_points([Point(each.id, each.vector or {}, each.payload) for each in records]))
-        gone = set(ids) - {str(record.id) for record in records}
-        if gone:
-            engine.update(UpdateOperation.delete_points(list(gone)))
+            engine.update(
+                UpdateOperation.upsert_points([Point(point.id, point.vector or {}, point.payload) for point in records])
+            )
+        removed_ids = set(ids) - {str(record.id) for record in records}
+        if removed_ids:
+            engine.update(UpdateOperation.delete_points(list(removed_ids)))
     return len(records)
 
 
-async def _optimize(folder: Path, time_limit_s: float) -> None:
+async def _optimize_copy(folder: Path, time_limit_s: float) -> None:
     """Have another process build the index of the shard in ``folder``; it is killed at the limit and when cancelled."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -208,7 +210,7 @@ async def _optimize(folder: Path, time_limit_s: float) -> None:
         raise StoreUnavailable(f"the process building the index ended with {process.returncode}: {words or 'no word'}")
 
 
-def _count(engine: EdgeShard) -> int:
+def _count_points(engine: EdgeShard) -> int:
     with engine_errors("counting"):
         return engine.count(CountRequest(exact=True))
 
@@ -219,7 +221,7 @@ def _size_and_room(folder: Path) -> tuple[int, int]:
     return size, shutil.disk_usage(folder).free
 
 
-async def _copied(source: Path, target: Path) -> None:
+async def _copy_points(source: Path, target: Path) -> None:
     """Copy a folder in a thread; when cancelled, wait until the copying has stopped."""
     stopped = threading.Event()
 

@@ -84,11 +84,11 @@ class Shard:
 
     def set_payload(self, chosen: EngineFilter, payload: Mapping[str, Any]) -> None:
         """Replace payload fields of the selected points. The engine moves these points out of the index."""
-        self._update(UpdateOperation.set_payload_by_filter(chosen, dict(payload)), self._touched(chosen))
+        self._update(UpdateOperation.set_payload_by_filter(chosen, dict(payload)), self._note_write(chosen))
 
     def delete(self, doomed: EngineFilter) -> int:
         """Remove points and return how many existed."""
-        existing = self._touched(doomed)
+        existing = self._note_write(doomed)
         if existing:
             self._update(UpdateOperation.delete_points_by_filter(doomed), 0, removed=existing)
         return existing
@@ -158,7 +158,7 @@ class Shard:
         self._unflushed = 0
         return before
 
-    def _touched(self, chosen: EngineFilter) -> int:
+    def _note_write(self, chosen: EngineFilter) -> int:
         if self._journal is None:
             return self.count(chosen)
         ids = self._ids(chosen)

@@ -177,18 +177,19 @@ class EdgeVectorStore:
         for number, search in enumerate(searches):
             legs.update(((number, name), leg) for name, leg in self._legs(tenant, collection, search))
         with engine_errors("searching"):
-            found = dict(zip(legs, await run_legs(lambda: self._shard(collection).engine, list(legs.values())), strict=True))
+            rankings = dict(zip(legs, await run_legs(lambda: self._shard(collection).engine, list(legs.values())), strict=True))
         return [
-            Legs(dense=found.get((number, DENSE), ()), sparse=found.get((number, SPARSE), ())) for number in range(len(searches))
+            Legs(dense=rankings.get((number, DENSE), ()), sparse=rankings.get((number, SPARSE), ()))
+            for number in range(len(searches))
         ]
 
     async def vectors(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> dict[str, Vector]:
         tenant = require_tenant(tenant)
-        wanted = {point_id(tenant, collection, id): id for id in ids}
+        ids_by_point = {point_id(tenant, collection, id): id for id in ids}
         with engine_errors("reading vectors"):
-            records = self._shard(collection).engine.retrieve(list(wanted), with_payload=False, with_vector=[DENSE])
+            records = self._shard(collection).engine.retrieve(list(ids_by_point), with_payload=False, with_vector=[DENSE])
         return {
-            wanted[str(record.id)]: np.asarray(record.vector[DENSE], dtype=np.float32)
+            ids_by_point[str(record.id)]: np.asarray(record.vector[DENSE], dtype=np.float32)
             for record in records
             if isinstance(record.vector, dict) and DENSE in record.vector
         }
@@ -219,8 +220,8 @@ class EdgeVectorStore:
         tenant = require_tenant(tenant)
         doomed = _of_versions(tenant, document_id, up_to_version)
         if keep:
-            kept = having_ids(tenant, Collection.CHUNKS, keep)
-            doomed = EngineFilter(must=[doomed], must_not=[kept])
+            kept_points = having_ids(tenant, Collection.CHUNKS, keep)
+            doomed = EngineFilter(must=[doomed], must_not=[kept_points])
         return await self._delete(tenant, Collection.CHUNKS, doomed)
 
     async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
@@ -263,16 +264,16 @@ class EdgeVectorStore:
         return self._pages(collection, None if nothing else within(tenant, *conditions))
 
     async def tenants(self) -> list[TenantId]:
-        found: set[TenantId] = set()
+        tenants_found: set[TenantId] = set()
         for collection in Collection:
             with engine_errors("listing tenants"):
                 request = FacetRequest(key="tenant", limit=_MAX_TENANTS, exact=True)
-                named = [TenantId(str(hit.value)) for hit in self._shard(collection).engine.facet(request).hits]
-            for tenant in named:  # the engine also lists tenants whose points are all deleted
-                if tenant not in found and self._shard(collection).count(within(tenant)):
-                    found.add(tenant)
+                tenants_of_facet = [TenantId(str(hit.value)) for hit in self._shard(collection).engine.facet(request).hits]
+            for tenant in tenants_of_facet:  # the engine also lists tenants whose points are all deleted
+                if tenant not in tenants_found and self._shard(collection).count(within(tenant)):
+                    tenants_found.add(tenant)
                 await asyncio.sleep(0)
-        return sorted(found)
+        return sorted(tenants_found)
 
     async def indexes(self) -> list[IndexStatus]:
         await self.ping()

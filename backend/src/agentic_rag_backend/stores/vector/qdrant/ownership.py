@@ -26,15 +26,15 @@ async def claim(server: QdrantServer, prefix: str, owner: Owner) -> None:
     """
     unmarked: dict[str, dict[str, Any]] = {}
     for name in await collections_of(server, prefix):
-        held = await metadata_of(server, name)
-        if not owner.owns(_described(name), held, way_out=_WAY_OUT):
-            unmarked[name] = held
+        mark = await metadata_of(server, name)
+        if not owner.owns(_read_owner(name), mark, way_out=_WAY_OUT):
+            unmarked[name] = mark
     if not unmarked:
         return
-    tenants = sorted({tenant for name in unmarked for tenant in await _tenants(server, name)})
-    await owner.require_adoptable(_described(*sorted(unmarked)), tenants, way_out=_WAY_OUT)
-    for name, held in unmarked.items():
-        marked = {**held, **owner.mark()}
+    tenants = sorted({tenant for name in unmarked for tenant in await _list_tenants(server, name)})
+    await owner.require_adoptable(_read_owner(*sorted(unmarked)), tenants, way_out=_WAY_OUT)
+    for name, mark in unmarked.items():
+        marked = {**mark, **owner.mark()}
         await server.call("marking a collection", server.client.update_collection, name, metadata=marked)
     # If two deployments adopt at once, the overwritten one fails here.
     await require_owned(server, unmarked, owner)
@@ -47,13 +47,13 @@ async def require_owned(server: QdrantServer, names: Some[str], owner: Owner) ->
         ConfigurationError: a collection belongs to another deployment.
     """
     for name in sorted(names):
-        owner.owns(_described(name), await metadata_of(server, name), way_out=_WAY_OUT)
+        owner.owns(_read_owner(name), await metadata_of(server, name), way_out=_WAY_OUT)
 
 
-def _described(*names: str) -> str:
+def _read_owner(*names: str) -> str:
     return f"the Qdrant {'collections' if len(names) > 1 else 'collection'} {', '.join(names)}"
 
 
-async def _tenants(server: QdrantServer, name: str) -> list[TenantId]:
+async def _list_tenants(server: QdrantServer, name: str) -> list[TenantId]:
     answer = await server.call("listing tenants", server.client.facet, name, "tenant", limit=_LISTED_TENANTS, exact=True)
     return [TenantId(str(hit.value)) for hit in answer.hits if hit.count]

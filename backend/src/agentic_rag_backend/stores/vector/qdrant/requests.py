@@ -52,14 +52,14 @@ def condition_filter(condition: Condition, tenant: TenantId, collection: Collect
 
     def of(part: Condition) -> models.Filter:
         if isinstance(part, Tagged):
-            one = len(part.tags) == 1
-            return models.Filter(must=[match(TAGS, part.tags[0]) if one else match_any(TAGS, part.tags)])
+            is_single = len(part.tags) == 1
+            return models.Filter(must=[match(TAGS, part.tags[0]) if is_single else match_any(TAGS, part.tags)])
         if isinstance(part, Identified):
             return models.Filter(must=[having_ids(tenant, collection, part.ids)])
         if isinstance(part, All):
-            return models.Filter(must=[of(each) for each in part.parts])
+            return models.Filter(must=[of(part_condition) for part_condition in part.parts])
         if isinstance(part, Some):
-            return models.Filter(should=[of(each) for each in part.parts])
+            return models.Filter(should=[of(part_condition) for part_condition in part.parts])
         return models.Filter(must_not=[of(part.part)])
 
     return of(condition)
@@ -126,14 +126,14 @@ class Prepared:
 def batches(points: Iterable[Prepared], tenant: TenantId, *, max_points: int, max_bytes: int) -> Iterator[list[Prepared]]:
     """Divide ``points``, in order, into lists of at most ``max_points`` and ``max_bytes``. A larger point gets its own list."""
     batch: list[Prepared] = []
-    held = 0
+    batch_size = 0
     for point in points:
         size = point.size_bytes(tenant)
-        if batch and (len(batch) == max_points or held + size > max_bytes):
+        if batch and (len(batch) == max_points or batch_size + size > max_bytes):
             yield batch
-            batch, held = [], 0
+            batch, batch_size = [], 0
         batch.append(point)
-        held += size
+        batch_size += size
     if batch:
         yield batch
 

@@ -86,11 +86,11 @@ def connect(
             grpc_port=grpc_port,
             timeout=ceil(timeout_s),
             check_compatibility=False,
-            **_trusting(parts.scheme, ca_file, prefer_grpc=prefer_grpc),
+            **_trust_context(parts.scheme, ca_file, prefer_grpc=prefer_grpc),
         )
 
 
-def _trusting(scheme: str, ca_file: Path | None, *, prefer_grpc: bool) -> dict[str, Any]:
+def _trust_context(scheme: str, ca_file: Path | None, *, prefer_grpc: bool) -> dict[str, Any]:
     """Return the client options that check the server's certificate against ``ca_file``."""
     if ca_file is None:
         return {}
@@ -164,11 +164,11 @@ class QdrantServer:
         Raises:
             StoreUnavailable: the server refused, or did not answer in time.
         """
-        return await self._timed(doing, lambda: method(*args, **named), _ATTEMPTS)
+        return await self._within_time(doing, lambda: method(*args, **named), _ATTEMPTS)
 
     async def call_once(self, doing: str, method: Callable[P, Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
         """Do as `call` does, but never send the request twice."""
-        return await self._timed(doing, lambda: method(*args, **named), 1)
+        return await self._within_time(doing, lambda: method(*args, **named), 1)
 
     async def write(
         self, doing: str, method: Callable[P, Awaitable[models.UpdateResult]], *args: P.args, **named: P.kwargs
@@ -183,7 +183,7 @@ class QdrantServer:
             if (await method(*args, **named)).status is not models.UpdateStatus.COMPLETED:
                 raise UnconfirmedWrite
 
-        await self._timed(doing, applied, _ATTEMPTS)
+        await self._within_time(doing, applied, _ATTEMPTS)
 
     async def close(self) -> None:
         """Close the connections. Later calls fail."""
@@ -191,14 +191,14 @@ class QdrantServer:
             self._closed = True
             await self.client.close()
 
-    async def _timed(self, doing: str, request: Callable[[], Awaitable[T]], attempts: int) -> T:
+    async def _within_time(self, doing: str, request: Callable[[], Awaitable[T]], attempts: int) -> T:
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._attempted(doing, request, attempts)
+                return await self._attempt(doing, request, attempts)
         except TimeoutError:
             raise StoreUnavailable(f"the vector store did not answer within {self._timeout_s:g} s {doing}") from None
 
-    async def _attempted(self, doing: str, request: Callable[[], Awaitable[T]], attempts: int) -> T:
+    async def _attempt(self, doing: str, request: Callable[[], Awaitable[T]], attempts: int) -> T:
         attempt = 1
         while not self._closed:
             try:
@@ -235,7 +235,7 @@ async def open_collections(
     if not building:
         await _refuse_other_fingerprints(server, prefix, fingerprint, set(names.values()))
     for name in names.values():
-        await _make(server, name, {**mark, _FINGERPRINT: fingerprint, _BUILDING: building}, dimensions)
+        await _make_client(server, name, {**mark, _FINGERPRINT: fingerprint, _BUILDING: building}, dimensions)
     return names
 
 
@@ -245,33 +245,33 @@ async def activate_collections(server: QdrantServer, prefix: str, fingerprint: s
     The new collections first record which collections they replace, so that a leftover collection does no harm.
     """
     ours = {collection_name(prefix, collection, fingerprint) for collection in Collection}
-    others = [name for name in await collections_of(server, prefix) if name not in ours]
+    other_names = [name for name in await collections_of(server, prefix) if name not in ours]
     for name in sorted(ours):
-        metadata = {**await metadata_of(server, name), _FINGERPRINT: fingerprint, _BUILDING: False, _REPLACES: others}
+        metadata = {**await metadata_of(server, name), _FINGERPRINT: fingerprint, _BUILDING: False, _REPLACES: other_names}
         await server.call("recording replaced collections", server.client.update_collection, name, metadata=metadata)
-    for name in others:
+    for name in other_names:
         await server.call("removing a collection", server.client.delete_collection, name)
 
 
 async def require_supported(server: QdrantServer) -> None:
     """Raise `ConfigurationError` if the server is too old."""
     version = (await server.call("reading the version", server.client.info)).version
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if found is None or (int(found[1]), int(found[2])) < OLDEST_SERVER:
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if match is None or (int(match[1]), int(match[2])) < OLDEST_SERVER:
         oldest = ".".join(map(str, OLDEST_SERVER))
         raise ConfigurationError(f"the Qdrant server is version {version}; {oldest} or newer is needed for scores of one tenant")
 
 
 async def _refuse_other_fingerprints(server: QdrantServer, prefix: str, fingerprint: str, ours: set[str]) -> None:
-    listed = await collections_of(server, prefix)
+    collections = await collections_of(server, prefix)
     replaced: set[str] = set()
-    for name in sorted(ours & set(listed)):
+    for name in sorted(ours & set(collections)):
         replaced |= set((await metadata_of(server, name)).get(_REPLACES, ()))
-    for name in listed:
+    for name in collections:
         if name in ours or name in replaced:
             continue
-        held = await server.call("counting", server.client.count, name, exact=True)
-        if held.count:
+        counted_points = await server.call("counting", server.client.count, name, exact=True)
+        if counted_points.count:
             metadata = await metadata_of(server, name)
             if metadata.get(_BUILDING):
                 continue
@@ -286,8 +286,8 @@ async def _refuse_other_fingerprints(server: QdrantServer, prefix: str, fingerpr
 async def collections_of(server: QdrantServer, prefix: str) -> list[str]:
     """Return the names of all collections under ``prefix``, for all fingerprints."""
     pattern = re.compile(rf"{re.escape(prefix)}_({'|'.join(each.value for each in Collection)})_[0-9a-f]{{16}}")
-    listed = await server.call("listing collections", server.client.get_collections)
-    return sorted(each.name for each in listed.collections if pattern.fullmatch(each.name))
+    response = await server.call("listing collections", server.client.get_collections)
+    return sorted(each.name for each in response.collections if pattern.fullmatch(each.name))
 
 
 async def metadata_of(server: QdrantServer, name: str) -> dict[str, Any]:
@@ -296,7 +296,7 @@ async def metadata_of(server: QdrantServer, name: str) -> dict[str, Any]:
     return dict(about.config.metadata or {})
 
 
-async def _make(server: QdrantServer, name: str, metadata: dict[str, Any], dimensions: int) -> None:
+async def _make_client(server: QdrantServer, name: str, metadata: dict[str, Any], dimensions: int) -> None:
     """Create the missing parts of a collection. Another process may have just done each step."""
 
     async def exists() -> bool:
@@ -304,7 +304,7 @@ async def _make(server: QdrantServer, name: str, metadata: dict[str, Any], dimen
 
     if not await exists():
         try:
-            await server.call_once("making a collection", _create, server.client, name, metadata, dimensions)
+            await server.call_once("making a collection", _create_collection, server.client, name, metadata, dimensions)
         except StoreUnavailable:
             # Another process was faster, or the response was lost.
             if not await exists():
@@ -317,7 +317,7 @@ async def _make(server: QdrantServer, name: str, metadata: dict[str, Any], dimen
             )
 
 
-async def _create(client: AsyncQdrantClient, name: str, metadata: dict[str, Any], dimensions: int) -> bool:
+async def _create_collection(client: AsyncQdrantClient, name: str, metadata: dict[str, Any], dimensions: int) -> bool:
     scanned_kb = -(-_SCANNED_POINTS * dimensions * _BYTES_PER_NUMBER // 1024)
     return await client.create_collection(
         name,

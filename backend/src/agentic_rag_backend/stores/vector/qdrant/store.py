@@ -173,7 +173,7 @@ class QdrantVectorStore:
         )
         name = self._names[Collection(collection)]
         for batch in batches(prepared, tenant, max_points=_BATCH_POINTS, max_bytes=_BATCH_BYTES):
-            structs = [each.struct(tenant, collection) for each in batch]
+            structs = [vector_point.struct(tenant, collection) for vector_point in batch]
             await self._server.write("writing", self._client.upsert, name, structs, wait=True)
 
     async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
@@ -184,22 +184,23 @@ class QdrantVectorStore:
         legs: dict[tuple[int, str], QdrantLeg] = {}
         for number, search in enumerate(searches):
             legs.update(((number, name), leg) for name, leg in self._legs(tenant, collection, search, values))
-        found = dict(zip(legs, await self._ranked(collection, list(legs.values())), strict=True))
+        rankings = dict(zip(legs, await self._rank_leg(collection, list(legs.values())), strict=True))
         return [
-            Legs(dense=found.get((number, DENSE), ()), sparse=found.get((number, SPARSE), ())) for number in range(len(searches))
+            Legs(dense=rankings.get((number, DENSE), ()), sparse=rankings.get((number, SPARSE), ()))
+            for number in range(len(searches))
         ]
 
     async def vectors(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> dict[str, Vector]:
         tenant = require_tenant(tenant)
-        wanted = {point_id(tenant, collection, id): id for id in ids}
-        found: dict[str, Vector] = {}
-        for some in _paged(list(wanted.values()), _READ_VECTORS):
-            chosen = within(tenant, having_ids(tenant, collection, some))
-            records, _ = await self._scrolled(collection, chosen, limit=len(some), vectors=[DENSE])
+        ids_by_point = {point_id(tenant, collection, id): id for id in ids}
+        vectors_of: dict[str, Vector] = {}
+        for page in _page_through(list(ids_by_point.values()), _READ_VECTORS):
+            chosen = within(tenant, having_ids(tenant, collection, page))
+            records, _ = await self._scroll_points(collection, chosen, limit=len(page), vectors=[DENSE])
             for record in records:
                 if isinstance(record.vector, dict) and DENSE in record.vector:
-                    found[wanted[str(record.id)]] = np.asarray(record.vector[DENSE], dtype=np.float32)
-        return found
+                    vectors_of[ids_by_point[str(record.id)]] = np.asarray(record.vector[DENSE], dtype=np.float32)
+        return vectors_of
 
     async def update_metadata(
         self,
@@ -220,8 +221,8 @@ class QdrantVectorStore:
     async def delete(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> int:
         tenant = require_tenant(tenant)
         deleted = 0
-        for some in _paged(list(dict.fromkeys(ids)), _NAMED_IDS):
-            deleted += await self._deleted(collection, within(tenant, having_ids(tenant, collection, some)))
+        for page in _page_through(list(dict.fromkeys(ids)), _NAMED_IDS):
+            deleted += await self._delete_points(collection, within(tenant, having_ids(tenant, collection, page)))
         return deleted
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, keep: Sequence[str] = ()) -> int:
@@ -229,22 +230,22 @@ class QdrantVectorStore:
         doomed = _of_versions(tenant, document_id, up_to_version)
         if keep:
             doomed.must_not = [having_ids(tenant, Collection.CHUNKS, keep)]
-        return await self._deleted(Collection.CHUNKS, doomed)
+        return await self._delete_points(Collection.CHUNKS, doomed)
 
     async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
         tenant = require_tenant(tenant)
         communities = match("scope", scope_name(tenant, NodeKind.COMMUNITY, None))
         older = models.FieldCondition(key="generation", range=models.Range(lt=below))
-        return await self._deleted(Collection.NODES, within(tenant, communities, older))
+        return await self._delete_points(Collection.NODES, within(tenant, communities, older))
 
     async def delete_tenant(self, tenant: TenantId) -> int:
         tenant = require_tenant(tenant)
-        return sum([await self._deleted(collection, within(tenant)) for collection in Collection])
+        return sum([await self._delete_points(collection, within(tenant)) for collection in Collection])
 
     async def count(self, tenant: TenantId, collection: Collection, *, document_id: str | None = None) -> int:
         tenant = require_tenant(tenant)
         condition = [match("document_id", document_id)] if document_id is not None else []
-        return await self._counted(collection, within(tenant, *condition))
+        return await self._count_points(collection, within(tenant, *condition))
 
     def points(
         self,
@@ -269,13 +270,13 @@ class QdrantVectorStore:
     async def tenants(self) -> list[TenantId]:
         if self._owner is not None:  # the caller may remove the listed tenants as unknown
             await require_owned(self._server, self._names.values(), self._owner)
-        found: set[TenantId] = set()
+        tenants_found: set[TenantId] = set()
         for collection in Collection:
-            found.update(TenantId(value) for value in await self._distinct(collection, "tenant", None))
-        return sorted(found)
+            tenants_found.update(TenantId(value) for value in await self._distinct(collection, "tenant", None))
+        return sorted(tenants_found)
 
     async def indexes(self) -> list[IndexStatus]:
-        return [_status(collection, await self._about(collection)) for collection in Collection]
+        return [_read_status(collection, await self._about(collection)) for collection in Collection]
 
     async def flush(self) -> None:
         """Check that the server answers. Confirmed writes are already on its disk."""
@@ -310,25 +311,25 @@ class QdrantVectorStore:
         if sparse is not None:
             yield SPARSE, QdrantLeg(sparse, search.limit, scope, corpus)
 
-    async def _ranked(self, collection: Collection, legs: Sequence[QdrantLeg]) -> list[tuple[ScoredId, ...]]:
+    async def _rank_leg(self, collection: Collection, legs: Sequence[QdrantLeg]) -> list[tuple[ScoredId, ...]]:
         name = self._names[Collection(collection)]
         settling = settle(legs)
         try:
-            asked = next(settling)
+            queries = next(settling)
             while True:
-                requests = [query_request(ask) for ask in asked]
+                requests = [query_request(ask) for ask in queries]
                 answers = await self._server.call("searching", self._client.query_batch_points, name, requests)
-                asked = settling.send([_single_precision(answer.points) for answer in answers])
+                queries = settling.send([_single_precision(answer.points) for answer in answers])
         except StopIteration as finished:
-            found: list[tuple[ScoredId, ...]] = finished.value
-            return found
+            rankings: list[tuple[ScoredId, ...]] = finished.value
+            return rankings
 
     async def _values(self, tenant: TenantId, collection: Collection) -> FieldValues:
         values: dict[str, dict[str, Any]] = {}
         for tag in await self._distinct(collection, TAGS, within(tenant)):
-            field, held = read_tag(tag)
-            if held:
-                values.setdefault(field, {})[tag] = held[0]
+            field, value = read_tag(tag)
+            if value:
+                values.setdefault(field, {})[tag] = value[0]
         return values
 
     async def _distinct(self, collection: Collection, field: str, filter: models.Filter | None) -> list[str]:
@@ -347,18 +348,18 @@ class QdrantVectorStore:
         name = self._names[collection]
         return await self._server.call("answering", self._client.get_collection, name)
 
-    async def _counted(self, collection: Collection, filter: models.Filter) -> int:
+    async def _count_points(self, collection: Collection, filter: models.Filter) -> int:
         name = self._names[Collection(collection)]
         return (await self._server.call("counting", self._client.count, name, filter, exact=True)).count
 
-    async def _deleted(self, collection: Collection, doomed: models.Filter) -> int:
-        existing = await self._counted(collection, doomed)
+    async def _delete_points(self, collection: Collection, doomed: models.Filter) -> int:
+        existing = await self._count_points(collection, doomed)
         if existing:
             name = self._names[Collection(collection)]
             await self._server.write("deleting", self._client.delete, name, doomed, wait=True)
         return existing
 
-    async def _scrolled(
+    async def _scroll_points(
         self, collection: Collection, filter: models.Filter, *, limit: int, vectors: Sequence[str] = (), offset: Any = None
     ) -> tuple[list[models.Record], Any]:
         name = self._names[Collection(collection)]
@@ -376,7 +377,7 @@ class QdrantVectorStore:
     async def _pages(self, collection: Collection, filter: models.Filter | None) -> AsyncIterator[list[StoredPoint]]:
         offset = None
         while filter is not None:
-            records, offset = await self._scrolled(collection, filter, limit=_LISTED_POINTS, offset=offset)
+            records, offset = await self._scroll_points(collection, filter, limit=_LISTED_POINTS, offset=offset)
             if records:
                 yield [described(record.payload or {}) for record in records]
             if offset is None:
@@ -394,11 +395,11 @@ def _prefix(owner: Owner | None) -> str:
     return owner.deployment.name if owner is not None else _OF_NOBODY
 
 
-def _paged(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+def _page_through(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     return (ids[start : start + size] for start in range(0, len(ids), size))
 
 
-def _status(collection: Collection, about: models.CollectionInfo) -> IndexStatus:
+def _read_status(collection: Collection, about: models.CollectionInfo) -> IndexStatus:
     points = about.points_count or 0
     if about.status is models.CollectionStatus.GREEN:
         # Do not wait for the server's own index upkeep: points without a graph are few enough to be scanned.

@@ -1,17 +1,15 @@
-"""The durable queue on DBOS: jobs live in the catalogue's own database."""
+"""The durable queue: workflows live in the catalogue's own database."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from dbos import DBOS, DBOSConfig, EnqueueOptions
 from sqlalchemy import Connection, Engine
 
 from agentic_rag_backend.domain.job import Job
@@ -25,19 +23,10 @@ from agentic_rag_backend.jobs.coordination.slots import Slots
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock, TenantLocks
 from agentic_rag_backend.jobs.queue.claims import OwnClaims
 from agentic_rag_backend.jobs.queue.database import as_unavailable, ping, queue_engine, sidecar_path
-from agentic_rag_backend.jobs.queue.dbos_client import (
-    APPLICATION,
-    APPLICATION_VERSION,
-    CLAIMED_AHEAD,
-    ClaimedWorkflow,
-    DbosClient,
-    JsonSerializer,
-    options_of,
-    workflow_id,
-)
 from agentic_rag_backend.jobs.queue.execution import DeclaredWorkflow, Execution, Failed
 from agentic_rag_backend.jobs.queue.notifications import notifications_on
 from agentic_rag_backend.jobs.queue.queue_workers import QueueWorkers
+from agentic_rag_backend.jobs.queue.workflow_table import CLAIMED_AHEAD, ClaimedWorkflow, WorkflowTable, workflow_id
 from agentic_rag_backend.stores.catalogue.base import Enqueue
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -56,12 +45,11 @@ _HOUSEKEEPING_S = 30.0
 _log = get_logger(__name__)
 
 
-class DbosQueue:
-    """`JobQueue` on DBOS; see `jobs.base` for the contract.
+class JobQueue:
+    """Registers workflows and runs them as workers of this process; see `jobs.base`.
 
-    DBOS claims jobs in batches: claiming one job at a time would limit a tenant to one commit per polling interval. Slots
-    in this process limit how many jobs of a tenant run at once, in claim order. Each process has one DBOS instance. A
-    second queue can be launched after the first was shut down.
+    Jobs are claimed in batches: claiming one job at a time would limit a tenant to one commit per polling interval. Slots in
+    this process limit how many jobs of a tenant run at once, in claim order. A process launches one queue at a time.
 
     Args:
         executor_id: unique among all processes that ever work on the database.
@@ -70,7 +58,7 @@ class DbosQueue:
         drain_s: seconds that running jobs get to end at a shutdown; None: 3.
     """
 
-    _launched: DbosQueue | None = None
+    _launched: JobQueue | None = None
 
     def __init__(
         self,
@@ -85,7 +73,6 @@ class DbosQueue:
         drain_s: float | None = None,
     ) -> None:
         self._engine, self._owned = queue_engine(catalogue_engine)
-        self._polling_interval_s = polling_interval_s
         self._on_failed = on_failed
         self._on_returned = on_returned
         self._declared: dict[str, DeclaredWorkflow] = {}
@@ -98,19 +85,20 @@ class DbosQueue:
             lambda: others is None or (self._notifications is not None and self._notifications.listening),
         )
         self._notifications = notifications_on(self._engine, self._workers.wake)
-        self._dbos_client = DbosClient(self._engine, self._workers.wake, self._notifications)
+        self._table = WorkflowTable(self._engine, self._workers.wake, self._notifications)
         self._membership = self._membership_of(executor_id)
         self._tenant_locks = TenantLocks() if others is None else TenantLocks(others.leases, self._membership)
         self._leading, self._lead_known_until = False, -math.inf
-        self._claims = OwnClaims(self._dbos_client, lost_after_s=BEATS * self._membership.interval_s)
+        self._claims = OwnClaims(self._table, lost_after_s=BEATS * self._membership.interval_s)
         slots = Slots(prepare_concurrency, _RUNNING_AT_ONCE, self._tenant_locks)
         # One more workflow can be claimed when one has ended.
-        self._execution = Execution(slots, self._claims, self._membership, failed=self._failed, ended=self._ended)
+        self._execution = Execution(slots, self._claims, self._membership, failed=self._report_failure, ended=self._note_end)
         self._ends: Counter[QueueName] = Counter()
         self._only_enqueues = False
         self._is_to_begin = False
         self._entered = False
         self._keeping: list[asyncio.Task[None]] = []
+        self._running: set[asyncio.Task[None]] = set()
 
     def register(self, name: str, queue: QueueName, workflow: Workflow) -> None:
         """Declare a workflow before `launch`.
@@ -120,12 +108,12 @@ class DbosQueue:
         """
         if name in self._declared:
             raise ConfigurationError(f"a workflow named {name!r} is registered already")
-        if DbosQueue._launched is self:
+        if JobQueue._launched is self:
             raise ConfigurationError(f"workflow {name!r} was registered after the queue was launched")
         self._declared[name] = DeclaredWorkflow(name, queue, workflow)
 
     def enqueuer(self, name: str) -> Enqueue:
-        """Return a function that enqueues a job for ``name`` inside an open catalogue transaction.
+        """Return a function that enqueues a job for ``name`` inside an open catalogue transaction (see `Enqueue`).
 
         Raises:
             ConfigurationError: no workflow of that name is registered.
@@ -133,35 +121,37 @@ class DbosQueue:
         declared = self._workflow(name)
 
         def enqueue(connection: Connection, tenant: TenantId, job: Job) -> None:
-            options = options_of(name, declared.queue, tenant, job.id, job.attempt)
-            self._dbos_client.enqueue_within(connection, options, tenant, job.id, job.attempt)
+            self._table.enqueue_within(connection, name, declared.queue, tenant, job.id, job.attempt)
 
         return enqueue
 
     async def enqueue(self, name: str, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Enqueue a job for ``name``. Idempotent for equal name, job and attempt."""
-        options: EnqueueOptions = options_of(name, self._workflow(name).queue, tenant, job_id, attempt)
+        queue = self._workflow(name).queue
         with as_unavailable():
-            await asyncio.to_thread(self._dbos_client.enqueue, options, tenant, job_id, attempt)
+            await asyncio.to_thread(self._table.enqueue, name, queue, tenant, job_id, attempt)
 
     async def unended(self, jobs: Sequence[Job]) -> frozenset[str]:
-        """Return the ids of the jobs that have an unfinished workflow of their current attempt."""
+        """Return the ids of the tenant's jobs that have a queued or running workflow of their current attempt."""
         ids = {workflow_id(name, job.id, job.attempt): job.id for job in jobs for name in self._declared}
         with as_unavailable():
-            found = await asyncio.to_thread(self._dbos_client.unended, ids)
-        return frozenset(ids[each] for each in found)
+            open_ids = await asyncio.to_thread(self._table.unended, ids)
+        return frozenset(ids[id] for id in open_ids)
 
     def queue_of(self, name: str) -> QueueName:
         """Return the queue that a workflow was registered for."""
         return self._workflow(name).queue
 
     async def oldest_enqueued_s(self) -> Mapping[QueueName, float]:
-        """Return, by queue, the seconds that the oldest unclaimed workflow has waited."""
+        """Return, by queue, the seconds that the oldest unclaimed workflow has waited; 0 if none waits."""
         with as_unavailable():
-            return await asyncio.to_thread(self._dbos_client.oldest_enqueued_s)
+            return await asyncio.to_thread(self._table.oldest_enqueued_s)
 
     def tenant_lock(self, tenant_lock: TenantLock, tenant: TenantId) -> AbstractAsyncContextManager[object]:
-        """Hold a tenant's lock. Requests of this process are served in order."""
+        """Wait for a tenant's lock and hold it. During ``commit``, none of its commits runs, in any process.
+
+        For work outside of a workflow, or in a workflow of another queue. Do not hold ``commit`` longer than a commit takes.
+        """
         return self._tenant_lock(tenant_lock, require_tenant(tenant))
 
     @contextlib.asynccontextmanager
@@ -174,7 +164,7 @@ class DbosQueue:
             yield
 
     async def leads(self) -> bool:
-        """Return whether this process does the housekeeping. The answer is cached for one heartbeat."""
+        """Return whether this process does the work that only one of all processes may do, such as housekeeping."""
         if self._others is None:
             return True
         now = time.monotonic()
@@ -184,30 +174,23 @@ class DbosQueue:
         return self._leading
 
     async def migrate(self) -> None:
-        """Migrate the queue's tables to this release. A process that only enqueues calls this instead of `launch`."""
+        """Migrate the queue's tables to this release, as `launch` does. For processes that only enqueue."""
         with as_unavailable():
-            await asyncio.to_thread(DBOS.migrate, self._engine.url.render_as_string(hide_password=False))
-        self._only_enqueues = DbosQueue._launched is not self
+            await asyncio.to_thread(self._table.create)
+        self._only_enqueues = JobQueue._launched is not self
 
     async def launch(self) -> None:
-        """Start to work in the running loop, and recover the jobs of a previous process.
+        """Start working, and recover the jobs of an earlier process.
 
         Raises:
             ConfigurationError: another queue of this process is launched.
             StoreUnavailable: the database does not answer.
         """
-        if DbosQueue._launched is not None:
+        if JobQueue._launched is not None:
             raise ConfigurationError("a job queue is running in this process already; shut it down first")
-        DbosQueue._launched = self
+        JobQueue._launched = self
         try:
-            _quieten_logging()
             await self.migrate()
-            with as_unavailable():
-                await asyncio.to_thread(
-                    self._dbos_client.declare,
-                    polling_interval_s=self._polling_interval_s,
-                    claims_per_tenant=self._claims_per_tenant,
-                )
             await self._begin()
         except BaseException:
             await self._destroy()
@@ -220,13 +203,12 @@ class DbosQueue:
             self._keeping.append(asyncio.create_task(self._notifications.listen(), name="job-queue-notifications"))
 
     async def shutdown(self, *, drain: bool = True) -> None:
-        """Stop claiming jobs, give running jobs a few seconds to end, hand back the rest, and release the queue.
+        """Stop claiming jobs, hand back running jobs, and release the queue.
 
-        A handed-back workflow is cancelled (it sees `asyncio.CancelledError`) and starts again in another process or at the
-        next start.
+        Args:
+            drain: give running jobs a few seconds to end before they are handed back.
         """
         self._execution.stopping = True
-        logging.getLogger("dbos").setLevel(logging.ERROR)  # it warns of each workflow that is handed back
         for task in self._keeping:
             task.cancel()
         await asyncio.gather(*self._keeping, return_exceptions=True)
@@ -235,49 +217,52 @@ class DbosQueue:
         await self._destroy()
 
     async def ping(self) -> None:
-        """Raise `StoreUnavailable` unless the queue runs, or was opened for enqueueing only, and its database answers."""
-        if self._execution.stopping or not (DbosQueue._launched is self or self._only_enqueues):
+        """Raise `StoreUnavailable` unless the queue runs. If the process only enqueues, unless the database answers."""
+        if self._execution.stopping or not (JobQueue._launched is self or self._only_enqueues):
             raise StoreUnavailable("the job queue is not running")
         with as_unavailable():
             await asyncio.to_thread(ping, self._engine)
 
     def _membership_of(self, executor_id: str) -> Membership:
         if self._others is not None:
-            return SharedDatabase(executor_id, self._dbos_client, self._others, self._end, self._give_back)
+            return SharedDatabase(executor_id, self._table, self._others, self._end, self._give_back)
         journal = RunningJournal(sidecar_path(self._engine, "-running"))
-        return SoleProcess(executor_id, self._dbos_client, journal, self._end, self._give_back)
+        return SoleProcess(executor_id, self._table, journal, self._end, self._give_back)
 
     def _workflow(self, name: str) -> DeclaredWorkflow:
         if name not in self._declared:
             raise ConfigurationError(f"no workflow named {name!r} is registered; there are {sorted(self._declared)}")
         return self._declared[name]
 
-    def _configuration(self) -> DBOSConfig:
-        return {
-            "name": APPLICATION,
-            "system_database_engine": self._engine,
-            "application_version": APPLICATION_VERSION,
-            "executor_id": self._membership.executor_id,
-            "serializer": JsonSerializer(),
-            "run_migrations": False,
-            "use_listen_notify": False,
-            "enable_otlp": False,
-            "log_level": "WARNING",
-            "notification_listener_polling_interval_sec": 0.2,  # it polls memory only; its sleep delays `shutdown`
-            "scheduler_polling_interval_sec": 3600.0,
-        }
-
     async def _begin(self) -> None:
         """Join the workers, then start to claim jobs."""
         await self._enter(self._declared)
-        with as_unavailable():
-            dbos = DBOS(config=self._configuration())
-            for name, declared in self._declared.items():
-                DBOS.workflow(name=name, max_recovery_attempts=None)(self._execution.entry(declared))
-            # On the loop's own thread: DBOS runs async workflows on the loop that it finds here.
-            DBOS.listen_queues([])
-            DBOS.launch()
-            await asyncio.to_thread(self._workers.start, dbos)
+        loop = asyncio.get_running_loop()
+        self._workers.start(self._claim, lambda workflows: loop.call_soon_threadsafe(self._start, workflows))
+
+    def _claim(self, queue: QueueName) -> list[ClaimedWorkflow]:
+        """Claim workflows for this process. Blocks."""
+        alone, limit = self._claims_per_tenant is None, self._claims_per_tenant or CLAIMED_AHEAD
+        return self._table.claim(queue, self._membership.executor_id, per_tenant=limit, alone=alone)
+
+    def _start(self, workflows: Iterable[ClaimedWorkflow]) -> None:
+        """Start claimed workflows. One that this release does not know stays claimed; `Membership` decides about it."""
+        for workflow in workflows:
+            if (declared := self._declared.get(workflow.name)) is not None:
+                task = asyncio.create_task(self._run(declared, workflow), name=workflow.id)
+                self._running.add(task)
+                task.add_done_callback(self._running.discard)
+
+    async def _run(self, declared: DeclaredWorkflow, workflow: ClaimedWorkflow) -> None:
+        """Run a claimed workflow. It is finished unless it was cancelled: then it stays claimed, and is handed back."""
+        with contextlib.suppress(Exception):  # `Execution` has recorded the failure
+            await self._execution.run(declared, workflow.tenant, workflow.job_id, workflow.attempt)
+        try:
+            with as_unavailable():
+                await asyncio.shield(asyncio.to_thread(self._table.finish, workflow))
+        except AgenticRagError:
+            _log.warning("workflow_end_not_recorded", workflow=workflow.id, consequence="it runs again", exc_info=True)
+            self._claims.run_again(workflow.id)
 
     async def _enter(self, workflows: Collection[str]) -> None:
         await self._membership.enter(workflows)
@@ -285,7 +270,7 @@ class DbosQueue:
 
     async def _begin_anew(self) -> None:
         """Release everything that other processes took over, and rejoin as a new worker."""
-        if DbosQueue._launched is not self:
+        if JobQueue._launched is not self:
             await self._enter(())
             return
         if not self._is_to_begin:
@@ -294,14 +279,12 @@ class DbosQueue:
         self._execution.stopping = True
         await self._execution.stop(0)
         await asyncio.to_thread(self._workers.stop)
-        # In a thread: DBOS joins its threads, some of which wait for this loop.
-        await asyncio.to_thread(DBOS.destroy, destroy_registry=True)
         self._claims.forget()
         self._execution.stopping = False
         await self._begin()
         self._is_to_begin = False
 
-    def _ended(self, queue: QueueName) -> None:
+    def _note_end(self, queue: QueueName) -> None:
         """Claim more jobs if the limit of claimed jobs may have left some unclaimed. The poll may read old rows.
 
         A tenant at its limit has claimed twice as many jobs as are counted here. Some of them may not have started yet.
@@ -312,16 +295,16 @@ class DbosQueue:
             self._ends[queue] = 0
             self._workers.wake(queue)
 
-    async def _failed(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
+    async def _report_failure(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
         if self._on_failed is not None:
             await self._on_failed(tenant, job_id, attempt, error)
 
     async def _end(self, workflow: ClaimedWorkflow, error: AgenticRagError) -> None:
         _log.error("job_given_up", job=workflow.job_id, tenant=workflow.tenant.value, code=error.code, reason=error.message)
         with contextlib.suppress(NotFound):  # the tenant was deleted meanwhile
-            await self._failed(workflow.tenant, workflow.job_id, workflow.attempt, error)
+            await self._report_failure(workflow.tenant, workflow.job_id, workflow.attempt, error)
         with as_unavailable():
-            await asyncio.to_thread(self._dbos_client.end, workflow)
+            await asyncio.to_thread(self._table.end, workflow)
 
     async def _give_back(self, workflows: Iterable[ClaimedWorkflow]) -> None:
         """Enqueue abandoned workflows again. The job rows are updated first, so that they show the new state."""
@@ -331,14 +314,14 @@ class DbosQueue:
                 with contextlib.suppress(NotFound):  # the tenant was deleted meanwhile
                     await self._on_returned(workflow.tenant, workflow.job_id, workflow.attempt)
         with as_unavailable():
-            await asyncio.to_thread(self._dbos_client.hand_back, given_back)
+            await asyncio.to_thread(self._table.hand_back, given_back)
 
     async def _keep_house(self) -> None:
         while True:
             try:
                 if await self.leads():
                     with as_unavailable():
-                        await asyncio.to_thread(self._dbos_client.delete_old)
+                        await asyncio.to_thread(self._table.delete_old)
                     await self._membership.tidy()
             except AgenticRagError:
                 _log.warning("queue_housekeeping_failed", consequence="it is retried", exc_info=True)
@@ -356,24 +339,13 @@ class DbosQueue:
 
     async def _destroy(self) -> None:
         await self._tenant_locks.close()
-        if DbosQueue._launched is self:
+        if JobQueue._launched is self:
             await asyncio.to_thread(self._workers.stop)
-            # In a thread: DBOS joins its threads, some of which wait for this loop.
-            await asyncio.to_thread(DBOS.destroy, destroy_registry=True)
-            DbosQueue._launched = None
+            JobQueue._launched = None
         if self._entered:
             self._entered = False
             with contextlib.suppress(AgenticRagError):  # on failure, it is recovered like the work of a killed process
                 await self._membership.leave()
         self._membership.close()
-        self._dbos_client.close()
         if self._owned:
             self._engine.dispose()
-
-
-def _quieten_logging() -> None:
-    """Make DBOS log through the standard logging tree: it adds no handler if one exists."""
-    logger = logging.getLogger("dbos")
-    if not logger.handlers:
-        logger.addHandler(logging.NullHandler())
-    logger.setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""Properties of the obstore adapter: its URLs, its layout on disk, and its errors."""
+"""Properties of the blob store: its URLs, its layout on disk, and its errors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
-from agentic_rag_backend.stores.blob import obstore as module
-from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
+from agentic_rag_backend.stores.blob import base as module
+from agentic_rag_backend.stores.blob.base import BlobStore
 
 A = TenantId("t_" + "a" * 32)
 
@@ -24,21 +24,21 @@ def _below(folder: Path) -> list[str]:
 )
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(ConfigurationError, match="BLOB_URL"):
-        ObstoreBlobStore(url)
+        BlobStore(url)
 
 
 def test_a_file_in_the_way_is_a_configuration_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(ConfigurationError, match="BLOB_URL"):
-        ObstoreBlobStore((tmp_path / "file" / "blobs").as_uri())
+        BlobStore((tmp_path / "file" / "blobs").as_uri())
 
 
 def test_buckets_are_opened_without_a_request() -> None:
-    ObstoreBlobStore("s3://bucket/prefix")
+    BlobStore("s3://bucket/prefix")
 
 
 async def test_a_tenant_has_a_folder_and_deletes_leave_none(tmp_path: Path) -> None:
-    store = ObstoreBlobStore(tmp_path.as_uri())
+    store = BlobStore(tmp_path.as_uri())
     await store.put(A, "d1/1", b"x")
     await store.put(A, "../up", b"y")
     assert _below(tmp_path) == [f"{A}", f"{A}/_2e_2e", f"{A}/_2e_2e/up", f"{A}/d1", f"{A}/d1/1"]
@@ -57,12 +57,12 @@ async def test_a_put_is_forced_to_disk_with_its_folders(tmp_path: Path, monkeypa
         original(handle)
 
     monkeypatch.setattr(module.os, "fsync", fsync)  # type: ignore[attr-defined]
-    await ObstoreBlobStore(tmp_path.as_uri()).put(A, "d1/1", b"x")
+    await BlobStore(tmp_path.as_uri()).put(A, "d1/1", b"x")
     assert synced == [f"{A}/d1/1", f"{A}/d1", f"{A}", "."]
 
 
 async def test_a_store_that_is_gone_says_so(tmp_path: Path) -> None:
-    store = ObstoreBlobStore((tmp_path / "blobs").as_uri())
+    store = BlobStore((tmp_path / "blobs").as_uri())
     await store.ping()
     (tmp_path / "blobs").rmdir()
     (tmp_path / "blobs").write_bytes(b"in the way")

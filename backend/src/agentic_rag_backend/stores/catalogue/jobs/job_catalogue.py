@@ -1,4 +1,4 @@
-"""The jobs port on SQL."""
+"""Jobs and their states."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict
-from agentic_rag_backend.stores.catalogue.base import Enqueue, Page
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.documents import submissions
+from agentic_rag_backend.stores.catalogue.documents.document_values import Enqueue
 from agentic_rag_backend.stores.catalogue.jobs.job_events import log_start
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import AWAITED, OPEN, end_job, new_job, read_job
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
-from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
+from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.rows import batches, job_from, lock_document, lock_tenant
 from agentic_rag_backend.stores.catalogue.tables import document_versions, jobs
 
@@ -60,7 +60,7 @@ def create(
     *,
     join: bool = False,
 ) -> Job:
-    """See `JobCatalogue.create`."""
+    """Record and enqueue a job without a document. With ``join``, return an unfinished job of the kind if there is one."""
     lock_tenant(connection, tenant)
     if join:
         waiting = (
@@ -83,7 +83,7 @@ def create(
 
 
 def ended(connection: Connection, tenant: TenantId, job_ids: Sequence[str]) -> list[Job]:
-    """See `JobCatalogue.ended`."""
+    """Return the jobs among ``job_ids`` that have ended. `NotFound` if one of ``job_ids`` does not exist."""
     states: dict[str, str] = {}
     for batch in batches(job_ids):
         rows = connection.execute(_STATES, {"tenant": tenant.value, "ids": list(batch)})
@@ -101,7 +101,7 @@ def list_jobs(
     kind: JobKind | None = None,
     document_id: str | None = None,
 ) -> Page[Job]:
-    """See `JobCatalogue.jobs`."""
+    """List jobs, newest first."""
     check_limit(limit)
     statement = select(jobs).where(jobs.c.tenant_id == tenant.value)
     for column, value in ((jobs.c.state, state), (jobs.c.kind, kind), (jobs.c.document_id, document_id)):
@@ -110,13 +110,13 @@ def list_jobs(
     if cursor is not None:
         statement = statement.where(beyond(jobs, _SCOPE, cursor, newest_first=True))
     statement = statement.order_by(jobs.c.created_at.desc(), jobs.c.id.desc()).limit(limit + 1)
-    found = [job_from(row) for row in connection.execute(statement).mappings()]
-    last = found[limit - 1] if len(found) > limit else None
-    return Page(tuple(found[:limit]), time_cursor(_SCOPE, last.created_at, last.id) if last else None)
+    listed_jobs = [job_from(row) for row in connection.execute(statement).mappings()]
+    last_job = listed_jobs[limit - 1] if len(listed_jobs) > limit else None
+    return Page(tuple(listed_jobs[:limit]), time_cursor(_SCOPE, last_job.created_at, last_job.id) if last_job else None)
 
 
 def start(connection: Connection, tenant: TenantId, job_id: str) -> Job:
-    """See `JobCatalogue.start`. A job that has ended is returned unchanged."""
+    """Mark the job as running and return it. Idempotent. A job that has ended is returned unchanged."""
     row = connection.execute(_START, {"tenant": tenant.value, "job": job_id, "now": utc_now()}).mappings().first()
     if row is None:
         return read_job(connection, tenant, job_id)
@@ -128,53 +128,57 @@ def start(connection: Connection, tenant: TenantId, job_id: str) -> Job:
 def progress(
     connection: Connection, tenant: TenantId, job_id: str, *, stage: str, done: int, total: int, message: str = ""
 ) -> bool:
-    """See `JobCatalogue.progress`. The row of a job that has ended does not change."""
+    """Record the job's progress. Return whether cancelling was requested. The row of a job that has ended does not change."""
     values = {"new_stage": stage, "new_done": done, "new_total": total, "new_message": message, "new_updated_at": utc_now()}
     requested = connection.execute(_PROGRESS, {"tenant": tenant.value, "job": job_id, **values}).scalar_one_or_none()
     return bool(requested) if requested is not None else read_job(connection, tenant, job_id).cancel_requested
 
 
 def hand_back(connection: Connection, tenant: TenantId, job_id: str, attempt: int) -> None:
-    """See `JobCatalogue.hand_back`."""
+    """Mark a running job as queued again, because its process has ended. Nothing changes for another attempt or state."""
     its = (*_ONE, jobs.c.attempt == bindparam("number"))
     bound = {"tenant": tenant.value, "job": job_id, "number": attempt}
     connection.execute(_HAND_BACK.where(*its).values(updated_at=utc_now()), bound)
 
 
 def hand_back_all(connection: Connection) -> int:
-    """See `JobCatalogue.hand_back_all`."""
+    """Mark running jobs of all tenants as queued. For a sole process at its start, when no job can be running."""
     return connection.execute(_HAND_BACK.values(updated_at=utc_now())).rowcount
 
 
 def pending_documents(connection: Connection, tenant: TenantId, *, queued_before: datetime) -> int:
-    """See `JobCatalogue.pending_documents`."""
+    """Count jobs recorded by then that may still make a document's version visible and are not asked to stop."""
     statement = AWAITED.where(jobs.c.tenant_id == tenant.value, jobs.c.created_at <= queued_before)
     return int(connection.execute(statement).scalar_one())
 
 
 def remember(connection: Connection, tenant: TenantId, job_id: str, name: str, value: Any) -> Any:
-    """See `JobCatalogue.remember`."""
-    held = read_job(connection, tenant, job_id, lock=True).arguments
-    if name not in held:
-        held = _change(connection, tenant, job_id, {"arguments": plain({**held, name: value})}).arguments
-    return held[name]
+    """Store a JSON value with a job, for all its attempts. Return the stored value: the first value of a name is kept."""
+    arguments = read_job(connection, tenant, job_id, lock=True).arguments
+    if name not in arguments:
+        arguments = _change_job(connection, tenant, job_id, {"arguments": plain({**arguments, name: value})}).arguments
+    return arguments[name]
 
 
-def _change(connection: Connection, tenant: TenantId, job_id: str, changed: Mapping[str, Any]) -> Job:
+def _change_job(connection: Connection, tenant: TenantId, job_id: str, changed: Mapping[str, Any]) -> Job:
     statement = update(jobs).where(*_ONE).values(**changed, updated_at=utc_now()).returning(jobs)
     return job_from(connection.execute(statement, {"tenant": tenant.value, "job": job_id}).mappings().one())
 
 
 def request_cancel(connection: Connection, tenant: TenantId, job_id: str) -> Job:
-    """See `JobCatalogue.request_cancel`."""
+    """Ask a job to stop. `Conflict` if it has ended."""
     job = read_job(connection, tenant, job_id, lock=True)
     if job.state.ended:
         raise Conflict(f"job {job_id!r} has ended as {job.state.value}; only queued and running jobs can be cancelled")
-    return _change(connection, tenant, job_id, {"cancel_requested": True})
+    return _change_job(connection, tenant, job_id, {"cancel_requested": True})
 
 
 def retry(connection: Connection, tenant: TenantId, job_id: str, enqueue: Enqueue) -> Job:
-    """See `JobCatalogue.retry`."""
+    """Queue a failed, partial or cancelled job again with the next attempt number. `Conflict` in other states.
+
+    The version of an ingest job becomes processable again. If it is partly visible, it stays, and the job gets a new
+    ``version`` of the same input. `Conflict` if the document was deleted or the version superseded.
+    """
     lock_tenant(connection, tenant)
     job = read_job(connection, tenant, job_id, lock=True)
     if not job.state.ended or job.state is JobState.SUCCEEDED:
@@ -194,7 +198,7 @@ def retry(connection: Connection, tenant: TenantId, job_id: str, enqueue: Enqueu
         "started_at": None,
         "finished_at": None,
     }
-    again = _change(connection, tenant, job_id, fresh)
+    again = _change_job(connection, tenant, job_id, fresh)
     enqueue(connection, tenant, again)
     return again
 
@@ -204,30 +208,30 @@ def _reopen_version(connection: Connection, tenant: TenantId, job: Job) -> int:
 
     A version that is partly visible is not changed. The job gets a new version of the same input.
     """
-    held = lock_document(connection, tenant, job.document_id or "")
-    if held is None or held["deleted_at"] is not None:
+    document = lock_document(connection, tenant, job.document_id or "")
+    if document is None or document["deleted_at"] is not None:
         raise Conflict(f"the document of job {job.id!r} was deleted")
-    if job.version is None or held["latest_version"] != job.version:
-        raise Conflict(f"version {job.version} of job {job.id!r} was replaced by version {held['latest_version']}")
-    if held["current_version"] == job.version:
-        return submissions.resubmit(connection, tenant, held, job.version, job.id)
+    if job.version is None or document["latest_version"] != job.version:
+        raise Conflict(f"version {job.version} of job {job.id!r} was replaced by version {document['latest_version']}")
+    if document["current_version"] == job.version:
+        return submissions.resubmit(connection, tenant, document, job.version, job.id)
     pending = {"state": submissions.PENDING}
     connection.execute(
         update(document_versions)
         .where(
             document_versions.c.tenant_id == tenant.value,
-            document_versions.c.document_id == held["id"],
+            document_versions.c.document_id == document["id"],
             document_versions.c.version == job.version,
         )
         .values(**pending, failures=[])
     )
     changed = {**pending, "job_id": job.id, "updated_at": utc_now()}
-    submissions.change_document(connection, tenant, held["id"], changed)
+    submissions.change_document(connection, tenant, document["id"], changed)
     return job.version
 
 
 def last(connection: Connection, tenant: TenantId, kind: JobKind) -> Job | None:
-    """See `JobCatalogue.last`."""
+    """Return the newest job of a kind."""
     statement = (
         select(jobs)
         .where(jobs.c.tenant_id == tenant.value, jobs.c.kind == kind.value)
@@ -238,8 +242,8 @@ def last(connection: Connection, tenant: TenantId, kind: JobKind) -> Job | None:
     return None if row is None else job_from(row)
 
 
-class SqlJobs(SqlPort):
-    """Implements `JobCatalogue`."""
+class JobCatalogue(CataloguePart):
+    """Jobs and their states. `jobs` has the durable queue that runs them."""
 
     create = write(create)
     job = read(read_job)

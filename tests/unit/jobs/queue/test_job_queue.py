@@ -1,19 +1,15 @@
-"""Properties of DBOS: one instance per process, workflows that cannot run, old data."""
+"""Properties of the durable queue: one launched queue per process, workflows that cannot run, old data."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from dbos import _sys_db_sqlite
-from dbos._migration import get_sqlite_timestamp_expr
 from sqlalchemy import Engine, create_engine, text
-from sqlalchemy.exc import OperationalError
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, StoreUnavailable
@@ -24,11 +20,11 @@ from agentic_rag_backend.jobs.coordination.membership import Others
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
 from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
-from agentic_rag_backend.jobs.queue import dbos_client
-from agentic_rag_backend.jobs.queue import dbos_queue as module
-from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
+from agentic_rag_backend.jobs.queue import job_queue as module
+from agentic_rag_backend.jobs.queue import workflow_table
+from agentic_rag_backend.jobs.queue.job_queue import JobQueue
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import parse_url
-from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 
 TENANT = TenantId.new()
 
@@ -51,8 +47,8 @@ class _Ended:
         self.told.append((job_id, attempt, str(error)))
 
 
-def _queue(engine: Engine, workflow: Workflow, *, name: str = "work_v1", ended: _Ended | None = None) -> DbosQueue:
-    queue = DbosQueue(engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.02, on_failed=ended)
+def _queue(engine: Engine, workflow: Workflow, *, name: str = "work_v1", ended: _Ended | None = None) -> JobQueue:
+    queue = JobQueue(engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.02, on_failed=ended)
     queue.register(name, QueueName.COMMIT, workflow)
     return queue
 
@@ -91,39 +87,42 @@ async def test_a_database_that_does_not_open_is_named_unavailable(tmp_path: Path
     missing.dispose()
 
 
-@pytest.mark.parametrize("expression", ["(unixepoch('subsec') * 1000)", "(strftime('%s','now') * 1000)"])
-async def test_tables_made_on_any_python_are_written_by_this_one(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, expression: str
-) -> None:
-    own = get_sqlite_timestamp_expr()
-    made = [statement.replace(own, expression) for statement in _sys_db_sqlite.sqlite_migrations]  # type: ignore[attr-defined]
-    monkeypatch.setattr(_sys_db_sqlite, "sqlite_migrations", made)
+async def test_a_refused_statement_does_not_read_like_an_outage(engine: Engine) -> None:
+    queue = _queue(engine, _nothing)
+    await queue.migrate()
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE workflows"))
+        connection.execute(text("CREATE TABLE workflows (tenant_id, id, name, queue, enqueued_us, claimant TEXT NOT NULL)"))
+    with pytest.raises(AgenticRagError) as raised:
+        await queue.enqueue("work_v1", TENANT, "job", 1)
+    assert not isinstance(raised.value, StoreUnavailable)
+    assert raised.value.message == (
+        "the job queue's database refused a statement: IntegrityError: NOT NULL constraint failed: workflows.claimant"
+    )
+    await queue.shutdown()
+
+
+async def test_unfinished_workflows_of_an_earlier_release_are_taken_over(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(
+            text("CREATE TABLE workflow_status (workflow_uuid, name, status, queue_name, queue_partition_key, created_at)")
+        )
+        for job, status in (("waits", "ENQUEUED"), ("ran", "PENDING"), ("ended", "SUCCESS")):
+            row = {"id": f"work_v1:{job}:1", "status": status, "tenant": TENANT.value}
+            connection.execute(
+                text("INSERT INTO workflow_status VALUES (:id, 'work_v1', :status, 'commit', :tenant, 1700000000000)"), row
+            )
     ran: list[str] = []
 
     async def work(tenant: TenantId, job_id: str, attempt: int) -> None:
+        assert (tenant, attempt) == (TENANT, 1)
         ran.append(job_id)
 
     queue = _queue(engine, work)
     await queue.launch()
-    await queue.enqueue("work_v1", TENANT, "job", 1)
-    await _until(lambda: ran == ["job"])
+    await _until(lambda: len(ran) == 2)
     await queue.shutdown()
-    with engine.connect() as connection:
-        schema = connection.execute(text("SELECT sql FROM sqlite_master WHERE name = 'queues'")).scalar_one()
-    assert expression in schema
-
-
-async def test_a_refused_statement_does_not_read_like_an_outage(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = get_sqlite_timestamp_expr()
-    made = [statement.replace(own, "(NULL)") for statement in _sys_db_sqlite.sqlite_migrations]  # type: ignore[attr-defined]
-    monkeypatch.setattr(_sys_db_sqlite, "sqlite_migrations", made)
-    queue = _queue(engine, _nothing)
-    with pytest.raises(AgenticRagError) as raised:
-        await queue.launch()
-    assert not isinstance(raised.value, StoreUnavailable)
-    assert raised.value.message == (
-        "the job queue's database refused a statement: IntegrityError: NOT NULL constraint failed: queues.created_at"
-    )
+    assert sorted(ran) == ["ran", "waits"]
 
 
 async def test_a_process_may_enqueue_without_working(engine: Engine) -> None:
@@ -142,7 +141,7 @@ async def test_a_process_may_enqueue_without_working(engine: Engine) -> None:
     await inside.shutdown()
 
 
-async def test_an_unexpected_error_is_reported(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unexpected_error_is_reported(engine: Engine) -> None:
     async def fails(tenant: TenantId, job_id: str, attempt: int) -> None:
         raise ValueError("on purpose")
 
@@ -153,7 +152,6 @@ async def test_an_unexpected_error_is_reported(engine: Engine, caplog: pytest.Lo
     await _until(lambda: bool(ended.told))
     await queue.shutdown()
     assert ended.told == [("job", 2, "on purpose")]
-    assert all(record.levelno >= logging.WARNING for record in caplog.records if record.name == "dbos")
 
 
 async def test_a_workflow_of_another_release_is_given_up_and_told(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,17 +180,16 @@ async def test_a_claim_whose_answer_was_lost_is_queued_again(engine: Engine, mon
 
     queue = _queue(engine, work)
     await queue.launch()
-    lost = "UPDATE workflow_status SET status = 'PENDING', executor_id = 'test' WHERE workflow_uuid = 'work_v1:lost:1'"
+    lost = "UPDATE workflows SET claimant = 'test' WHERE id = 'work_v1:lost:1'"
 
     def claim() -> None:
         with engine.begin() as connection:
-            options = dbos_client.options_of("work_v1", QueueName.COMMIT, TENANT, "lost", 1)
-            queue._dbos_client.enqueue_within(connection, options, TENANT, "lost", 1)
+            queue._table.enqueue_within(connection, "work_v1", QueueName.COMMIT, TENANT, "lost", 1)
             assert connection.exec_driver_sql(lost).rowcount == 1
 
     await asyncio.to_thread(claim)
     await _until(lambda: ran == ["lost"])
-    await _until(lambda: bool(queue._dbos_client._client.list_workflows(status="SUCCESS")))
+    await _until(lambda: not queue._table.unended(["work_v1:lost:1"]))
     assert ran == ["lost"]
     await queue.shutdown()
 
@@ -208,7 +205,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RunningJournal, "ended", lambda self, workflow: None)
 
 
-def _kills(queue: DbosQueue) -> dict[str, int]:
+def _kills(queue: JobQueue) -> dict[str, int]:
     assert isinstance(queue._membership, membership.SoleProcess)
     return dict(queue._membership._journal.kills)
 
@@ -312,8 +309,8 @@ async def test_kills_count_in_the_second_part_of_a_workflow_but_not_while_it_wai
         prepared.append(job_id)
         return Continuation(QueueName.COMMIT, hangs, lambda: False)
 
-    def make() -> DbosQueue:
-        queue = DbosQueue(engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.02, on_failed=ended)
+    def make() -> JobQueue:
+        queue = JobQueue(engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.02, on_failed=ended)
         queue.register("work_v1", QueueName.PREPARE, prepare)
         # A killed process records no end.
         monkeypatch.setattr(RunningJournal, "ended", lambda self, workflow: queue._execution.stopping or note_end(self, workflow))
@@ -342,8 +339,8 @@ async def test_jobs_beyond_the_limit_of_claims_are_claimed_although_few_run_at_o
     events = queue._workers.poll_events
     for event in events.values():
         event._awake = False
-    for _ in range(dbos_client.CLAIMED_AHEAD):
-        queue._ended(QueueName.PREPARE)
+    for _ in range(workflow_table.CLAIMED_AHEAD):
+        queue._note_end(QueueName.PREPARE)
     assert [queue_name for queue_name, event in events.items() if event._awake] == [QueueName.PREPARE]
     long_job.cancel()
     await queue.shutdown()
@@ -353,22 +350,26 @@ async def test_what_ended_long_ago_is_deleted(engine: Engine, monkeypatch: pytes
     queue = _queue(engine, _nothing)
     await queue.launch()
     await queue.enqueue("work_v1", TENANT, "job", 1)
-    listed = lambda: queue._dbos_client._client.list_workflows(status="SUCCESS")  # noqa: E731
-    await _until(lambda: len(listed()) == 1)  # type: ignore[no-untyped-call]
-    await asyncio.to_thread(queue._dbos_client.delete_old)
-    assert len(listed()) == 1  # type: ignore[no-untyped-call]
-    monkeypatch.setattr(dbos_client, "RETENTION", timedelta(seconds=-5))
-    await asyncio.to_thread(queue._dbos_client.delete_old)
-    assert listed() == []  # type: ignore[no-untyped-call]
+
+    def count() -> int:
+        with engine.connect() as connection:
+            return int(connection.execute(text("SELECT count(*) FROM workflows WHERE finished_us IS NOT NULL")).scalar_one())
+
+    await _until(lambda: count() == 1)
+    await asyncio.to_thread(queue._table.delete_old)
+    assert count() == 1
+    monkeypatch.setattr(workflow_table, "RETENTION", timedelta(seconds=-5))
+    await asyncio.to_thread(queue._table.delete_old)
+    assert count() == 0
     await queue.shutdown()
 
 
 async def test_a_process_that_only_looks_may_hold_a_turn_beside_workers(tmp_path: Path) -> None:
-    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    catalogue = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await catalogue.migrate()
     others = Others(directory=catalogue.workers, leases=catalogue.leases, silent_after_s=3)
     looks, works = (
-        DbosQueue(
+        JobQueue(
             catalogue.sync_engine, executor_id=name, prepare_concurrency=1, polling_interval_s=0.02, others=others, drain_s=0
         )
         for name in ("looks", "works")
@@ -393,10 +394,10 @@ async def test_a_process_that_only_looks_may_hold_a_turn_beside_workers(tmp_path
 
 
 async def test_a_worker_that_could_not_begin_anew_tries_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    catalogue = await Catalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await catalogue.migrate()
     others = Others(directory=catalogue.workers, leases=catalogue.leases, silent_after_s=0.6)
-    queue = DbosQueue(
+    queue = JobQueue(
         catalogue.sync_engine, executor_id="works", prepare_concurrency=1, polling_interval_s=0.02, others=others, drain_s=0
     )
     ran = asyncio.Event()
@@ -406,22 +407,22 @@ async def test_a_worker_that_could_not_begin_anew_tries_again(tmp_path: Path, mo
 
     queue.register("work_v1", QueueName.COMMIT, work)
     await queue.launch()
-    launch, launches = module.DBOS.launch, 0  # type: ignore[attr-defined]
+    enter, entries = queue._membership.enter, 0
 
-    def fails_once() -> None:
-        nonlocal launches
-        launches += 1
-        if launches == 1:
-            raise OperationalError("SELECT 1", None, Exception("the database went away"))
-        launch()
+    async def fails_once(workflows: Collection[str]) -> None:
+        nonlocal entries
+        entries += 1
+        if entries == 1:
+            raise StoreUnavailable("the database went away")
+        await enter(workflows)
 
-    monkeypatch.setattr(module.DBOS, "launch", fails_once)  # type: ignore[attr-defined]
+    monkeypatch.setattr(queue._membership, "enter", fails_once)
     for worker in await catalogue.workers.workers():
         await catalogue.workers.bury(worker)  # as other workers do after a long stop
-    await _until(lambda: launches > 0)
+    await _until(lambda: entries > 0)
     await queue.enqueue("work_v1", TENANT, "job", 1)
     async with asyncio.timeout(20):
         await ran.wait()
-    assert launches == 2
+    assert entries == 2
     await queue.shutdown()
     await catalogue.close()

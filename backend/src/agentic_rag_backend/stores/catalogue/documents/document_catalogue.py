@@ -1,4 +1,4 @@
-"""The documents port on SQL: lists and counts. Other operations of the port are in their own modules."""
+"""The class of documents, and their lists and counts. Other operations of the class are in their own modules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from agentic_rag_backend.domain.document import Document, DocumentState
 from agentic_rag_backend.domain.filters import And, Comparison, Filter, filterable, matches
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.base import BegunJob, Page, ReadyVersion
 from agentic_rag_backend.stores.catalogue.documents import (
     chunk_rows,
     document_status,
@@ -24,13 +23,14 @@ from agentic_rag_backend.stores.catalogue.documents import (
     versions,
     visibility,
 )
-from agentic_rag_backend.stores.catalogue.jobs.adapter import start
+from agentic_rag_backend.stores.catalogue.documents.document_values import BegunJob, ReadyVersion
+from agentic_rag_backend.stores.catalogue.jobs.job_catalogue import start
 from agentic_rag_backend.stores.catalogue.jobs.job_rows import read_job
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write, write_arriving
-from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write, write_arriving
+from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.rows import document_from, public_key
 from agentic_rag_backend.stores.catalogue.tables import chunk_questions, documents
-from agentic_rag_backend.stores.catalogue.tenants.adapter import read_ontology
+from agentic_rag_backend.stores.catalogue.tenants.tenant_directory import read_ontology
 
 _SCOPE = "documents"
 _FILTER_BATCH = 200
@@ -40,7 +40,7 @@ _VISIBLE_ONE = select(documents).where(
 
 
 def read_document(connection: Connection, tenant: TenantId, document_id: str) -> Document:
-    """See `DocumentCatalogue.document`."""
+    """Return a document that is not deleted, or raise `NotFound`."""
     row = connection.execute(_VISIBLE_ONE, {"tenant": tenant.value, "document": document_id}).mappings().first()
     if row is None:
         raise NotFound(f"there is no document {document_id!r}")
@@ -48,7 +48,7 @@ def read_document(connection: Connection, tenant: TenantId, document_id: str) ->
 
 
 def ready(connection: Connection, tenant: TenantId, document_id: str, version: int) -> ReadyVersion:
-    """See `DocumentCatalogue.ready`."""
+    """Return a version with its document and prepared chunks, from one snapshot. Raises `NotFound` as `version` does."""
     return ReadyVersion(
         read_document(connection, tenant, document_id),
         versions.whole_version(connection, tenant, document_id, version),
@@ -58,7 +58,10 @@ def ready(connection: Connection, tenant: TenantId, document_id: str, version: i
 
 
 def begin_job(connection: Connection, tenant: TenantId, job_id: str, attempt: int) -> BegunJob:
-    """See `DocumentCatalogue.begin_job`."""
+    """Start a job, as `JobCatalogue.start` does, and move its version to ``processing``, as `begin_processing` does.
+
+    The version of a job that has ended, or has another attempt, is not moved. `NotFound` if there is no such job.
+    """
     job, version = read_job(connection, tenant, job_id), None
     if not job.state.ended and job.attempt == attempt:
         # This locks the document. The job comes after it, because a deletion locks them in this order.
@@ -67,32 +70,35 @@ def begin_job(connection: Connection, tenant: TenantId, job_id: str, attempt: in
 
 
 def counts(connection: Connection, tenant: TenantId) -> Mapping[str, int]:
-    """See `DocumentCatalogue.counts`."""
+    """Count ``documents`` by state, visible ``chunks`` and their synthetic ``questions``.
+
+    The keys are ``documents``, ``documents_<state>``, ``chunks`` and ``questions``.
+    """
     statement = (
         select(documents.c.state, func.count(), func.coalesce(func.sum(documents.c.chunk_count), 0))
         .where(documents.c.tenant_id == tenant.value)
         .group_by(documents.c.state)
     )
-    found = {"documents": 0, "chunks": 0, "questions": _questions(connection, tenant)} | {
+    totals = {"documents": 0, "chunks": 0, "questions": _count_questions(connection, tenant)} | {
         f"documents_{state.value}": 0 for state in DocumentState
     }
     for state, number, chunk_count in connection.execute(statement):
-        found[f"documents_{state}"] = number
+        totals[f"documents_{state}"] = number
         if state != DocumentState.DELETING.value:
-            found["documents"] += number
-            found["chunks"] += int(chunk_count)
-    return found
+            totals["documents"] += number
+            totals["chunks"] += int(chunk_count)
+    return totals
 
 
-def _questions(connection: Connection, tenant: TenantId) -> int:
+def _count_questions(connection: Connection, tenant: TenantId) -> int:
     visible = and_(
         documents.c.tenant_id == chunk_questions.c.tenant_id,
         documents.c.id == chunk_questions.c.document_id,
         documents.c.current_version == chunk_questions.c.version,
         documents.c.deleted_at.is_(None),
     )
-    counted = select(func.count()).select_from(chunk_questions.join(documents, visible))
-    return int(connection.execute(counted.where(chunk_questions.c.tenant_id == tenant.value)).scalar_one())
+    statement = select(func.count()).select_from(chunk_questions.join(documents, visible))
+    return int(connection.execute(statement.where(chunk_questions.c.tenant_id == tenant.value)).scalar_one())
 
 
 def list_documents(
@@ -106,26 +112,29 @@ def list_documents(
     filter: Filter | None = None,
     parent_id: str | None = None,
 ) -> Page[Document]:
-    """See `DocumentCatalogue.documents`. A filter is applied to batches of 200, so that memory stays bounded."""
+    """List documents, newest first; of ``parent_id`` if given, its attachments.
+
+    A filter is applied to batches of 200, so that memory stays bounded.
+    """
     check_limit(limit)
-    listed = _listed(tenant, state, key, filter)
+    selected = _select_documents(tenant, state, key, filter)
     if parent_id is not None:
-        listed = listed.where(documents.c.parent_id == parent_id)
+        selected = selected.where(documents.c.parent_id == parent_id)
     size = limit + 1 if filter is None else max(_FILTER_BATCH, limit + 1)
-    found: list[RowMapping] = []
-    while len(found) <= limit:
-        statement = listed if cursor is None else listed.where(beyond(documents, _SCOPE, cursor, newest_first=True))
+    matching_rows: list[RowMapping] = []
+    while len(matching_rows) <= limit:
+        statement = selected if cursor is None else selected.where(beyond(documents, _SCOPE, cursor, newest_first=True))
         rows = connection.execute(statement.limit(size)).mappings().all()
-        found.extend(row for row in rows if filter is None or _passes(row, filter))
+        matching_rows.extend(row for row in rows if filter is None or _passes_filter(row, filter))
         if len(rows) < size:
             break
         cursor = time_cursor(_SCOPE, rows[-1]["created_at"], rows[-1]["id"])
-    last = found[limit - 1] if len(found) > limit else None
-    more = time_cursor(_SCOPE, last["created_at"], last["id"]) if last is not None else None
-    return Page(tuple(document_from(row) for row in found[:limit]), more)
+    last_row = matching_rows[limit - 1] if len(matching_rows) > limit else None
+    next_cursor = time_cursor(_SCOPE, last_row["created_at"], last_row["id"]) if last_row is not None else None
+    return Page(tuple(document_from(row) for row in matching_rows[:limit]), next_cursor)
 
 
-def _listed(tenant: TenantId, state: DocumentState | None, key: str | None, filter: Filter | None) -> Select[Any]:
+def _select_documents(tenant: TenantId, state: DocumentState | None, key: str | None, filter: Filter | None) -> Select[Any]:
     """Return the statement that selects a list of documents, without paging."""
     statement = select(documents).where(documents.c.tenant_id == tenant.value)
     # A tombstoned document no longer exists for its owner, unless documents in deletion are requested.
@@ -141,7 +150,7 @@ def _listed(tenant: TenantId, state: DocumentState | None, key: str | None, filt
     return statement.order_by(documents.c.created_at.desc(), documents.c.id.desc())
 
 
-def _passes(row: RowMapping, filter: Filter) -> bool:
+def _passes_filter(row: RowMapping, filter: Filter) -> bool:
     key = public_key(row["key"], row["content_hash"])
     return matches(filter, filterable(row["metadata"], document_id=row["id"], key=key, title=row["title"]))
 
@@ -156,8 +165,8 @@ def _required_ids(filter: Filter | None) -> list[str]:
     ]
 
 
-class SqlDocuments(SqlPort):
-    """Implements `DocumentCatalogue`."""
+class DocumentCatalogue(CataloguePart):
+    """Documents, their versions and their chunks."""
 
     submit = write_arriving(submissions.submit)
     revise = write(revisions.revise)

@@ -1,4 +1,4 @@
-"""The tenant directory on SQL."""
+"""Tenants, their keys and their flags."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from sqlalchemy.exc import IntegrityError
 from agentic_rag_backend.domain.ontology import Ontology, ontology_of
 from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId, TenantState, require_tenant
 from agentic_rag_backend.errors import Conflict, NotFound
-from agentic_rag_backend.stores.catalogue.base import Page
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
-from agentic_rag_backend.stores.catalogue.jobs.outbox import record
-from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
-from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.jobs.outbox import Topic, record
+from agentic_rag_backend.stores.catalogue.operations import CataloguePart, read, write
+from agentic_rag_backend.stores.catalogue.pages import Page, beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant, raise_state_version, upsert
 from agentic_rag_backend.stores.catalogue.tables import api_keys, metadata, removed_tenants, tenants
 
@@ -53,31 +51,33 @@ def _key_from(row: RowMapping) -> ApiKey:
 
 
 def create(connection: Connection, name: str, *, tenant_id: TenantId | None = None) -> Tenant:
-    """See `TenantDirectory.create`."""
+    """Create a tenant. `Conflict` if the name is taken; the message has the id of the tenant with this name."""
     new = TenantId.new() if tenant_id is None else require_tenant(tenant_id)
-    if (taken := tenant_by_name(connection, name)) is not None:
-        raise Conflict(f"the tenant name {name!r} is taken by {taken.id}, which is {taken.state.value}: choose another name")
-    made = Tenant(new, name, TenantState.ACTIVE, 0, utc_now())
+    if (namesake := tenant_by_name(connection, name)) is not None:
+        raise Conflict(
+            f"the tenant name {name!r} is taken by {namesake.id}, which is {namesake.state.value}: choose another name"
+        )
+    tenant = Tenant(new, name, TenantState.ACTIVE, 0, utc_now())
     row: dict[str, Any] = {
         "tenant_id": new.value,
         "name": name,
-        "state": made.state.value,
+        "state": tenant.state.value,
         "state_version": 0,
         "content_version": 0,
         "flags": {},
-        "created_at": made.created_at,
+        "created_at": tenant.created_at,
     }
     try:
         connection.execute(insert(tenants), row)
     except IntegrityError as error:
         # Another process has just created it, or the caller gave an id that is in use.
-        given = "" if tenant_id is None else f", or the id {tenant_id}"
-        raise Conflict(f"the tenant name {name!r}{given} is taken: choose another name") from error
-    return made
+        id_clause = "" if tenant_id is None else f", or the id {tenant_id}"
+        raise Conflict(f"the tenant name {name!r}{id_clause} is taken: choose another name") from error
+    return tenant
 
 
 def read_tenant(connection: Connection, tenant: TenantId) -> Tenant:
-    """See `TenantDirectory.tenant`."""
+    """Return the tenant or raise `NotFound`."""
     row = connection.execute(select(tenants).where(tenants.c.tenant_id == tenant.value)).mappings().first()
     if row is None:
         raise NotFound(f"there is no tenant {tenant}")
@@ -85,13 +85,16 @@ def read_tenant(connection: Connection, tenant: TenantId) -> Tenant:
 
 
 def tenant_by_name(connection: Connection, name: str) -> Tenant | None:
-    """See `TenantDirectory.tenant_by_name`."""
+    """Return the tenant of that name."""
     row = connection.execute(select(tenants).where(tenants.c.name == name)).mappings().first()
     return None if row is None else _tenant_from(row)
 
 
 def list_tenants(connection: Connection, *, limit: int, cursor: str | None = None, newest_first: bool = False) -> Page[Tenant]:
-    """See `TenantDirectory.tenants`."""
+    """List tenants in order of creation, or the newest first.
+
+    In order of creation, a pass over all pages also reaches tenants that are created meanwhile.
+    """
     check_limit(limit)
     scope = _NEWEST_FIRST if newest_first else _SCOPE
     statement = select(tenants)
@@ -99,31 +102,33 @@ def list_tenants(connection: Connection, *, limit: int, cursor: str | None = Non
         statement = statement.where(beyond(tenants, scope, cursor, newest_first=newest_first))
     order = (tenants.c.created_at, tenants.c.tenant_id)
     statement = statement.order_by(*(column.desc() for column in order) if newest_first else order).limit(limit + 1)
-    listed = [_tenant_from(row) for row in connection.execute(statement).mappings()]
-    last = listed[limit - 1] if len(listed) > limit else None
-    return Page(tuple(listed[:limit]), time_cursor(scope, last.created_at, last.id.value) if last else None)
+    listed_tenants = [_tenant_from(row) for row in connection.execute(statement).mappings()]
+    last_tenant = listed_tenants[limit - 1] if len(listed_tenants) > limit else None
+    return Page(
+        tuple(listed_tenants[:limit]), time_cursor(scope, last_tenant.created_at, last_tenant.id.value) if last_tenant else None
+    )
 
 
 def known(connection: Connection, ids: Iterable[TenantId]) -> frozenset[TenantId]:
-    """See `TenantDirectory.known`."""
-    return _among(connection, tenants.c.tenant_id, list(ids))
+    """Return the ids that are tenants of this catalogue."""
+    return _select_among(connection, tenants.c.tenant_id, list(ids))
 
 
 def removed(connection: Connection, ids: Iterable[TenantId]) -> frozenset[TenantId]:
-    """See `TenantDirectory.removed`."""
-    return _among(connection, removed_tenants.c.removed_id, list(ids))
+    """Return the ids of tenants that were removed from this catalogue."""
+    return _select_among(connection, removed_tenants.c.removed_id, list(ids))
 
 
-def _among(connection: Connection, column: Column[str], ids: Sequence[TenantId]) -> frozenset[TenantId]:
-    found: set[TenantId] = set()
-    for some in batches(ids):
-        held = connection.execute(select(column).where(column.in_([each.value for each in some]))).scalars()
-        found.update(TenantId(value) for value in held)
-    return frozenset(found)
+def _select_among(connection: Connection, column: Column[str], ids: Sequence[TenantId]) -> frozenset[TenantId]:
+    matches: set[TenantId] = set()
+    for batch in batches(ids):
+        values = connection.execute(select(column).where(column.in_([tenant_id.value for tenant_id in batch]))).scalars()
+        matches.update(TenantId(value) for value in values)
+    return frozenset(matches)
 
 
 def mark_deleting(connection: Connection, tenant: TenantId) -> None:
-    """See `TenantDirectory.mark_deleting`."""
+    """Refuse new requests of the tenant."""
     statement = update(tenants).where(tenants.c.tenant_id == tenant.value).values(state=TenantState.DELETING.value)
     if connection.execute(statement).rowcount == 0:
         raise NotFound(f"there is no tenant {tenant}")
@@ -131,7 +136,7 @@ def mark_deleting(connection: Connection, tenant: TenantId) -> None:
 
 
 def remove(connection: Connection, tenant: TenantId) -> Mapping[str, int]:
-    """See `TenantDirectory.remove`."""
+    """Remove all rows of the tenant and record the removal. Return the counts by table."""
     upsert(connection, removed_tenants, [{"removed_id": tenant.value, "removed_at": utc_now()}], keys=("removed_id",))
     # The tables come from the schema, children first, so that none is missed.
     return {
@@ -150,7 +155,12 @@ def add_key(
     scopes: Sequence[Scope],
     key_id: str | None = None,
 ) -> ApiKey:
-    """See `TenantDirectory.add_key`."""
+    """Record a key by the SHA-256 (hex) of its secret.
+
+    ``key_id`` is its id, which only one of several processes can assign. `Conflict` if the id or the secret is in use,
+    revoked keys
+    included.
+    """
     lock_tenant(connection, tenant)
     key = ApiKey(key_id or str(uuid.uuid4()), tenant, name, frozenset(scopes), utc_now())
     row = {
@@ -169,14 +179,14 @@ def add_key(
 
 
 def keys(connection: Connection, tenant: TenantId) -> Sequence[ApiKey]:
-    """See `TenantDirectory.keys`."""
+    """List a tenant's keys, newest first, including revoked ones."""
     statement = select(api_keys).where(api_keys.c.tenant_id == tenant.value)
     statement = statement.order_by(api_keys.c.created_at.desc(), api_keys.c.id.desc())
     return [_key_from(row) for row in connection.execute(statement).mappings()]
 
 
 def revoke_key(connection: Connection, tenant: TenantId, key_id: str) -> None:
-    """See `TenantDirectory.revoke_key`. Repeating it keeps the first time."""
+    """Revoke a key, from the next request on. `NotFound` if there is no such key. Repeating it keeps the first time."""
     statement = (
         update(api_keys)
         .where(api_keys.c.tenant_id == tenant.value, api_keys.c.id == key_id)
@@ -187,7 +197,7 @@ def revoke_key(connection: Connection, tenant: TenantId, key_id: str) -> None:
 
 
 def authenticate(connection: Connection, secret_sha256: str) -> Principal | None:
-    """See `TenantDirectory.authenticate`."""
+    """Return the principal of the key, with tenant, flags and state_version, in one statement. None for an unknown key."""
     row = connection.execute(_AUTHENTICATE, {"secret": secret_sha256}).mappings().first()
     if row is None:
         return None
@@ -196,41 +206,41 @@ def authenticate(connection: Connection, secret_sha256: str) -> Principal | None
 
 
 def read_flags(connection: Connection, tenant: TenantId) -> Mapping[str, Any]:
-    """See `TenantDirectory.flags`. A tenant that does not exist has no flags."""
-    held: Mapping[str, Any] | None = connection.execute(
+    """Return the flags that the tenant has set. A tenant that does not exist has no flags."""
+    flags: Mapping[str, Any] | None = connection.execute(
         select(tenants.c.flags).where(tenants.c.tenant_id == tenant.value)
     ).scalar_one_or_none()
-    return held or {}
+    return flags or {}
 
 
 def set_flags(connection: Connection, tenant: TenantId, flags: Mapping[str, Any]) -> Mapping[str, Any]:
-    """See `TenantDirectory.set_flags`."""
+    """Set flags (None removes a flag) and raise ``state_version``. Return the tenant's flags."""
     lock_tenant(connection, tenant)
     merged = {**read_flags(connection, tenant), **plain(flags)}
-    held = {name: value for name, value in merged.items() if value is not None}
+    new_flags = {name: value for name, value in merged.items() if value is not None}
     # A flag may have enabled a rebuild that was not wanted before.
-    changed = {"flags": held, "rebuild_asked_at": None}
+    changed = {"flags": new_flags, "rebuild_asked_at": None}
     connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(changed))
     raise_state_version(connection, tenant)
-    return held
+    return new_flags
 
 
 def read_ontology(connection: Connection, tenant: TenantId) -> Ontology | None:
-    """See `TenantDirectory.ontology`."""
-    held = connection.execute(_ONTOLOGY, {"tenant": tenant.value}).scalar_one_or_none()
-    return None if held is None else ontology_of(held)
+    """Return the ontology that the tenant has set. None: it uses the deployment's."""
+    value = connection.execute(_ONTOLOGY, {"tenant": tenant.value}).scalar_one_or_none()
+    return None if value is None else ontology_of(value)
 
 
 def set_ontology(connection: Connection, tenant: TenantId, ontology: Ontology | None) -> None:
-    """See `TenantDirectory.set_ontology`."""
+    """Set the tenant's ontology (None removes it) and raise ``state_version``. `NotFound` if there is no such tenant."""
     lock_tenant(connection, tenant)
     value = None if ontology is None else asdict(ontology)
     connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(ontology=value))
     raise_state_version(connection, tenant)
 
 
-class SqlTenants(SqlPort):
-    """Implements `TenantDirectory`."""
+class TenantDirectory(CataloguePart):
+    """Tenants, their keys and flags. Its methods are not tenant-scoped. Only `tenancy` uses it."""
 
     create = write(create)
     tenant = read(read_tenant)

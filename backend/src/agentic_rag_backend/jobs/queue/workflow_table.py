@@ -1,0 +1,275 @@
+"""The table of workflows, in the catalogue's database: enqueue, claim, hand back, finish, delete.
+
+A workflow is *waiting* (no claimant), *claimed* (by a process), or *finished*. Each change compares the state that it expects in
+its own statement, so of two processes that claim, hand back or finish a workflow, one succeeds. ADR 58 gives the reasons.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Engine,
+    Index,
+    MetaData,
+    Row,
+    Select,
+    String,
+    Table,
+    Update,
+    delete,
+    func,
+    inspect,
+    select,
+    text,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import SQLAlchemyError
+
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.jobs.base import QueueName
+from agentic_rag_backend.jobs.queue.notifications import Notifications
+from agentic_rag_backend.stores.catalogue.database import after_commit
+
+CLAIMED_AHEAD = 64
+"""Workflows of one tenant and queue that a sole process claims ahead. Slots limit how many of them run."""
+RETENTION = timedelta(days=7)
+"""Time for which finished workflows are kept: enqueueing one of them again has no effect."""
+_PAGE = 500
+_LOCK = 0x61726171  # any constant: one process at a time creates the table
+
+T = TypeVar("T")
+metadata = MetaData()
+workflows = Table(
+    "workflows",
+    metadata,
+    Column("tenant_id", String, primary_key=True),
+    Column("id", String, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("queue", String, nullable=False),
+    Column("claimant", String),  # executor id of the process that claimed it
+    # Microseconds since 1970, so that workflows keep the order in which they were enqueued.
+    Column("enqueued_us", BigInteger, nullable=False),
+    Column("finished_us", BigInteger),
+)
+Index("ix_workflows_open", workflows.c.finished_us, workflows.c.queue)
+_OPEN = workflows.c.finished_us.is_(None)
+_WAITING = (_OPEN, workflows.c.claimant.is_(None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedWorkflow:
+    """A workflow that a process claimed and did not finish."""
+
+    id: str
+    name: str
+    queue: str
+    tenant: TenantId
+    executor_id: str
+
+    @property
+    def job_id(self) -> str:
+        """Id of the workflow's job."""
+        return self.id.rsplit(":", 2)[1]
+
+    @property
+    def attempt(self) -> int:
+        """Number of the attempt at the job."""
+        return int(self.id.rsplit(":", 2)[2])
+
+
+def workflow_id(name: str, job_id: str, attempt: int) -> str:
+    """Return the workflow id for an attempt of a job. Enqueueing the same id again has no effect."""
+    return f"{name}:{job_id}:{attempt}"
+
+
+class WorkflowTable:
+    """Workflows in the database of ``engine``. Every method blocks, and raises the database's own errors.
+
+    Args:
+        on_enqueued: called with the queue after each committed enqueue; with None after workflows were enqueued again.
+        notifications: wakes the queue workers of other processes. None if the database has no notifications.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        on_enqueued: Callable[[QueueName | None], None] = lambda queue: None,
+        notifications: Notifications | None = None,
+    ) -> None:
+        self._engine = engine
+        self._on_enqueued = on_enqueued
+        self._notifications = notifications
+
+    def create(self) -> None:
+        """Create the table unless it exists, and take over the unfinished workflows of releases that used DBOS."""
+        with self._engine.begin() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            if not inspect(connection).has_table(workflows.name):
+                metadata.create_all(connection)
+                _adopt_workflows(connection)
+
+    def enqueue(self, name: str, queue: QueueName, tenant: TenantId, job_id: str, attempt: int) -> None:
+        """Enqueue a workflow. An existing id changes nothing."""
+        with self._engine.begin() as connection:
+            self._enqueue(connection, name, queue, tenant, workflow_id(name, job_id, attempt))
+        self._on_enqueued(queue)
+
+    def enqueue_within(
+        self, connection: Connection, name: str, queue: QueueName, tenant: TenantId, job_id: str, attempt: int
+    ) -> None:
+        """Enqueue a workflow in an open transaction."""
+        self._enqueue(connection, name, queue, tenant, workflow_id(name, job_id, attempt))
+        after_commit(connection, partial(self._on_enqueued, queue))
+
+    def _enqueue(self, connection: Connection, name: str, queue: QueueName, tenant: TenantId, id: str) -> None:
+        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+        row = {"tenant_id": require_tenant(tenant).value, "id": id, "name": name, "queue": queue.value, "enqueued_us": _now_us()}
+        connection.execute(dialect.insert(workflows).on_conflict_do_nothing(), row)
+        if self._notifications is not None:
+            self._notifications.send(connection)
+
+    def claim(self, queue: QueueName, executor_id: str, *, per_tenant: int, alone: bool) -> list[ClaimedWorkflow]:
+        """Claim waiting workflows of a queue for a process: one of each tenant in turn, each tenant's in order.
+
+        Args:
+            per_tenant: limit of claimed workflows of a tenant: of this process, or of all processes if it is ``alone``.
+        """
+        with self._engine.begin() as connection:
+            keys = [
+                (row.tenant_id, row.id)
+                for row in connection.execute(_select_claimable(queue, None if alone else executor_id, per_tenant))
+            ]
+            claimed: dict[tuple[str, str], ClaimedWorkflow] = {}
+            for page in _cut_pages(keys):
+                free = update(workflows).where(tuple_(workflows.c.tenant_id, workflows.c.id).in_(page), *_WAITING)
+                rows = connection.execute(free.values(claimant=executor_id).returning(workflows))
+                claimed |= {(row.tenant_id, row.id): _claimed_of(row) for row in rows}
+        return [claimed[key] for key in keys if key in claimed]
+
+    def finish(self, workflow: ClaimedWorkflow) -> None:
+        """Record that a workflow has ended, unless another process has claimed it."""
+        with self._engine.begin() as connection:
+            connection.execute(_update_claimed(workflow).values(finished_us=_now_us()))
+
+    def end(self, workflow: ClaimedWorkflow) -> None:
+        """End a workflow for good, regardless of its claimant."""
+        of_workflow = (workflows.c.tenant_id == workflow.tenant.value, workflows.c.id == workflow.id, _OPEN)
+        with self._engine.begin() as connection:
+            connection.execute(update(workflows).where(*of_workflow).values(finished_us=_now_us()))
+
+    def unended(self, workflow_ids: Collection[str]) -> frozenset[str]:
+        """Return the ids that are waiting or claimed."""
+        open_ids: set[str] = set()
+        with self._engine.connect() as connection:
+            for page in _cut_pages(list(workflow_ids)):
+                open_ids.update(connection.execute(select(workflows.c.id).where(workflows.c.id.in_(page), _OPEN)).scalars())
+        return frozenset(open_ids)
+
+    def oldest_enqueued_s(self) -> Mapping[QueueName, float]:
+        """Return, by queue, the seconds that the oldest unclaimed workflow has waited; 0 if none waits."""
+        oldest = select(workflows.c.queue, func.min(workflows.c.enqueued_us)).where(*_WAITING).group_by(workflows.c.queue)
+        with self._engine.connect() as connection:
+            since_us: dict[str, int] = {row[0]: row[1] for row in connection.execute(oldest)}
+        now_us = _now_us()
+        return {queue: max(0.0, (now_us - since_us.get(queue.value, now_us)) / 1e6) for queue in QueueName}
+
+    def claimed(self) -> list[ClaimedWorkflow]:
+        """Return the workflows that are claimed and have not ended. Workflows that are only enqueued are not included."""
+        statement = select(workflows).where(_OPEN, workflows.c.claimant.is_not(None)).order_by(workflows.c.enqueued_us)
+        with self._engine.connect() as connection:
+            return [_claimed_of(row) for row in connection.execute(statement)]
+
+    def hand_back(self, handed_back: Iterable[ClaimedWorkflow]) -> int:
+        """Enqueue again the workflows that still have the same claimant. Return their number."""
+        with self._engine.begin() as connection:
+            count = sum(connection.execute(_update_claimed(workflow).values(claimant=None)).rowcount for workflow in handed_back)
+        if count:
+            self._on_enqueued(None)
+            if self._notifications is not None:
+                with contextlib.suppress(SQLAlchemyError):  # they wait; other processes find them at their next poll
+                    self._notifications.send_now()
+        return count
+
+    def delete_old(self) -> None:
+        """Delete workflows that ended before the retention period."""
+        before_us = _now_us() - int(RETENTION.total_seconds() * 1e6)
+        with self._engine.begin() as connection:
+            connection.execute(delete(workflows).where(workflows.c.finished_us < before_us))
+
+
+def by_id(claimed: Iterable[ClaimedWorkflow]) -> Mapping[str, ClaimedWorkflow]:
+    """Return workflows by their ids."""
+    return {workflow.id: workflow for workflow in claimed}
+
+
+def _select_claimable(queue: QueueName, claimant: str | None, per_tenant: int) -> Select[tuple[str, str]]:
+    """Select the tenants and ids of waiting workflows that fit into the limit of their tenant, one of each tenant in turn.
+
+    Rows that another process is claiming are skipped, so that processes do not wait for each other.
+    """
+    of_queue = workflows.c.queue == queue.value
+    is_counted = workflows.c.claimant.is_not(None) if claimant is None else workflows.c.claimant == claimant
+    claims = select(workflows.c.tenant_id, func.count().label("count")).where(_OPEN, of_queue, is_counted)
+    claims_of = claims.group_by(workflows.c.tenant_id).subquery()
+    order = (workflows.c.enqueued_us, workflows.c.id)
+    turn = func.row_number().over(partition_by=workflows.c.tenant_id, order_by=order).label("turn")
+    turns = select(workflows.c.id, workflows.c.tenant_id, turn).where(of_queue, *_WAITING).subquery()
+    return (
+        select(workflows.c.tenant_id, workflows.c.id)
+        .join(turns, (turns.c.tenant_id == workflows.c.tenant_id) & (turns.c.id == workflows.c.id))
+        .outerjoin(claims_of, claims_of.c.tenant_id == workflows.c.tenant_id)
+        .where(*_WAITING, turns.c.turn <= per_tenant - func.coalesce(claims_of.c.count, 0))
+        .order_by(turns.c.turn, *order)
+        .with_for_update(of=workflows, skip_locked=True)
+    )
+
+
+def _update_claimed(workflow: ClaimedWorkflow) -> Update:
+    """Return an update of a workflow that still has the same claimant."""
+    return update(workflows).where(
+        workflows.c.tenant_id == workflow.tenant.value,
+        workflows.c.id == workflow.id,
+        workflows.c.claimant == workflow.executor_id,
+        _OPEN,
+    )
+
+
+def _adopt_workflows(connection: Connection) -> None:
+    """Take over the unfinished workflows in the tables of DBOS, which earlier releases used. All of them start again."""
+    schema = "dbos" if connection.dialect.name == "postgresql" else None
+    if not inspect(connection).has_table("workflow_status", schema=schema):
+        return
+    connection.execute(
+        text(
+            "INSERT INTO workflows (tenant_id, id, name, queue, enqueued_us) "
+            "SELECT queue_partition_key, workflow_uuid, name, queue_name, created_at * 1000 "
+            f"FROM {'dbos.' if schema else ''}workflow_status "
+            "WHERE status IN ('ENQUEUED', 'PENDING') AND queue_partition_key IS NOT NULL AND queue_name IS NOT NULL"
+        )
+    )
+
+
+def _claimed_of(row: Row[Any]) -> ClaimedWorkflow:
+    tenant = TenantId(row.tenant_id)
+    return ClaimedWorkflow(id=row.id, name=row.name, queue=row.queue, tenant=tenant, executor_id=row.claimant)
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
+def _cut_pages(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[start : start + _PAGE] for start in range(0, len(items), _PAGE))
