@@ -46,6 +46,7 @@ _REQUEST = "runs for requests about one chunk, page or document"
 _UPKEEP = "copies values between stores"
 NOT_MEASURED: Mapping[str, str] = {
     "domain/text/opposites.py": _IMPORT,
+    "domain/text/prompt_marks.py": "reads prompts, which are bounded",
     "domain/text/word_classes.py": _IMPORT,
     "ingestion/attaching.py": "reads messages, whose parts are bounded by the parser",
     "ingestion/extracting.py": _REQUEST,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sampling import sampled
 
 from agentic_rag_backend.domain.text.questions import AnswerKind
+from agentic_rag_backend.generation.answerability.accounts import MAX_QUOTED
 from agentic_rag_backend.generation.answerability.candidates import MAX_CANDIDATES
 from agentic_rag_backend.generation.answerability.evidence import PassageText, read_evidence
 from agentic_rag_backend.generation.answerability.features import lexical_features
@@ -131,7 +132,7 @@ def test_any_text_is_judged(question: str, texts: list[tuple[str, str]]) -> None
     passages = [PassageText(title, text, 1 / place) for place, (title, text) in enumerate(texts, 1)]
     judgement = asyncio.run(judge().judge(question, passages))
     assert 0.0 <= judgement.confidence <= 1.0
-    assert len(judgement.quotations) <= MAX_QUOTATIONS
+    assert len(judgement.quotations) <= max(MAX_QUOTATIONS, MAX_QUOTED)
     for quotation in judgement.quotations:
         quote = passages[quotation.passage].text[quotation.start : quotation.end]
         assert quote == quote.strip() != ""

@@ -37,6 +37,12 @@ def test_a_unit_is_quoted_with_what_belongs_to_it(text: str, within: str, expect
     assert window(text, within) == expected
 
 
+def test_a_heading_is_quoted_with_what_follows_and_ends_a_window() -> None:
+    text = "The parties agree.\n\n## Article 1: The corridor\n\nA corridor shall be kept open. No cable shall lie in it."
+    assert window(text, "Article") == "Article 1: The corridor – A corridor shall be kept open."
+    assert window(text, "parties") == "The parties agree."
+
+
 def test_short_lines_are_units_and_wrapped_prose_is_not_cut() -> None:
     assert [unit.text for unit in units_of("Premier Group\nCommission: 10%\n555 Broadway")] == [
         "Premier Group",

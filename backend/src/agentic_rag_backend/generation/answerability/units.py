@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.text.entries.reading import read_entries
 from agentic_rag_backend.domain.text.independence import refers_back
 from agentic_rag_backend.domain.text.sentences import Sentence
 
-UnitKind = Literal["sentence", "row", "item", "opening"]
+UnitKind = Literal["sentence", "heading", "row", "item", "opening"]
 WRAPPED_CHARACTERS = 45
 """Length from which a line is wrapped prose that continues on the next line. A shorter line is a unit of its own."""
 SHORT_CHARACTERS = 60
@@ -69,7 +69,8 @@ def units_of(text: str, header: str = "") -> list[Unit]:
     reading = read_entries(text, header)
     units = [unit for number, entry in enumerate(reading.entries) for unit in _units_of_entry(text, entry, number)]
     for sentence in reading.sentences:
-        units += [Unit("sentence", start, end, " ".join(text[start:end].split())) for start, end in _lines(text, sentence)]
+        kind: UnitKind = "heading" if text[: sentence.start].rstrip(" \t").endswith("#") else "sentence"
+        units += [Unit(kind, start, end, " ".join(text[start:end].split())) for start, end in _lines(text, sentence)]
     return sorted(units, key=lambda unit: (unit.start, unit.end))
 
 
@@ -119,13 +120,13 @@ def _around(units: Sequence[Unit], number: int) -> tuple[int, int]:
     unit = units[number]
     if unit.kind == "row":
         return number, number
-    if unit.kind != "sentence":
+    if unit.kind in ("item", "opening"):
         return _of_list(units, number)
     first = last = number
     length = len(unit.text)
     before = units[number - 1] if number else None
-    leans = length < SHORT_CHARACTERS or refers_back(unit.text)
-    if leans and before is not None and before.kind == "sentence" and len(before.text) < PREVIOUS_CHARACTERS:
+    leans = unit.kind == "sentence" and (length < SHORT_CHARACTERS or refers_back(unit.text))
+    if leans and before is not None and before.kind in ("sentence", "heading") and len(before.text) < PREVIOUS_CHARACTERS:
         first -= 1
         length += len(before.text)
     after = units[number + 1] if number + 1 < len(units) else None
@@ -159,7 +160,8 @@ def _last_within(units: Sequence[Unit], first: int) -> int:
 
 def _window(units: Sequence[Unit], first: int, last: int) -> Window:
     chosen = units[first : last + 1]
-    before = " ".join(unit.text for unit in chosen if unit.kind in ("sentence", "opening"))
+    texts = [f"{unit.text} –" if unit.kind == "heading" else unit.text for unit in chosen if unit.kind not in ("item", "row")]
+    before = " ".join(texts).removesuffix(" –")
     if chosen[0].kind == "item":
         before = chosen[0].context
     entries = "; ".join(unit.text.rstrip(" ;,") for unit in chosen if unit.kind in ("item", "row"))
