@@ -217,8 +217,8 @@ class _Ended:
                 if ending is not None:  # the job of a first version ends when the document becomes visible
                     self._jobs[ending.job_id].set()
 
-        jobs_kind.finish = noted  # type: ignore[method-assign,assignment]
-        documents_kind.publish = shown  # type: ignore[method-assign,assignment]
+        jobs_kind.finish = noted
+        documents_kind.publish = shown
 
     async def wait(self, job_id: str) -> None:
         """Return when the job has ended."""
