@@ -102,7 +102,8 @@ async def test_a_refused_statement_does_not_read_like_an_outage(engine: Engine) 
     await queue.shutdown()
 
 
-async def test_unfinished_workflows_of_an_earlier_release_are_taken_over(engine: Engine) -> None:
+def _write_earlier_workflows(engine: Engine) -> None:
+    """Write the table of a release that used DBOS, with a workflow that waits, one that runs and one that ended."""
     with engine.begin() as connection:
         connection.execute(
             text("CREATE TABLE workflow_status (workflow_uuid, name, status, queue_name, queue_partition_key, created_at)")
@@ -112,6 +113,10 @@ async def test_unfinished_workflows_of_an_earlier_release_are_taken_over(engine:
             connection.execute(
                 text("INSERT INTO workflow_status VALUES (:id, 'work_v1', :status, 'commit', :tenant, 1700000000000)"), row
             )
+
+
+async def test_unfinished_workflows_of_an_earlier_release_are_taken_over(engine: Engine) -> None:
+    _write_earlier_workflows(engine)
     ran: list[str] = []
 
     async def work(tenant: TenantId, job_id: str, attempt: int) -> None:
@@ -123,6 +128,20 @@ async def test_unfinished_workflows_of_an_earlier_release_are_taken_over(engine:
     await _until(lambda: len(ran) == 2)
     await queue.shutdown()
     assert sorted(ran) == ["ran", "waits"]
+
+
+async def test_a_process_killed_while_it_takes_workflows_over_loses_none(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(connection: object) -> None:
+        raise KeyboardInterrupt
+
+    _write_earlier_workflows(engine)
+    queue = _queue(engine, _nothing)
+    with monkeypatch.context() as patched:
+        patched.setattr(workflow_table, "_adopt_workflows", killed)
+        with pytest.raises(KeyboardInterrupt):
+            queue._table.create()
+    queue._table.create()
+    assert len(queue._table.unended([f"work_v1:{job}:1" for job in ("waits", "ran", "ended")])) == 2
 
 
 async def test_a_process_may_enqueue_without_working(engine: Engine) -> None:

@@ -117,6 +117,9 @@ class WorkflowTable:
         with self._engine.begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            elif not connection.connection.in_transaction:
+                # The driver would commit the table before the workflows are in it. No later start takes them over.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
             if not inspect(connection).has_table(workflows.name):
                 metadata.create_all(connection)
                 _adopt_workflows(connection)
