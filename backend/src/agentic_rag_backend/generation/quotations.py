@@ -13,6 +13,8 @@ from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Context, Passage
 
 _BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
+_NUMBER_LEFT = re.compile(r"\[(\s*\d[\d\s,;–-]*)\]")
+"""A number that comes to stand in brackets when those within it, or its emphasis, are removed: "[[1]2]", "[**3**]"."""
 
 
 def passage_text(passage: Passage) -> PassageText:
@@ -35,4 +37,4 @@ def quotations_of(judgement: Judgement, context: Context) -> tuple[Verdict, ...]
 def written_text(text: str) -> str:
     """Return a quotation as an answer writes it: without markup, and without bracketed numbers, which look like markers."""
     # A table row or a list item has no full stop and would run into the next sentence.
-    return with_full_stop(plain(_BRACKETED_NUMBER.sub("", text)))
+    return with_full_stop(_NUMBER_LEFT.sub(r"(\1)", plain(_BRACKETED_NUMBER.sub("", text))))
