@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, create_engine, text
+from sqlalchemy import Engine, create_engine, insert, text
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, StoreUnavailable
@@ -22,7 +22,9 @@ from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.queue import job_queue as module
 from agentic_rag_backend.jobs.queue import workflow_table
+from agentic_rag_backend.jobs.queue.database import queue_engine
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
+from agentic_rag_backend.jobs.queue.workflow_table import WorkflowTable
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import parse_url
 
@@ -142,6 +144,28 @@ async def test_a_process_killed_while_it_takes_workflows_over_loses_none(engine:
             queue._table.create()
     queue._table.create()
     assert len(queue._table.unended([f"work_v1:{job}:1" for job in ("waits", "ran", "ended")])) == 2
+
+
+def test_a_claim_reads_little_of_each_workflow_that_goes_on_waiting(tmp_path: Path) -> None:
+    engine, _ = queue_engine(create_engine(parse_url(f"sqlite:///{tmp_path / 'catalogue.db'}")))
+    table, waiting, hundreds = WorkflowTable(engine), 3000, 0
+    table.create()
+
+    def count() -> None:
+        nonlocal hundreds
+        hundreds += 1
+
+    with engine.begin() as connection:
+        row = {"name": "work_v1", "queue": "commit", "tenant_id": TENANT.value}
+        rows = [{**row, "id": f"work_v1:{number}:1", "enqueued_us": number} for number in range(waiting)]
+        connection.execute(insert(workflow_table.workflows), rows)
+    with engine.connect() as connection:
+        connection.connection.set_progress_handler(count, 100)  # type: ignore[attr-defined]  # it is an SQLite connection
+    claimed = table.claim(QueueName.COMMIT, "test", per_tenant=4, alone=True)
+    engine.dispose()
+    assert [workflow.job_id for workflow in claimed] == ["0", "1", "2", "3"]
+    # Steps of SQLite's machine: 20 for each that waits. Numbering all of them takes 87.
+    assert hundreds * 100 < 40 * waiting
 
 
 async def test_a_process_may_enqueue_without_working(engine: Engine) -> None:

@@ -26,6 +26,7 @@ from sqlalchemy import (
     String,
     Table,
     Update,
+    and_,
     delete,
     func,
     inspect,
@@ -66,6 +67,15 @@ workflows = Table(
 Index("ix_workflows_open", workflows.c.finished_us, workflows.c.queue)
 _OPEN = workflows.c.finished_us.is_(None)
 _WAITING = (_OPEN, workflows.c.claimant.is_(None))
+_LATEST_US = 2**63 - 1
+Index(
+    "ix_workflows_waiting",
+    workflows.c.queue,
+    workflows.c.tenant_id,
+    workflows.c.enqueued_us,
+    postgresql_where=and_(*_WAITING),
+    sqlite_where=and_(*_WAITING),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,9 +237,15 @@ def _select_claimable(queue: QueueName, claimant: str | None, per_tenant: int) -
     is_counted = workflows.c.claimant.is_not(None) if claimant is None else workflows.c.claimant == claimant
     claims = select(workflows.c.tenant_id, func.count().label("count")).where(_OPEN, of_queue, is_counted)
     claims_of = claims.group_by(workflows.c.tenant_id).subquery()
+    tenants = select(workflows.c.tenant_id).where(of_queue, *_WAITING).distinct().subquery()
+    # Only the oldest workflows of a tenant are numbered: a claim must not take longer the more of them wait.
+    of_tenant = select(workflows.c.enqueued_us).where(of_queue, *_WAITING, workflows.c.tenant_id == tenants.c.tenant_id)
+    last_us = of_tenant.order_by(workflows.c.enqueued_us).limit(1).offset(per_tenant - 1).scalar_subquery()
+    oldest = select(tenants.c.tenant_id, func.coalesce(last_us, _LATEST_US).label("last_us")).subquery()
     order = (workflows.c.enqueued_us, workflows.c.id)
     turn = func.row_number().over(partition_by=workflows.c.tenant_id, order_by=order).label("turn")
-    turns = select(workflows.c.id, workflows.c.tenant_id, turn).where(of_queue, *_WAITING).subquery()
+    are_oldest = (oldest.c.tenant_id == workflows.c.tenant_id) & (workflows.c.enqueued_us <= oldest.c.last_us)
+    turns = select(workflows.c.id, workflows.c.tenant_id, turn).join(oldest, are_oldest).where(of_queue, *_WAITING).subquery()
     return (
         select(workflows.c.tenant_id, workflows.c.id)
         .join(turns, (turns.c.tenant_id == workflows.c.tenant_id) & (turns.c.id == workflows.c.id))
