@@ -7,10 +7,8 @@ import pytest
 from agentic_rag_backend.domain.text.descriptions import (
     Description,
     describe,
-    describe_subject,
     describe_title,
     names_of,
-    tells_apart,
 )
 
 MARSH = ("john", "marsh")
@@ -48,10 +46,8 @@ def test_a_longer_name_is_another_one() -> None:
     assert not describe(("elleri",), "Port Ellery was a town.")
 
 
-def test_titles_have_parentheses_and_pronouns_go_on() -> None:
+def test_titles_have_parentheses() -> None:
     assert describe_title(MARSH, "John Marsh (rower)").tag == "rower"
-    assert describe_subject("He was a chemist in Leeds.").label == "chemist"
-    assert not describe_subject("The Argo was a frigate.")
 
 
 @pytest.mark.parametrize(
@@ -89,6 +85,3 @@ def test_kinds_of_other_fields_differ(one: str, other: str, differs: bool, loose
 
 def test_names_and_statements_about_them() -> None:
     assert list(names_of("Who directed The Salt Road with John Marsh at Tarn in 1990?")) == [("salt", "road"), MARSH, ("tarn",)]
-    assert tells_apart("He is not to be confused with the carpenter.")
-    assert tells_apart("There are two other people called John Marsh.")
-    assert not tells_apart("John Marsh was called twice.")

@@ -81,11 +81,6 @@ def answer_spans(text: str, asked: AnswerKind, question: str) -> list[Span] | No
     return None if find is None else list(find(text, question))
 
 
-def may_answer(text: str, asked: AnswerKind, question: str) -> bool:
-    """Return whether ``text`` contains an item of the asked kind that is not in the question; False for kinds without form."""
-    return bool(answer_spans(text, asked, question))
-
-
 def _new(pattern: re.Pattern[str], text: str, question: str) -> Iterator[re.Match[str]]:
     known = {match[0].casefold() for match in pattern.finditer(question)}
     return (match for match in pattern.finditer(text) if match[0].casefold() not in known)

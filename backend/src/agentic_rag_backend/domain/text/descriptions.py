@@ -31,7 +31,6 @@ _APPOSITION = re.compile(
 _THE = re.compile(r"\sthe\s(?=[a-z])")
 _PARENTHESIS = re.compile(r"\s?\(([^()]{1,80})\)")
 _OF = re.compile(r",? (?:of|at|from) ((?:the )?\w+)")
-_PRONOUN = re.compile(r"(?:He|She|It)\s(?:was|is|became|worked as)\s(?=an?\s)")
 _ENDS = all_forms(
     "of in from who which that at for with to by whose where when while on after before but until since near like than about "
     "under son daughter wife husband brother sister friend pupil student widow father mother nephew"
@@ -42,11 +41,6 @@ _TITLES = {"mr": "m", "sir": "m", "ms": "f", "mrs": "f", "miss": "f", "lady": "f
 _TELLING = all_forms("born died") | DEEDS.keys() | _TITLES.keys()
 _PRONOUN_GENDERS = {"he": frozenset("m"), "his": frozenset("m"), "she": frozenset("f"), "her": frozenset("f")}
 _GENDERS = {"f": "female", "m": "male"}
-_OTHERS = re.compile(
-    r"\bnot to be confused with\b|\bno relation\b|\b(?:not|un)[ -]?related\b|\bnamesakes?\b|\bsame name\b|"
-    r"\b(?:another|other|two|three|four|several)(?: \w+){0,3} (?:called|named)\b|\balso (?:called|named)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,15 +208,6 @@ def gender_of(pronoun: str) -> frozenset[str]:
     return _PRONOUN_GENDERS.get(pronoun.casefold(), frozenset())
 
 
-def describe_subject(text: str) -> Description:
-    """Return what a sentence that begins with a pronoun says about its subject: "He was a painter."."""
-    pronoun = _PRONOUN.match(text)
-    if pronoun is None:
-        return Description()
-    rest = text[pronoun.end() : pronoun.end() + _AFTER]
-    return _nouns(_described(rest))
-
-
 def describe_title(name: Sequence[str], title: str) -> Description:
     """Return what a document's title says about the bearer of a name: "John Marsh (painter)", "Staff profile: the nurse …"."""
     found = describe(name, title)
@@ -241,11 +226,6 @@ def belonging(name: Sequence[str], text: str, read: Sequence[Word] | None = None
     found = words(text) if read is None else read
     ends = (end for _, end in mentions(name, found, text))
     return frozenset(word.form for end in ends if (match := _OF.match(text, end)) for word in words(match[1]) if word.content)
-
-
-def tells_apart(text: str) -> bool:
-    """Return whether a sentence states that a name has several bearers: "not to be confused with", "no relation"."""
-    return _OTHERS.search(text) is not None
 
 
 def _before(text: str) -> list[str]:

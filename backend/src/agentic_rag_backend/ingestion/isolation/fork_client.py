@@ -26,7 +26,6 @@ from agentic_rag_backend.ingestion.isolation.fork_server import (
     STARTED,
 )
 from agentic_rag_backend.ingestion.parsing.registry import number_of
-from agentic_rag_backend.telemetry.logs import get_logger
 
 _MODULE = "agentic_rag_backend.ingestion.isolation.fork_server"
 _START_S = 60.0
@@ -35,8 +34,6 @@ _STOP_S = 5.0
 _PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """Environment variables passed to workers: no secrets, no addresses."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
-
-_log = get_logger(__name__)
 
 
 class ServerGone(Exception):

@@ -27,7 +27,6 @@ from agentic_rag_backend.knowledge.extraction.word_scores import CLASSES, DECIDE
 _MOST_VOTES = 6.0
 _LEAST_VOTES = 0.6
 _VOTED = (PERSON, ORGANISATION, PLACE, WORK)
-_OWN = (*_VOTED, OTHER)
 _PLAIN = (0.0, 0.0, 0.0)
 RELATIONS = ("ends", "opens", "ended_by", "opened_by", "listed")
 """Relations between two names of a document: one ends or opens the other, or they are neighbours in a list."""

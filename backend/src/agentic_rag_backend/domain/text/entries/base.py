@@ -90,19 +90,6 @@ def _separator(values: Sequence[Value]) -> str:
     return " – " if any(value.label for value in values) else ": "
 
 
-def cells_in_sentence(entry: Entry, values: Sequence[Value]) -> list[tuple[int, int]]:
-    """Return where the subject and the texts of ``values`` stand in `sentence_of`, in order; the rest are labels and marks."""
-    at = len(entry.subject)
-    cells = [(0, at)] if entry.subject else []
-    if entry.subject and values:
-        at += len(_separator(values))
-    for value in values:
-        end = at + len(str(value))
-        cells.append((end - len(value.text), end))
-        at = end + len(_BETWEEN_VALUES)
-    return cells
-
-
 def plain_cell(source: str) -> str:
     """Return the text of a cell or item on one line, without markup and references such as "[3]"; empty if it states nothing."""
     text = source.replace("\\|", "|")

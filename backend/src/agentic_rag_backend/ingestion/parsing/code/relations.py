@@ -54,13 +54,6 @@ Span = tuple[int, int]
 
 
 @dataclass(slots=True)
-class _Call:
-    caller: tuple[str, ...]
-    callee: tuple[str, ...]
-    span: Span
-
-
-@dataclass(slots=True)
 class _File:
     """Everything that one walk finds in a file. Spans are bytes."""
 
