@@ -250,13 +250,13 @@ async def test_a_structured_reply_that_stalls_is_cut_and_does_not_open_the_circu
 
 async def test_whole_items_of_a_cut_reply_are_kept(make: Make, listing: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoint, "GAP_SHARE", 5.0)
-    reply = await make("slow-stream-50ms", timeout_s=0.2).complete(ask("the list of items", schema=LIST, partial=True))
+    reply = await make("slow-stream-150ms", timeout_s=0.6).complete(ask("the list of items", schema=LIST, partial=True))
     assert reply.parsed is not None
     items = reply.parsed["items"]
     assert 0 < len(items) < len(ITEMS)
     assert items == ITEMS[: len(items)]
     with pytest.raises(ModelTimeout, match="began its reply"):
-        await make("slow-stream-50ms", timeout_s=0.2).complete(ask("the list of items", schema=LIST))
+        await make("slow-stream-150ms", timeout_s=0.6).complete(ask("the list of items", schema=LIST))
 
 
 async def test_a_server_without_streams_answers_structured_calls(make: Make, server: ModelServer) -> None:
@@ -292,7 +292,7 @@ async def test_a_question_waits_for_at_most_one_call_of_a_job(make: Make) -> Non
 
 
 async def test_the_time_in_the_queue_is_not_the_calls(make: Make) -> None:
-    model = make("latency-400ms", timeout_s=0.7, max_concurrency=1)
+    model = make("latency-1000ms", timeout_s=2.5, max_concurrency=1)
 
     async def call() -> str:
         act_for(TenantId("t_" + "a" * 32), ends_at=asyncio.get_running_loop().time() + 60)
