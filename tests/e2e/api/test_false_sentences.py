@@ -179,7 +179,10 @@ def assert_nothing_false_is_unmarked(answer: dict[str, Any], documents: str) -> 
         assert match is not None, text
         at = match.end()
         # A model that stops in the middle leaves the beginning of a sentence.
-        true = any(each.startswith(claim["text"]) for each in TRUE + HARMLESS) or plain(claim["text"]) in documents
+        true = (
+            any(each.startswith(claim["text"]) for each in TRUE + HARMLESS)
+            or plain(claim["text"].replace(" – ", " ")) in documents
+        )
         assert true or not claim["supported"], f"{claim['text']!r} is false and was not marked"
         assert claim["supported"] is (claim["reason"] is None)
         assert claim["supported"] is (claim["status"] == "supported")

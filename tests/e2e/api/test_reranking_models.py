@@ -95,7 +95,9 @@ async def test_a_language_model_orders_the_passages(client: Client, server: Mode
     assert found["results"][0]["title"] == "Fish market"
     assert (found["results"][0]["score"], meta["fallback_used"]) == (0.9, False)
     assert server.stats().models["cite"].calls == 1
-    answer = await client.data("POST", "/answers", json={"query": QUESTION, "strategy": "hybrid", "rerank": "llm"})
+    answer = await client.data(
+        "POST", "/answers", json={"query": QUESTION, "strategy": "hybrid", "rerank": "llm", "cache": False}
+    )
     assert answer["usage"]["calls"] >= 2, "the call of the reranker is counted with the call of the answer"
     server.matchers = []
 

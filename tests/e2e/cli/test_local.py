@@ -35,9 +35,10 @@ def test_from_a_folder_to_a_cited_answer_to_nothing_left(cli: Any, notes: Path) 
     answer = answered.json
     assert answer["grounded"]
     assert "Agnes Thorley" in answer["answer"]
+    paths = {documents[0]["document_id"]: notes / "harbour.md", documents[1]["document_id"]: notes / "town" / "bank.md"}
     for citation in answer["citations"]:
         # A file without front matter equals its text, so offsets refer to the file.
-        source = (notes / "town" / "bank.md").read_text()
+        source = paths[citation["document_id"]].read_text()
         assert source[citation["start_char"] : citation["end_char"]] == citation["quote"]
 
     shown = cli("graph", "entity", "delphine aster", "--json")

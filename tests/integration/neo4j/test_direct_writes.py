@@ -28,7 +28,7 @@ RETURN type(r) AS labels, properties(r) AS held, coalesce(a.uuid, '') AS source,
 async def test_direct_writes_give_the_same_graph(
     empty_neo4j: Neo4jAddress, monkeypatch: pytest.MonkeyPatch, per_document: int
 ) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[3] / "benchmarks"))
     direct_writes, planted = importlib.import_module("neo4j_direct_writes"), importlib.import_module("planted_graph")
     graph = planted.Planted.of(60, 130)
     monkeypatch.setattr(direct_writes, "_BATCH", 17)

@@ -15,8 +15,8 @@ from agentic_rag_testing.tracing import TraceCounts
 FEW, MANY = 3, 60
 MAX_RATIO = 1.3
 """Trees grow deeper and pages split. A scan of a table of documents would be 20 times as much."""
-LOOKING = "SELECT jobs."
-"""Statements of the test's own waiting. Left out, because their number depends on the machine's load."""
+LOOKING = ("SELECT jobs.", "UPDATE workflows SET finished_us")
+"""Statements of the test's own waiting, and ends of the workflows of earlier documents. Their number depends on the load."""
 Steps = dict[str, Counter[str]]
 
 
