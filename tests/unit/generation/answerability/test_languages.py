@@ -100,7 +100,9 @@ async def test_a_question_is_answered_in_the_language_of_the_passages(
     assert found.confidence >= ANSWERED
     assert found.quotations[0].passage == subject
     text = PASSAGES[passages][subject]
-    assert any(text[each.start : each.end] for each in found.quotations if each.passage == subject)
+    for quotation in found.quotations:
+        if quotation.passage == subject:
+            assert "".join(text[quotation.start : quotation.end].split()) == "".join(quotation.written.split())
     # The English judge refused, so that no model was called.
     if passages != "de" or question.startswith("Who"):
         assert (await judge().judge(question, passages_in(passages))).confidence < ANSWERED

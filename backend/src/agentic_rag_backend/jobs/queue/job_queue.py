@@ -255,8 +255,10 @@ class JobQueue:
 
     async def _run(self, declared: DeclaredWorkflow, workflow: ClaimedWorkflow) -> None:
         """Run a claimed workflow. It is finished unless it was cancelled: then it stays claimed, and is handed back."""
-        with contextlib.suppress(Exception):  # `Execution` has recorded the failure
+        try:
             await self._execution.run(declared, workflow.tenant, workflow.job_id, workflow.attempt)
+        except Exception:  # noqa: BLE001 - the failure of a step is recorded on its job; any other one is only here
+            _log.warning("workflow_raised", workflow=workflow.id, exc_info=True)
         try:
             with as_unavailable():
                 await asyncio.shield(asyncio.to_thread(self._table.finish, workflow))
