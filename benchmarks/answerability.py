@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import agentic_rag_backend.generation.answerability as package
-from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import rarity_added
 from agentic_rag_backend.generation.answerability.coefficients import (
@@ -50,6 +49,7 @@ from agentic_rag_backend.generation.answerability.selection import (
     added_features,
     select,
 )
+from agentic_rag_backend.language.questions import AnswerKind
 from agentic_rag_backend.models.embedding.base import TextVectors, Vectors
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.embedding.sessions import Arithmetic

@@ -22,8 +22,8 @@ from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.views import CommunityView
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Retrieval
-from agentic_rag_backend.domain.text.sentences import split_sentences
-from agentic_rag_backend.domain.text.statements import leans_on_context
+from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.statements import leans_on_context
 from agentic_rag_backend.library import Embedded
 from report import ROOT
 

@@ -28,7 +28,7 @@ TOLERANCE = 2.0
 MEASURED = (
     "communities/detection",
     "communities/summaries",
-    "domain/text",
+    "language",
     "ingestion",
     "knowledge/contradictions",
     "knowledge/extraction",
@@ -45,9 +45,9 @@ _MODEL = "reads replies of a language model, which are bounded"
 _REQUEST = "runs for requests about one chunk, page or document"
 _UPKEEP = "copies values between stores"
 NOT_MEASURED: Mapping[str, str] = {
-    "domain/text/opposites.py": _IMPORT,
-    "domain/text/prompt_marks.py": "reads prompts, which are bounded",
-    "domain/text/word_classes.py": _IMPORT,
+    "language/opposites.py": _IMPORT,
+    "language/prompt_marks.py": "reads prompts, which are bounded",
+    "language/word_classes.py": _IMPORT,
     "ingestion/attaching.py": "reads messages, whose parts are bounded by the parser",
     "ingestion/extracting.py": _REQUEST,
     "ingestion/mirroring.py": _UPKEEP,

@@ -12,10 +12,6 @@ from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.text.entries.reading import read_entries
-from agentic_rag_backend.domain.text.sentences import split_sentences
-from agentic_rag_backend.domain.text.statements import is_statement
-from agentic_rag_backend.domain.text.words import content_forms, names_and_numbers
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim, read_claims
@@ -25,6 +21,10 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
 from agentic_rag_backend.ingestion.questions.patterns import pattern_questions
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
+from agentic_rag_backend.language.entries.reading import read_entries
+from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.statements import is_statement
+from agentic_rag_backend.language.words import content_forms, names_and_numbers
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.models.llm.replies import RawReply, read_object, read_text
 from agentic_rag_backend.retrieval.options.weights import preset_for

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from agentic_rag_backend.domain.text.prompt_marks import FENCES
+from agentic_rag_backend.language.prompt_marks import FENCES
 from agentic_rag_backend.prompts import built_in, built_in_names
 from agentic_rag_testing.models.server import ModelServer
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from agentic_rag_backend.domain.text.tokens import estimate_tokens
+from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_testing.models.server import ModelServer
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ import pytest
 
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, NameUse
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.text.descriptions import Description
 from agentic_rag_backend.errors import ResourceLimit
 from agentic_rag_backend.ingestion.isolation.calls import COMPUTATIONS
 from agentic_rag_backend.ingestion.isolation.client import Isolation
@@ -20,6 +19,7 @@ from agentic_rag_backend.knowledge.offload import SMALL_ITEMS
 from agentic_rag_backend.knowledge.resolution.assembly import ResolvedVersion, build_knowledge
 from agentic_rag_backend.knowledge.resolution.groups import names_of_document
 from agentic_rag_backend.knowledge.resolution.limits import NameLimits
+from agentic_rag_backend.language.descriptions import Description
 
 TENANT = TenantId("t_" + "1" * 32)
 LIMITS = NameLimits()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.text.tokens import text_tokens
+from agentic_rag_backend.language.tokens import text_tokens
 from agentic_rag_backend.prompts import built_in
 
 _BYTES_PER_TOKEN = 4

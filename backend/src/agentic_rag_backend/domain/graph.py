@@ -126,7 +126,7 @@ class Alias:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameDescription:
-    """What a chunk says about the bearer of a name: "oceanographer; born 1976". See `domain.text.descriptions`."""
+    """What a chunk says about the bearer of a name: "oceanographer; born 1976". See `language.descriptions`."""
 
     name: str
     text: str

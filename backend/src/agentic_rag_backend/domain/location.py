@@ -8,7 +8,7 @@ from dataclasses import MISSING, astuple, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
-from agentic_rag_backend.domain.text.entries.base import MAX_HEADER_CHARACTERS
+from agentic_rag_backend.language.entries.base import MAX_HEADER_CHARACTERS
 
 MAX_FUNCTIONS = 100
 """Definitions of source code that the location of a passage names."""

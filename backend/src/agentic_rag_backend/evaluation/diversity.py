@@ -10,7 +10,7 @@ from itertools import combinations
 from statistics import mean, median
 from typing import Any
 
-from agentic_rag_backend.domain.text.words import content_forms
+from agentic_rag_backend.language.words import content_forms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

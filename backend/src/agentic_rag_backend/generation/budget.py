@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.generation.conversation.turns import fenced_turns
+from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.prompts import Prompt
 

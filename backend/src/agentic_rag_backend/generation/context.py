@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.location import Region, joined_regions
-from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.query import Hit, LevelWeights, Retrieval, ThemeHit
-from agentic_rag_backend.domain.text.entries.reading import header_at
-from agentic_rag_backend.domain.text.languages import language_in
-from agentic_rag_backend.domain.text.sentences import split_sentences
-from agentic_rag_backend.domain.text.tokens import estimate_tokens
-from agentic_rag_backend.domain.text.words import content_forms
+from agentic_rag_backend.language.entries.reading import header_at
+from agentic_rag_backend.language.languages import language_in
+from agentic_rag_backend.language.periods import document_date
+from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.tokens import estimate_tokens
+from agentic_rag_backend.language.words import content_forms
 
 FRAME_TOKENS = 16
 """Tokens of a passage's tags, number and title in a prompt."""

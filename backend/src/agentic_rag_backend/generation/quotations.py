@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from agentic_rag_backend.domain.text.independence import plain
-from agentic_rag_backend.domain.text.sentences import with_full_stop
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.answerability.judge import Judgement
 from agentic_rag_backend.generation.claims.base import SupportingSpan, Verdict
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Context, Passage
+from agentic_rag_backend.language.independence import plain
+from agentic_rag_backend.language.sentences import with_full_stop
 
 _BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
 _NUMBER_LEFT = re.compile(r"\[(\s*\d[\d\s,;–-]*)\]")

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 
-from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.generation.claims.languages.lexicon import LEXICONS
+from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED
 
 _SENTINEL = content_forms(NOT_ANSWERED)

@@ -9,7 +9,6 @@ from agentic_rag_backend.domain.code import CodeRelation
 from agentic_rag_backend.domain.document import Chunk, DocumentVersion
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.media_types import FORMATS
-from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.computation import Computation
@@ -19,6 +18,7 @@ from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.extraction.methods import RULES
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
+from agentic_rag_backend.language.periods import document_date
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, ModelResultCatalogue, TenantDirectory
 
 GROUP_SIZE = 64

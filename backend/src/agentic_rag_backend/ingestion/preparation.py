@@ -13,9 +13,7 @@ from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.limits import storable
 from agentic_rag_backend.domain.metadata import beside
 from agentic_rag_backend.domain.ontology import Ontology
-from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.text.languages import ENGLISH, foreign_script_of, language_of
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
 from agentic_rag_backend.ingestion.computation import Completed, Computation
@@ -26,6 +24,8 @@ from agentic_rag_backend.jobs.runner import CANCELLED, Run, Step, Stopped
 from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.extraction.methods import RULES
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
+from agentic_rag_backend.language.languages import ENGLISH, foreign_script_of, language_of
+from agentic_rag_backend.language.periods import document_date
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
     BegunJob,

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import (
     AgenticRagError,
@@ -25,6 +24,7 @@ from agentic_rag_backend.errors import (
     PromptTooLong,
 )
 from agentic_rag_backend.knowledge.absence import Absence, Persistence
+from agentic_rag_backend.language.tokens import text_tokens
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.prompts import Prompt
 from agentic_rag_backend.stores.catalogue.base import ModelResultCatalogue

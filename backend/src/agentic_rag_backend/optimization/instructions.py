@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.prompts import Prompt, built_in, parse
 from agentic_rag_backend.retrieval.agentic.plan import PLAN_SCHEMA
 from agentic_rag_backend.retrieval.agentic.planner import PLACEHOLDERS, REQUIRED_PLACEHOLDERS, prompt_values

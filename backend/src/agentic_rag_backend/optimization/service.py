@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.language.tokens import text_tokens
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.optimization.budget import BudgetedModel
 from agentic_rag_backend.optimization.instructions import Instructions

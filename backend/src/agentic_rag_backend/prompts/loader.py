@@ -10,8 +10,8 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from agentic_rag_backend.domain.text.prompt_marks import FENCES, neutralise_fences
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
+from agentic_rag_backend.language.prompt_marks import FENCES, neutralise_fences
 
 MAX_PROMPT_CHARACTERS = 32_000
 MAX_OCCURRENCES = 2

@@ -53,8 +53,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentic_rag_backend.domain.text.sentences import split_sentences
-from agentic_rag_backend.domain.text.words import content_forms
+from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED
 from agentic_rag_testing.models import quirks, reader
 

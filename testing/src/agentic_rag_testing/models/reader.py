@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from agentic_rag_backend.domain.text.sentences import split_sentences
+from agentic_rag_backend.language.sentences import split_sentences
 
 _NAME = re.compile(r"[A-Z][\w’'-]*+(?: [A-Z][\w’'-]*+)*+")
 _NO_NAMES = frozenset(

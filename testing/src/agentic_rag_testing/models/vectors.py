@@ -8,7 +8,7 @@ import math
 import struct
 from collections.abc import Sequence
 
-from agentic_rag_backend.domain.text.words import words
+from agentic_rag_backend.language.words import words
 
 
 def embed_text(text: str, dimensions: int) -> list[float]:

@@ -13,8 +13,8 @@ from agentic_rag_backend.communities.summaries.extractive import extractive_summ
 from agentic_rag_backend.communities.summaries.writing import Summariser
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support
-from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.errors import ModelRateLimited, ModelReplyInvalid
+from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 
 GOOD: dict[str, Any] = {

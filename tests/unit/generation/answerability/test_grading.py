@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit
-from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.answerability.grading import ANSWERED, RELEVANT, AnswerabilityGrader, grade_of
 from agentic_rag_backend.generation.answerability.judge import Judgement
+from agentic_rag_backend.language.questions import AnswerKind
 
 
 def hit(id: str, score: float) -> Hit:

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import sampled
 
-from agentic_rag_backend.domain.text.entries.base import Value, sentence_of
-from agentic_rag_backend.domain.text.entries.reading import read_entries
 from agentic_rag_backend.generation.claims.base import Verdict
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.language.entries.base import Value, sentence_of
+from agentic_rag_backend.language.entries.reading import read_entries
 
 LOANS = """| Branch | 2022 | 2023 |
 |---|---|---|

@@ -21,7 +21,6 @@ from agentic_rag_backend.domain.graph import Finding, Support
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
-from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.corpus_wide import global_answers
@@ -29,6 +28,7 @@ from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnsw
 from agentic_rag_backend.generation.corpus_wide.overview import Collected
 from agentic_rag_backend.generation.corpus_wide.partial_answers import PartialAnswers, pack, themes_with_passages
 from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
+from agentic_rag_backend.language.tokens import text_tokens
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, Calibration, CosineScale, calibrated
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from sampling import sampled
 
 from agentic_rag_backend.domain.document import ChunkingOptions
-from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.joining import pieces_of
 from agentic_rag_backend.ingestion.chunking.semantic import breakpoints, distances
 from agentic_rag_backend.ingestion.chunking.units import units_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
+from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.models.embedding.base import Vectors
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 

@@ -8,9 +8,9 @@ import pytest
 
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.text.entries.reading import header_text
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of, passage_text
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser
+from agentic_rag_backend.language.entries.reading import header_text
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 TENANT = TenantId("t_" + "1" * 32)

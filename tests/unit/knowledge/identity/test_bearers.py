@@ -4,8 +4,8 @@ from itertools import permutations
 
 import pytest
 
-from agentic_rag_backend.domain.text.descriptions import Description
 from agentic_rag_backend.knowledge.identity.bearers import Bearer, choose_ids, divide
+from agentic_rag_backend.language.descriptions import Description
 
 NURSE, CHAIR, OCEANOGRAPHER = "nurse; female", "chair; male", "oceanographer; female"
 

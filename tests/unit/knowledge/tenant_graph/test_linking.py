@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.graph import normalise_name
-from agentic_rag_backend.domain.text.words import MAX_NAME_WORDS, STOP_WORDS
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import COMMON_WORD_WEIGHT, link_question
+from agentic_rag_backend.language.words import MAX_NAME_WORDS, STOP_WORDS
 
 Build = Callable[..., TenantGraph]
 NAMES = (

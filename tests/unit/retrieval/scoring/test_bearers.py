@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.domain.text.descriptions import Description
-from agentic_rag_backend.domain.text.words import words
+from agentic_rag_backend.language.descriptions import Description
+from agentic_rag_backend.language.words import words
 from agentic_rag_backend.retrieval.stages.described_names import meant
 
 NAME = tuple(word.form for word in words("Rowan Teller"))

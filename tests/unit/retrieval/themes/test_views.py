@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query, SeenVersions
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.text.tokens import text_tokens
+from agentic_rag_backend.language.tokens import text_tokens
 from agentic_rag_backend.retrieval.caching.entries import TenantCache
 from agentic_rag_backend.retrieval.themes.views import ThemeViews
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer

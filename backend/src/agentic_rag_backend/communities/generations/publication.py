@@ -10,8 +10,8 @@ from typing import Any
 from agentic_rag_backend.communities.detection.plan import PlannedCommunity
 from agentic_rag_backend.domain.graph import CommunitySummary, community_point_id
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, GenerationPointer
 from agentic_rag_backend.stores.graph.base import CommunityStore

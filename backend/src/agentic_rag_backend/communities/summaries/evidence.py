@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.communities.detection.hierarchy import EntityName
 from agentic_rag_backend.domain.graph import CommunitySummary, Support
-from agentic_rag_backend.domain.text.independence import standing
-from agentic_rag_backend.domain.text.noun_phrases import noun_phrases
-from agentic_rag_backend.domain.text.words import content_forms
+from agentic_rag_backend.language.independence import standing
+from agentic_rag_backend.language.noun_phrases import noun_phrases
+from agentic_rag_backend.language.words import content_forms
 
 _COMFORTABLE_CHARACTERS = (40, 260)
 _FRAGMENT = 0.02

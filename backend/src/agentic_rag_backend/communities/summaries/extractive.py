@@ -9,7 +9,7 @@ from agentic_rag_backend.communities.summaries.keywords import keywords
 from agentic_rag_backend.communities.summaries.names import central_names
 from agentic_rag_backend.communities.summaries.prose import introduction, prose
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support
-from agentic_rag_backend.domain.text.words import words
+from agentic_rag_backend.language.words import words
 
 EXTRACTIVE_MODEL = "extractive"
 EXTRACTIVE_VERSION = "extractive@6"

@@ -11,8 +11,8 @@ from agentic_rag_backend.communities.summaries.evidence import SummaryEvidence
 from agentic_rag_backend.communities.summaries.labels import spread
 from agentic_rag_backend.communities.summaries.names import name_label, names_well
 from agentic_rag_backend.domain.graph import Label, Support
-from agentic_rag_backend.domain.text.noun_phrases import noun_phrases
-from agentic_rag_backend.domain.text.words import words
+from agentic_rag_backend.language.noun_phrases import noun_phrases
+from agentic_rag_backend.language.words import words
 
 MAX_KEYWORDS = 8
 MAX_PHRASES = 5

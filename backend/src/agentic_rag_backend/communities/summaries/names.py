@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from agentic_rag_backend.communities.summaries.evidence import CentralEntity
 from agentic_rag_backend.domain.graph import Label, normalise_name
-from agentic_rag_backend.domain.text.word_classes import ADVERBS, VERBS
-from agentic_rag_backend.domain.text.words import comparable, content_forms
+from agentic_rag_backend.language.word_classes import ADVERBS, VERBS
+from agentic_rag_backend.language.words import comparable, content_forms
 
 _LONGEST_NAME = 5
 _MIN_SHARE = 0.5

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.communities.summaries.evidence import Fact, SummaryEvidence
 from agentic_rag_backend.domain.graph import Label, Support
-from agentic_rag_backend.domain.text.dates import first_date, in_order_of_time, years
-from agentic_rag_backend.domain.text.independence import claims, plain, standing
-from agentic_rag_backend.domain.text.words import content_forms
+from agentic_rag_backend.language.dates import first_date, in_order_of_time, years
+from agentic_rag_backend.language.independence import claims, plain, standing
+from agentic_rag_backend.language.words import content_forms
 
 MAX_SENTENCES = 4
 _PROSE_CHARACTERS = 700

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.text.independence import standing
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
+from agentic_rag_backend.language.independence import standing
 from agentic_rag_backend.models.embedding.base import Vectors
 
 MAX_COMPARED = 16

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, names_and_numbers
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
+from agentic_rag_backend.language.words import content_forms, inverse_frequency, names_and_numbers
 
 _CALENDAR = content_forms(
     "January February March April May June July August September October November December Monday Tuesday Wednesday Thursday "

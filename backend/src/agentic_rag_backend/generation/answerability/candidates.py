@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
 from agentic_rag_backend.generation.answerability.features import Features
+from agentic_rag_backend.language.questions import AnswerKind
 
 MAX_CANDIDATES = 6
 """Sentences that are encoded. With 12, the first sentence is right for .003 more of the questions (SQuAD 2.0)."""

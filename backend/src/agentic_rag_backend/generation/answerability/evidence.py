@@ -9,13 +9,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.text.answers import Span, answer_spans
-from agentic_rag_backend.domain.text.independence import refers_back
-from agentic_rag_backend.domain.text.statements import is_statement
-from agentic_rag_backend.domain.text.words import STOP_WORDS, Word, all_forms, content_forms, words
 from agentic_rag_backend.generation.answerability.matches import Matches, Matrix
 from agentic_rag_backend.generation.answerability.question import QuestionReading
 from agentic_rag_backend.generation.answerability.units import Unit, units_of
+from agentic_rag_backend.language.answers import Span, answer_spans
+from agentic_rag_backend.language.independence import refers_back
+from agentic_rag_backend.language.statements import is_statement
+from agentic_rag_backend.language.words import STOP_WORDS, Word, all_forms, content_forms, words
 
 MAX_REFERRED = 4
 """Earlier sentences to which one with "she" or "this" may refer."""

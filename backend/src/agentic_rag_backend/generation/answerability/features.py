@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.text.opposites import OPPOSITES
-from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, EvidenceSentence
 from agentic_rag_backend.generation.answerability.matches import Matrix
 from agentic_rag_backend.generation.answerability.question import is_year, negates
+from agentic_rag_backend.language.opposites import OPPOSITES
+from agentic_rag_backend.language.questions import AnswerKind
 from agentic_rag_backend.models.embedding.base import TextVectors
 
 Features = Mapping[str, Matrix]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.answerability.accounts import choose_account, compared, texts_of
 from agentic_rag_backend.generation.answerability.bridges import Bridges
@@ -31,6 +30,7 @@ from agentic_rag_backend.generation.answerability.languages import LanguageJudge
 from agentic_rag_backend.generation.answerability.question import read_question
 from agentic_rag_backend.generation.answerability.selection import Selection, select
 from agentic_rag_backend.generation.answerability.units import Unit, units_of, window_of
+from agentic_rag_backend.language.questions import AnswerKind, asked_for
 from agentic_rag_backend.models.embedding.base import TextVectors, WordEncoder
 from agentic_rag_backend.telemetry.logs import get_logger
 

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agentic_rag_backend.domain.text.languages import ENGLISH, is_mostly_latin, language_near, language_of_passage
-from agentic_rag_backend.domain.text.sentences import split_sentences
-from agentic_rag_backend.domain.text.unspaced import is_unspaced
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.claims.languages.conflicts import names_in
 from agentic_rag_backend.generation.claims.languages.lexicon import QUESTION_WORDS, lexicon_of
 from agentic_rag_backend.generation.claims.languages.passages import Matcher, ReadText, pair_at, units_of
 from agentic_rag_backend.generation.claims.languages.terms import is_character, read_terms
 from agentic_rag_backend.generation.similarity import COHORT, RelativeSimilarity, relative_to
+from agentic_rag_backend.language.languages import ENGLISH, is_mostly_latin, language_near, language_of_passage
+from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.unspaced import is_unspaced
 from agentic_rag_backend.models.embedding.base import Vectors
 
 MAX_SENTENCES = 64

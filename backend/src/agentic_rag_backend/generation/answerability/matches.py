@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.text.questions import related
-from agentic_rag_backend.domain.text.words import Word
+from agentic_rag_backend.language.questions import related
+from agentic_rag_backend.language.words import Word
 
 Matrix = NDArray[np.float32]
 

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for, measured
-from agentic_rag_backend.domain.text.words import Word, comparable, names_and_numbers, words
+from agentic_rag_backend.language.questions import AnswerKind, asked_for, measured
+from agentic_rag_backend.language.words import Word, comparable, names_and_numbers, words
 
 
 def _forms(text: str) -> frozenset[str]:

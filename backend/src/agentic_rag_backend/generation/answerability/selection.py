@@ -9,13 +9,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import continuations, rarity_added
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
 from agentic_rag_backend.generation.answerability.features import Features, Interaction
 from agentic_rag_backend.generation.answerability.matches import Matrix
+from agentic_rag_backend.language.questions import AnswerKind
 
 MAX_SENTENCES = 3
 """Sentences of an answer to one question, unless they continue each other."""

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agentic_rag_backend.domain.text.entries.base import Entry, sentence_of
-from agentic_rag_backend.domain.text.entries.reading import read_entries
-from agentic_rag_backend.domain.text.independence import refers_back
-from agentic_rag_backend.domain.text.sentences import Sentence
+from agentic_rag_backend.language.entries.base import Entry, sentence_of
+from agentic_rag_backend.language.entries.reading import read_entries
+from agentic_rag_backend.language.independence import refers_back
+from agentic_rag_backend.language.sentences import Sentence
 
 UnitKind = Literal["sentence", "heading", "row", "item", "opening"]
 WRAPPED_CHARACTERS = 45

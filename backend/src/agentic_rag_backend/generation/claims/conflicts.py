@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.text.words import comparable, words
 from agentic_rag_backend.generation.claims.assertion import asserts_more
 from agentic_rag_backend.generation.claims.base import Reason
 from agentic_rag_backend.generation.claims.frames import changed_in_frame
@@ -16,6 +15,7 @@ from agentic_rag_backend.generation.claims.polarity import denies_otherwise, hid
 from agentic_rag_backend.generation.claims.quantities import changes_quantity
 from agentic_rag_backend.generation.claims.roles import swaps_roles
 from agentic_rag_backend.generation.claims.tokens import DATE_WORDS, Token, mentions_in
+from agentic_rag_backend.language.words import comparable, words
 
 _QUOTED = re.compile(r"[\"“«]([^\"“”«»]{3,600})(?:[\"”»]|\Z)")
 """A quotation. One that the claim does not close ends with the claim."""

@@ -11,16 +11,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agentic_rag_backend.domain.text.independence import refers_back
-from agentic_rag_backend.domain.text.languages import ENGLISH, language_near
-from agentic_rag_backend.domain.text.sentences import split_sentences
-from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.claims.base import ClaimVerifier, Reason, SupportingSpan, Verdict
 from agentic_rag_backend.generation.claims.embedding import MAX_QUOTES, MIN_OVERLAP
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.language.independence import refers_back
+from agentic_rag_backend.language.languages import ENGLISH, language_near
+from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.models.entailment.base import EntailmentReader, Inference, Label
 from agentic_rag_backend.telemetry.logs import get_logger
 

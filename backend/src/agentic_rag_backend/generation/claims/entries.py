@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from agentic_rag_backend.domain.text.entries.base import Entry, Value
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan
 from agentic_rag_backend.generation.claims.passages import LONGEST_QUOTE, IndexedPassage
 from agentic_rag_backend.generation.claims.tokens import Token, content_of, read_tokens
+from agentic_rag_backend.language.entries.base import Entry, Value
 
 _NUMBER = re.compile(r"\d")
 _SUBJECT_ENDS = (" – ", ": ")

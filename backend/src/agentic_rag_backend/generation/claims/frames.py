@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
-from agentic_rag_backend.domain.text.words import STOP_WORDS
 from agentic_rag_backend.generation.claims.tokens import DATE_WORDS, Mention, Token, lists_of, mentions_in, outside_parentheses
+from agentic_rag_backend.language.words import STOP_WORDS
 
 Frame = tuple[str, ...]
 """The side (before, after or around), and two or three words, of which one carries meaning."""

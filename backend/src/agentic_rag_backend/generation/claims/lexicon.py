@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentic_rag_backend.domain.text.words import comparable
+from agentic_rag_backend.language.words import comparable
 
 _IRREGULAR = """
 arise arose arisen; awake awoke; beat beaten; become became; begin began begun; bind bound; blow blew blown; break broke broken;

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from agentic_rag_backend.domain.text.opposites import OPPOSITES
 from agentic_rag_backend.generation.claims.lexicon import common_form
 from agentic_rag_backend.generation.claims.polarity import denials
 from agentic_rag_backend.generation.claims.roles import roles_in
 from agentic_rag_backend.generation.claims.tokens import Token, content_of, forms_of
+from agentic_rag_backend.language.opposites import OPPOSITES
 
 _CONVERSE = forms_of(
     "before after first last more less fewer larger smaller big small high low higher lower oldest youngest older younger "

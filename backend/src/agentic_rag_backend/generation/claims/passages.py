@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from agentic_rag_backend.domain.text.entries.base import Entry
-from agentic_rag_backend.domain.text.entries.reading import Reading, read_entries
-from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
-from agentic_rag_backend.domain.text.words import inverse_frequency
 from agentic_rag_backend.generation.claims.base import SupportingSpan
 from agentic_rag_backend.generation.claims.tokens import Token, content_of, names_in, read_tokens
 from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.language.entries.base import Entry
+from agentic_rag_backend.language.entries.reading import Reading, read_entries
+from agentic_rag_backend.language.sentences import Sentence, split_sentences
+from agentic_rag_backend.language.words import inverse_frequency
 
 LONGEST_QUOTE = 600
 """In characters. Two sentences are joined into one quote only if the quote is shorter."""

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentic_rag_backend.domain.text.sentences import (
+from agentic_rag_backend.language.sentences import (
     MAX_SENTENCE_CHARACTERS,
     begins_block,
     is_ended,
     split_sentences,
     stands_alone,
 )
-from agentic_rag_backend.domain.text.words import content_forms
+from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.models.llm.lenient_json import ReadValue, read_values
 
 MAX_MARKERS = 20

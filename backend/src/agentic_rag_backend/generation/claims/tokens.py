@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from agentic_rag_backend.domain.text.sentences import split_sentences
-from agentic_rag_backend.domain.text.words import STOP_WORDS, Word, comparable, words
 from agentic_rag_backend.generation.claims.lexicon import common_form
+from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.words import STOP_WORDS, Word, comparable, words
 
 _NUMBER_WORDS = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from agentic_rag_backend.domain.text.words import STOP_WORDS, comparable
 from agentic_rag_backend.generation.claims.base import SupportingSpan
 from agentic_rag_backend.generation.claims.lexicon import is_irregular
 from agentic_rag_backend.generation.claims.passages import LONGEST_QUOTE, IndexedPassage
 from agentic_rag_backend.generation.claims.tokens import BRACKETED_NUMBER
+from agentic_rag_backend.language.words import STOP_WORDS, comparable
 
 MAX_ITEM_WORDS = 8
 """Longer parts of a claim are no items of a list, but clauses."""

@@ -12,8 +12,8 @@ import calendar
 import re
 from collections.abc import Iterator, Sequence
 
-from agentic_rag_backend.domain.text.descriptions import words_of_names
-from agentic_rag_backend.domain.text.words import content_forms
+from agentic_rag_backend.language.descriptions import words_of_names
+from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.models.llm.base import Message
 
 MAX_CHARACTERS = 600

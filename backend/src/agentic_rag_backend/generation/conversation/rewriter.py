@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agentic_rag_backend.domain.text.words import all_forms, content_forms, names_and_numbers
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.conversation.follow_ups import MAX_CHARACTERS, self_contained
 from agentic_rag_backend.generation.conversation.turns import fenced_turns
+from agentic_rag_backend.language.words import all_forms, content_forms, names_and_numbers
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.models.llm.schemas import TEXT, object_of
 from agentic_rag_backend.prompts import built_in, fence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentic_rag_backend.domain.text.tokens import estimate_tokens
+from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.prompts import fence
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.text.questions import related
-from agentic_rag_backend.domain.text.words import comparable, content_forms
+from agentic_rag_backend.language.questions import related
+from agentic_rag_backend.language.words import comparable, content_forms
 
 
 def _forms(text: str) -> frozenset[str]:

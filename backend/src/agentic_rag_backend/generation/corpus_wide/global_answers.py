@@ -13,9 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Query, Retrieval
-from agentic_rag_backend.domain.text.questions import asked_for
-from agentic_rag_backend.domain.text.sentences import with_full_stop
-from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.brief import Brief, failed, with_details
 from agentic_rag_backend.generation.budget import PromptBudget
@@ -34,6 +31,9 @@ from agentic_rag_backend.generation.corpus_wide.partial_answers import (
 )
 from agentic_rag_backend.generation.quotations import passage_text, quotations_of
 from agentic_rag_backend.generation.rendering import with_history
+from agentic_rag_backend.language.questions import asked_for
+from agentic_rag_backend.language.sentences import with_full_stop
+from agentic_rag_backend.language.tokens import text_tokens
 from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelRequest

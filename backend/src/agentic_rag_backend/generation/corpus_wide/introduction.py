@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agentic_rag_backend.domain.query import ThemeHit
-from agentic_rag_backend.domain.text.dates import years
 from agentic_rag_backend.generation.corpus_wide.overview import ordered_by_time
 from agentic_rag_backend.generation.corpus_wide.partial_answers import Point
+from agentic_rag_backend.language.dates import years
 
 _NAMED_THEMES = 2
 _MIN_SENTENCES = 2

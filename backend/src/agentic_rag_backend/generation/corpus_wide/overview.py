@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Hit, ThemeHit
-from agentic_rag_backend.domain.text.dates import first_date, has_dates, in_order_of_time
-from agentic_rag_backend.domain.text.independence import plain, standing
-from agentic_rag_backend.domain.text.questions import related
-from agentic_rag_backend.domain.text.sentences import split_sentences
-from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, names_and_numbers, words
 from agentic_rag_backend.generation.answerability.evidence import PassageText
 from agentic_rag_backend.generation.context import Passage, passage_of, theme_passages
 from agentic_rag_backend.generation.corpus_wide.aspects import aspect_of, expresses
 from agentic_rag_backend.generation.corpus_wide.partial_answers import BEST_SCORE, MAX_FINDINGS, PartialAnswers, Point
+from agentic_rag_backend.language.dates import first_date, has_dates, in_order_of_time
+from agentic_rag_backend.language.independence import plain, standing
+from agentic_rag_backend.language.questions import related
+from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.words import content_forms, inverse_frequency, names_and_numbers, words
 from agentic_rag_backend.models.embedding.base import TextEncoder
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_SCALE, CosineScale
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from agentic_rag_backend.domain.document import ChunkingOptions
-from agentic_rag_backend.domain.text.entries.base import Block
-from agentic_rag_backend.domain.text.entries.reading import Headers, blocks_of, joined
-from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.fences import fenced_code
 from agentic_rag_backend.ingestion.chunking.measure import Measure
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+from agentic_rag_backend.language.entries.base import Block
+from agentic_rag_backend.language.entries.reading import Headers, blocks_of, joined
+from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 LEAST_FILL = 0.6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentic_rag_backend.domain.text.entries.base import Block
+from agentic_rag_backend.language.entries.base import Block
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)(?:\n|\Z)", re.MULTILINE)
 _LINE_END = re.compile(r"\n(?=[^\n])")

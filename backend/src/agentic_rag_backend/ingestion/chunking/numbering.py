@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.joining import Gaps
+from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_backend.prompts import fence
 
 WINDOW_TOKENS = 2000

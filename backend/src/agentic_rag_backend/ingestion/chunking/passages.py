@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions, chunk_id, content_hash
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.text.entries.reading import header_text
-from agentic_rag_backend.domain.titles import EXCERPT_MARK, is_excerpt
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.functions import with_functions
 from agentic_rag_backend.ingestion.chunking.locations import Locator
 from agentic_rag_backend.ingestion.chunking.registry import chunker_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+from agentic_rag_backend.language.entries.reading import header_text
+from agentic_rag_backend.language.titles import EXCERPT_MARK, is_excerpt
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 
-from agentic_rag_backend.domain.text.sentences import is_ended
 from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument
+from agentic_rag_backend.language.sentences import is_ended
 
 
 @dataclass(frozen=True, slots=True)

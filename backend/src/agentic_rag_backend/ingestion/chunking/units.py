@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from agentic_rag_backend.domain.document import ChunkingOptions
-from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.cutting import Cutter
 from agentic_rag_backend.ingestion.chunking.sections import sections_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 MAX_UNITS = 20_000

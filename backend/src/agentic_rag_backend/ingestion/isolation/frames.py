@@ -27,10 +27,10 @@ from agentic_rag_backend.domain.graph import (
     Support,
 )
 from agentic_rag_backend.domain.location import Location, Region
-from agentic_rag_backend.domain.text.descriptions import Description
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.parsing.base import Attachment, Heading, PageFrame, ParsedDocument
 from agentic_rag_backend.knowledge.identity.names import DocumentNames, OwnName
+from agentic_rag_backend.language.descriptions import Description
 
 HEADER = struct.Struct("!BQ")
 PROTOCOL = pickle.HIGHEST_PROTOCOL

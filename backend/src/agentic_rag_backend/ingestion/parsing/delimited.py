@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agentic_rag_backend.domain.text.entries.delimited import DELIMITERS, fields_of
-from agentic_rag_backend.domain.text.entries.lines import Line, lines_of
 from agentic_rag_backend.ingestion.parsing.base import MAX_COLUMNS, ParsedDocument, wide_table
 from agentic_rag_backend.ingestion.parsing.text import PlainTextParser
+from agentic_rag_backend.language.entries.delimited import DELIMITERS, fields_of
+from agentic_rag_backend.language.entries.lines import Line, lines_of
 
 _BEFORE_QUOTES = frozenset(",;\t\n")
 

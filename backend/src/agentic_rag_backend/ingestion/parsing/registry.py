@@ -28,7 +28,6 @@ from agentic_rag_backend.domain.media_types import (
     XLSX,
     unsupported,
 )
-from agentic_rag_backend.domain.titles import EXCERPT_MARK, UNTITLED
 from agentic_rag_backend.errors import UnsupportedMediaType
 from agentic_rag_backend.ingestion.parsing.base import (
     Parser,
@@ -38,6 +37,7 @@ from agentic_rag_backend.ingestion.parsing.base import (
 )
 from agentic_rag_backend.ingestion.parsing.encodings.parser import DecodingParser
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
+from agentic_rag_backend.language.titles import EXCERPT_MARK, UNTITLED
 
 if TYPE_CHECKING:
     from agentic_rag_backend.ingestion.parsing.mail.attachments import MailAttachments

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agentic_rag_backend.domain.document import MAX_QUESTIONS_PER_CHUNK, QUESTION_METHODS, Chunk, Failure, QuestionOptions
-from agentic_rag_backend.domain.text.entries.reading import header_text
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.model_calls import ResultRecord
+from agentic_rag_backend.language.entries.reading import header_text
 
 _SIGNATURE_DIGITS = 16
 

@@ -7,10 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agentic_rag_backend.domain.text.sentences import Sentence
-from agentic_rag_backend.domain.text.statements import is_statement
-from agentic_rag_backend.domain.text.word_classes import LEADING_ADJECTIVES
-from agentic_rag_backend.domain.text.words import comparable
 from agentic_rag_backend.ingestion.questions.verbs import BY_PARTICIPLE, BY_PAST, BY_PRESENT
 from agentic_rag_backend.knowledge.extraction.lexicon import (
     FUNCTION_WORDS,
@@ -22,6 +18,10 @@ from agentic_rag_backend.knowledge.extraction.lexicon import (
     WEEKDAYS,
     word_set,
 )
+from agentic_rag_backend.language.sentences import Sentence
+from agentic_rag_backend.language.statements import is_statement
+from agentic_rag_backend.language.word_classes import LEADING_ADJECTIVES
+from agentic_rag_backend.language.words import comparable
 
 MAX_SENTENCE_WORDS = 60
 _MAX_SUBJECT_WORDS = 9

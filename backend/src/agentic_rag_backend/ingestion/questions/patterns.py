@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.synthetic_questions import MAX_QUESTION_CHARACTERS
-from agentic_rag_backend.domain.text.entries.base import Entry, Value
-from agentic_rag_backend.domain.text.entries.reading import read_entries
 from agentic_rag_backend.ingestion.questions.base import WrittenQuestions
 from agentic_rag_backend.ingestion.questions.clauses import clauses
 from agentic_rag_backend.ingestion.questions.forming import Draft, questions_of
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.model_calls import ResultRecord
+from agentic_rag_backend.language.entries.base import Entry, Value
+from agentic_rag_backend.language.entries.reading import read_entries
 
 PATTERNS = "patterns"
 _IN_LOOP_CHARACTERS = 20_000

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.document import Chunk
-from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.chunk_points import PointFields
 from agentic_rag_backend.ingestion.computation import Computation
@@ -28,6 +27,7 @@ from agentic_rag_backend.ingestion.reconciliation.rounds import Round
 from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
+from agentic_rag_backend.language.periods import document_date
 from agentic_rag_backend.stores.catalogue.base import ChunkQuestions, DocumentStatus, PreparedChunk, PreparedQuestion
 from agentic_rag_backend.stores.vector.base import Collection, VectorPoint
 

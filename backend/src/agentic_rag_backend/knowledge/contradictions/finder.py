@@ -15,7 +15,6 @@ import numpy as np
 from agentic_rag_backend.domain.contradictions import Contradiction, Kind, Side
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import GraphEdge
-from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.errors import InvalidRequest
@@ -28,6 +27,7 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import first_chunks, shared_count
 from agentic_rag_backend.knowledge.visible.entities import named_entities, no_entity
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
+from agentic_rag_backend.language.periods import document_date
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Page
 from agentic_rag_backend.stores.catalogue.pages import check_limit, decode_cursor, encode_cursor
 from agentic_rag_backend.stores.graph.base import KnowledgeStore

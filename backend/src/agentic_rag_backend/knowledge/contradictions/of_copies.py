@@ -10,11 +10,11 @@ from itertools import product
 from agentic_rag_backend.domain.contradictions import Contradiction, Kind, Side
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import EntityRef
-from agentic_rag_backend.domain.periods import document_date
-from agentic_rag_backend.domain.text.sentences import Sentence
-from agentic_rag_backend.domain.text.values import Span, may_agree, placed_moments
-from agentic_rag_backend.domain.text.words import Word, words
 from agentic_rag_backend.knowledge.contradictions.statements import subject_of
+from agentic_rag_backend.language.periods import document_date
+from agentic_rag_backend.language.sentences import Sentence
+from agentic_rag_backend.language.values import Span, may_agree, placed_moments
+from agentic_rag_backend.language.words import Word, words
 
 CHANGED_VALUE = 0.9
 CHANGED_NAME = 0.75

@@ -9,12 +9,12 @@ from itertools import combinations
 from agentic_rag_backend.domain.contradictions import Contradiction
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import EntityRef, normalise_name
-from agentic_rag_backend.domain.text.sentences import split_sentences
-from agentic_rag_backend.domain.text.words import comparable, words
-from agentic_rag_backend.domain.titles import is_excerpt
 from agentic_rag_backend.knowledge.contradictions.of_copies import ChangedSentence, contradictions_of_copies
 from agentic_rag_backend.knowledge.contradictions.of_values import contradictions_of_values
 from agentic_rag_backend.knowledge.contradictions.statements import ReadSentence, ValueStatement, read_sentences, statements_about
+from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.titles import is_excerpt
+from agentic_rag_backend.language.words import comparable, words
 
 MAX_NAMES = 8
 MAX_STATEMENTS = 60

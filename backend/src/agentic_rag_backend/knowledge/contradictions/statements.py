@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.text.dates import years
-from agentic_rag_backend.domain.text.occasions import BESIDE, DISTINGUISHING
-from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
-from agentic_rag_backend.domain.text.values import Amount, Moment, Span, placed_amounts, placed_moments
-from agentic_rag_backend.domain.text.word_classes import FINITE, VERBS
-from agentic_rag_backend.domain.text.words import STOP_WORDS, Word, all_forms, words
+from agentic_rag_backend.language.dates import years
+from agentic_rag_backend.language.occasions import BESIDE, DISTINGUISHING
+from agentic_rag_backend.language.sentences import Sentence, split_sentences
+from agentic_rag_backend.language.values import Amount, Moment, Span, placed_amounts, placed_moments
+from agentic_rag_backend.language.word_classes import FINITE, VERBS
+from agentic_rag_backend.language.words import STOP_WORDS, Word, all_forms, words
 
 MAX_BETWEEN = 8
 """Words between the name of an entity and a value of it, at most."""

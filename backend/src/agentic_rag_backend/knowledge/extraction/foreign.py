@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agentic_rag_backend.domain.text.languages import ENGLISH, STOP_WORDS, language_of_words
 from agentic_rag_backend.knowledge.extraction.names import DocumentSpellings, Span
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
+from agentic_rag_backend.language.languages import ENGLISH, STOP_WORDS, language_of_words
 
 READ_WORDS = 3_000
 """Words at the beginning of a text that decide on its language."""

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.graph import name_words, normalise_name
-from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
-from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.extraction.relations import MAX_FACT_CHARACTERS
+from agentic_rag_backend.language.sentences import Sentence, split_sentences
+from agentic_rag_backend.language.words import content_forms
 
 MAX_NAME_CHARACTERS = 160
 _MAX_SENTENCES = 3

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
-from agentic_rag_backend.domain.text.descriptions import Description, describe, describes, gender_of
-from agentic_rag_backend.domain.text.words import words
 from agentic_rag_backend.knowledge.extraction.tokens import Tokens
+from agentic_rag_backend.language.descriptions import Description, describe, describes, gender_of
+from agentic_rag_backend.language.words import words
 
 _SUBJECT_WITHIN = 2
 """Words before a name that begins a sentence: "Dr", "Senior nurse"."""

@@ -11,7 +11,6 @@ from typing import Any
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, name_words, normalise_name
-from agentic_rag_backend.domain.periods import period_of
 from agentic_rag_backend.knowledge.extraction.aliases import is_acronym_of
 from agentic_rag_backend.knowledge.extraction.entity_types import DATE, OTHER
 from agentic_rag_backend.knowledge.extraction.grounding import GroundedText, Place, is_name, outermost
@@ -19,6 +18,7 @@ from agentic_rag_backend.knowledge.extraction.inquiries import MAX_ALIASES, Mode
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.extraction.relations import RELATED
 from agentic_rag_backend.knowledge.relation_types import NEGATION, relation_key
+from agentic_rag_backend.language.periods import period_of
 
 MAX_RELATION_CHARACTERS = 64
 _End = tuple[str, str, list[Place]]

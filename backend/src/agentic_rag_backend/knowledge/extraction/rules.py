@@ -17,7 +17,6 @@ from agentic_rag_backend.domain.graph import (
     NameDescription,
     normalise_name,
 )
-from agentic_rag_backend.domain.text.descriptions import describe_title
 from agentic_rag_backend.knowledge.extraction.aliases import alias_pairs, short_forms
 from agentic_rag_backend.knowledge.extraction.ballots import Ballot, types_of
 from agentic_rag_backend.knowledge.extraction.entity_types import (
@@ -36,6 +35,7 @@ from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, token
 from agentic_rag_backend.knowledge.extraction.topics import TopicName, find_form, topic
 from agentic_rag_backend.knowledge.extraction.validity import Validity, validities
 from agentic_rag_backend.knowledge.extraction.word_scores import WordScores, fitted
+from agentic_rag_backend.language.descriptions import describe_title
 
 _IN_LOOP_CHARACTERS = 20_000
 _MAX_NAME_CHARACTERS = 160

@@ -16,7 +16,6 @@ from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import Extraction, name_words, normalise_name
-from agentic_rag_backend.domain.periods import document_date, period_of
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidScope, ModelInputRefused, ModelUnavailable, PromptTooLong
 from agentic_rag_backend.knowledge.extraction.base import Extractor, Origin
@@ -25,6 +24,7 @@ from agentic_rag_backend.knowledge.extraction.inquiries import ModelExtractionOp
 from agentic_rag_backend.knowledge.extraction.memory import DocumentMemory
 from agentic_rag_backend.knowledge.extraction.replies import read_reply
 from agentic_rag_backend.knowledge.model_calls import INVALID, DocumentModel, ResultRecord, VersionModel
+from agentic_rag_backend.language.periods import document_date, period_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 from agentic_rag_backend.stores.graph.episodes import Episode, EpisodeFact, EpisodeKnowledge, EpisodeScope

@@ -7,9 +7,9 @@ import unicodedata
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.graph import normalise_name
-from agentic_rag_backend.domain.titles import is_excerpt
 from agentic_rag_backend.knowledge.extraction.entity_types import OTHER, type_from_disambiguator
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, GENERIC_HEADINGS, LABELS
+from agentic_rag_backend.language.titles import is_excerpt
 
 MAX_TOPIC_CHARACTERS = 160
 _MAX_WORDS = 16

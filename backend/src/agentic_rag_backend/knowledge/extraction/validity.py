@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.periods import period_of
-from agentic_rag_backend.domain.text.values import moments
 from agentic_rag_backend.knowledge.extraction.entity_types import DATE
 from agentic_rag_backend.knowledge.extraction.lexicon import word_set
 from agentic_rag_backend.knowledge.extraction.relations import Node, Pair
 from agentic_rag_backend.knowledge.extraction.tokens import Tokens
 from agentic_rag_backend.knowledge.relation_types import NEGATION
+from agentic_rag_backend.language.periods import period_of
+from agentic_rag_backend.language.values import moments
 
 _SURE = 0.8
 """Least confidence of a relationship that takes a time."""

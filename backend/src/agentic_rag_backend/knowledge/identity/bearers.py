@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from agentic_rag_backend.domain.text.descriptions import Description
+from agentic_rag_backend.language.descriptions import Description
 
 MIN_SHARED = 2
 """Names that are near one bearer and near no other: a document with so many of them, and none of another bearer, is about it."""

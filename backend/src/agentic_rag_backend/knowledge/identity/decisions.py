@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from agentic_rag_backend.domain.document import stable_id
 from agentic_rag_backend.domain.graph import NameUse
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.text.descriptions import Description
 from agentic_rag_backend.knowledge.identity.bearers import Bearer, Division, choose_ids, divide
+from agentic_rag_backend.language.descriptions import Description
 
 MAX_BEARERS = 100
 """Documents that describe the bearer of a name and decide how many bearers it has: the first by id. It bounds the cost."""

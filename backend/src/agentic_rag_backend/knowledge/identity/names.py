@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.text.descriptions import Description
+from agentic_rag_backend.language.descriptions import Description
 
 
 @dataclass(frozen=True, slots=True)

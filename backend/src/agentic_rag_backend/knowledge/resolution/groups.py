@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from agentic_rag_backend.domain.graph import UNDECIDED_TYPES, Alias, Extraction, normalise_name
-from agentic_rag_backend.domain.text.descriptions import Description
 from agentic_rag_backend.knowledge.identity.edits import Edits
 from agentic_rag_backend.knowledge.identity.names import DocumentNames, OwnName
 from agentic_rag_backend.knowledge.resolution.limits import LeftOut, NameKeys, NameLimits, limit_names
+from agentic_rag_backend.language.descriptions import Description
 
 UNTYPED = "other"
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.graph import name_words
-from agentic_rag_backend.domain.text.words import MAX_NAME_WORDS, STOP_WORDS
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.language.words import MAX_NAME_WORDS, STOP_WORDS
 
 _WORD = re.compile(r"\S+")
 COMMON_WORD_WEIGHT = 0.3

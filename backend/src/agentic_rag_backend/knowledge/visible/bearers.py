@@ -10,10 +10,10 @@ from operator import or_
 from agentic_rag_backend.domain.graph import NameUse, normalise_name
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.text.descriptions import Description
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.name_search import entities_named
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import first_chunks
+from agentic_rag_backend.language.descriptions import Description
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 

@@ -10,7 +10,6 @@ from datetime import datetime
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import VALID_FROM
 from agentic_rag_backend.domain.graph import Direction, GraphEdge, StatedFact, Support
-from agentic_rag_backend.domain.periods import document_date, period_of
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.ontologies import Ontologies
@@ -20,6 +19,7 @@ from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 from agentic_rag_backend.knowledge.visible.succession import in_succession, shared_end
 from agentic_rag_backend.knowledge.visible.support import states_now
 from agentic_rag_backend.knowledge.visible.weights import fact_weight
+from agentic_rag_backend.language.periods import document_date, period_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 

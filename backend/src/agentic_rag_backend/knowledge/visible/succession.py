@@ -13,10 +13,10 @@ from itertools import combinations
 
 from agentic_rag_backend.domain.graph import name_words
 from agentic_rag_backend.domain.query import EntityRef
-from agentic_rag_backend.domain.text.values import moments
 from agentic_rag_backend.knowledge.extraction.aliases import is_acronym_of
 from agentic_rag_backend.knowledge.relation_types import End, ExclusiveRelations
 from agentic_rag_backend.knowledge.visible.facts import Retirement, VisibleFact
+from agentic_rag_backend.language.values import moments
 
 _PAST = frozenset({"former", "formerly", "previous", "previously", "then", "once", "ex", "late", "was", "were", "had", "served"})
 _BEGINNING = frozenset(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.errors import ModelReplyInvalid
+from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_backend.models.embedding.base import Embedder
 
 _SAME = 0.98

@@ -18,8 +18,8 @@ import openai
 import orjson
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.errors import ConfigurationError, ModelReplyInvalid
+from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_backend.models.embedding.base import EmbedderStats, Vectors
 from agentic_rag_backend.models.embedding.clock import BusyClock
 from agentic_rag_backend.models.endpoint import Call, Endpoint

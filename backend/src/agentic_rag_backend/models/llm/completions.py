@@ -7,8 +7,8 @@ from typing import Any
 
 from openai.types.chat import ChatCompletion
 
-from agentic_rag_backend.domain.text.tokens import estimate_tokens, text_tokens
 from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.language.tokens import estimate_tokens, text_tokens
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.models.llm.replies import RawReply
 

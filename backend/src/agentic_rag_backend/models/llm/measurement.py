@@ -7,8 +7,8 @@ import time
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.language.tokens import estimate_tokens
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest
 
 PROMPT_TOKENS = 3000

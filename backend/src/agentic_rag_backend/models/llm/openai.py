@@ -19,8 +19,8 @@ import openai
 from openai import AsyncStream
 from openai.types.chat import ChatCompletion
 
-from agentic_rag_backend.domain.text.prompt_marks import restore, restore_all
 from agentic_rag_backend.errors import ModelInputRefused, ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.language.prompt_marks import restore, restore_all
 from agentic_rag_backend.models.endpoint import Attempt, Call, Endpoint, ModelStalled, failure_of, reason_of
 from agentic_rag_backend.models.health import Health
 from agentic_rag_backend.models.llm.assembly import Assembly, BrokenStream, unstreamed

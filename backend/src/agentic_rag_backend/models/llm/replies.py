@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentic_rag_backend.domain.text.prompt_marks import StreamRestorer
+from agentic_rag_backend.language.prompt_marks import StreamRestorer
 from agentic_rag_backend.models.llm.base import ModelDelta
 from agentic_rag_backend.models.llm.lenient_json import AROUND, NotJson, ReadValue, read_values
 from agentic_rag_backend.models.llm.reasoning import ReasoningFilter, VisibleText, without_reasoning

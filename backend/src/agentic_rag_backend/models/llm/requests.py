@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentic_rag_backend.domain.text.prompt_marks import neutralise
+from agentic_rag_backend.language.prompt_marks import neutralise
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.refusals import ModelTraits
 from agentic_rag_backend.models.server_errors import Feature

@@ -11,9 +11,9 @@ from agentic_rag_backend.communities.summaries.evidence import CentralEntity, Fa
 from agentic_rag_backend.communities.summaries.labels import spread
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support
-from agentic_rag_backend.domain.text.sentences import split_sentences
-from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.words import content_forms
 
 _TELLING = 12
 _TERMS = 24

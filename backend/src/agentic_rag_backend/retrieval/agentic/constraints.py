@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from agentic_rag_backend.domain.query import FactHit, Hit
-from agentic_rag_backend.domain.text.words import words
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.language.words import words
 
 MAX_CONSTRAINTS = 12
 """Negative constraints of one request, from all sources."""

@@ -27,8 +27,8 @@ from agentic_rag_backend.domain.filters import (
     Scalar,
     leaves,
 )
-from agentic_rag_backend.domain.text.languages import ENGLISH
 from agentic_rag_backend.errors import InvalidRequest, in_field
+from agentic_rag_backend.language.languages import ENGLISH
 from agentic_rag_backend.wording import shortened
 
 MAX_DEPTH = 5

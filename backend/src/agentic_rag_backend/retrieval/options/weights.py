@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from agentic_rag_backend.domain.query import BALANCED, LegWeights, LevelWeights
-from agentic_rag_backend.domain.text.languages import STOP_WORDS, is_mostly_latin
-from agentic_rag_backend.domain.text.literals import literals
-from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.language.languages import STOP_WORDS, is_mostly_latin
+from agentic_rag_backend.language.literals import literals
+from agentic_rag_backend.language.questions import AnswerKind, asked_for
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, LOW_WEIGHT, Features
 

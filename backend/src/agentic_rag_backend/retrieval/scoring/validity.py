@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO
-from agentic_rag_backend.domain.periods import document_date, period_of
-from agentic_rag_backend.domain.text.time_phrases import Period, Relation, period_of_moment
-from agentic_rag_backend.domain.text.values import moments
+from agentic_rag_backend.language.periods import document_date, period_of
+from agentic_rag_backend.language.time_phrases import Period, Relation, period_of_moment
+from agentic_rag_backend.language.values import moments
 
 BY_DOCUMENT = 0.8
 """Fit of a passage without a date in its text, in a document of exactly the time."""

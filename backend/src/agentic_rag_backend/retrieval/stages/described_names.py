@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from agentic_rag_backend.domain.query import Hit, Retrieval
-from agentic_rag_backend.domain.text.descriptions import Description, belonging, describe, mentions, names_of
-from agentic_rag_backend.domain.text.kinds import FIELDS
-from agentic_rag_backend.domain.text.questions import related
-from agentic_rag_backend.domain.text.words import Word, content_forms, names_and_numbers, words
+from agentic_rag_backend.language.descriptions import Description, belonging, describe, mentions, names_of
+from agentic_rag_backend.language.kinds import FIELDS
+from agentic_rag_backend.language.questions import related
+from agentic_rag_backend.language.words import Word, content_forms, names_and_numbers, words
 
 SAMPLE = 15
 """First results in which another description proves that the name is shared. A constant: the request's limit has no effect."""

@@ -16,15 +16,15 @@ from typing import Any
 from agentic_rag_backend.domain.filters import And, Comparison, Filter
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.query import EntityRef, Hit, KnownBearer, Query, Retrieval, SharedName
-from agentic_rag_backend.domain.text.descriptions import belonging
-from agentic_rag_backend.domain.text.questions import related
-from agentic_rag_backend.domain.text.words import Word, content_forms, names_and_numbers, words
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import SharedChunks
 from agentic_rag_backend.knowledge.visible.bearers import BearerReader, NameBearer, namesakes
+from agentic_rag_backend.language.descriptions import belonging
+from agentic_rag_backend.language.questions import related
+from agentic_rag_backend.language.words import Word, content_forms, names_and_numbers, words
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
 from agentic_rag_backend.retrieval.stages.described_names import SAMPLE, DescribedName, about_described, described_names, meant

@@ -14,9 +14,9 @@ from typing import Any
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
+from agentic_rag_backend.language.questions import AnswerKind, asked_for
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
 from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder

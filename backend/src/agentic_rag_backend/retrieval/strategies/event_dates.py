@@ -8,16 +8,16 @@ from functools import partial
 
 from agentic_rag_backend.domain.graph import name_words
 from agentic_rag_backend.domain.query import Query
-from agentic_rag_backend.domain.text.questions import related
-from agentic_rag_backend.domain.text.sentences import split_sentences
-from agentic_rag_backend.domain.text.time_phrases import Period, period_of_moment
-from agentic_rag_backend.domain.text.values import moments
-from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
+from agentic_rag_backend.language.questions import related
+from agentic_rag_backend.language.sentences import split_sentences
+from agentic_rag_backend.language.time_phrases import Period, period_of_moment
+from agentic_rag_backend.language.values import moments
+from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.caching.reuse import forbid_reuse
 from agentic_rag_backend.retrieval.legs.candidates import chunk_candidates

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Backing, Query, Retrieval, Trace
-from agentic_rag_backend.domain.text.words import content_forms, words
+from agentic_rag_backend.language.words import content_forms, words
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.passages.hydration import time_detail
 from agentic_rag_backend.retrieval.structured_calls import Spending

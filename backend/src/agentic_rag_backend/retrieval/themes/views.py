@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO
 from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query
-from agentic_rag_backend.domain.text.tokens import text_tokens
+from agentic_rag_backend.language.tokens import text_tokens
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.caching.entries import State, TenantCache
 from agentic_rag_backend.retrieval.caching.read_through import ReadThrough

@@ -20,8 +20,8 @@ from types import MappingProxyType
 
 from qdrant_edge import Bm25, Bm25Config, SparseVector, TokenizerType
 
-from agentic_rag_backend.domain.text.languages import STOP_WORDS, is_mostly_latin, likely_languages
-from agentic_rag_backend.domain.text.literals import literals
+from agentic_rag_backend.language.languages import STOP_WORDS, is_mostly_latin, likely_languages
+from agentic_rag_backend.language.literals import literals
 from agentic_rag_backend.stores.vector.base import TermWeights
 from agentic_rag_backend.stores.vector.ngrams import ngrams
 

@@ -10,7 +10,7 @@ import hashlib
 import unicodedata
 from collections import Counter
 
-from agentic_rag_backend.domain.text.unspaced import UNSPACED_RUN, pairs
+from agentic_rag_backend.language.unspaced import UNSPACED_RUN, pairs
 
 
 def ngrams(text: str) -> Counter[int]:

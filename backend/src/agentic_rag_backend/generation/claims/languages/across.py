@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.text.languages import is_mostly_latin
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan
 from agentic_rag_backend.generation.claims.languages.conflicts import denies, hedges, misquotes
 from agentic_rag_backend.generation.claims.languages.lexicon import TRANSLATED, TRANSLITERATION, Lexicon
 from agentic_rag_backend.generation.claims.languages.passages import Clause, ReadPassage, ReadText
 from agentic_rag_backend.generation.claims.languages.terms import Term, alike
 from agentic_rag_backend.generation.claims.languages.units import changes_unit
+from agentic_rag_backend.language.languages import is_mostly_latin
 
 FOREIGN_NAME = 3
 """Characters of a foreign name in Chinese, at least."""

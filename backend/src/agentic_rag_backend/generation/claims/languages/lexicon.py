@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agentic_rag_backend.domain.text.languages import STOP_WORDS
-from agentic_rag_backend.domain.text.words import STOP_WORDS as ENGLISH_STOP_WORDS
 from agentic_rag_backend.generation.claims.languages.number_words import english_numbers, french_numbers, german_numbers
+from agentic_rag_backend.language.languages import STOP_WORDS
+from agentic_rag_backend.language.words import STOP_WORDS as ENGLISH_STOP_WORDS
 
 
 def _set(text: str) -> frozenset[str]:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from agentic_rag_backend.domain.text.languages import language_near, language_of_passage
-from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.generation.claims.base import SupportingSpan
 from agentic_rag_backend.generation.claims.languages.forms import FormIndex
 from agentic_rag_backend.generation.claims.languages.lexicon import Lexicon, lexicon_of
 from agentic_rag_backend.generation.claims.languages.terms import Term, is_character, read_terms
 from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.language.languages import language_near, language_of_passage
+from agentic_rag_backend.language.sentences import split_sentences
 
 LONGEST_QUOTE = 600
 """In characters. Two sentences are joined into one quote only if the quote is shorter."""

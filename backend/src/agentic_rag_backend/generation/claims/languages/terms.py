@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from agentic_rag_backend.domain.text.unspaced import UNSPACED_RUN
 from agentic_rag_backend.generation.claims.languages.lexicon import Lexicon
+from agentic_rag_backend.language.unspaced import UNSPACED_RUN
 
 _PIECE = re.compile(
     r"(?P<number>\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?![\d])|\d+(?:[.,]\d+)?)|(?P<word>[^\W\d_]+(?:-[^\W\d_]+)*)", re.UNICODE

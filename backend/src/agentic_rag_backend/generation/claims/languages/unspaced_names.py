@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from agentic_rag_backend.domain.text.unspaced import UNSPACED_RUN
+from agentic_rag_backend.language.unspaced import UNSPACED_RUN
 
 _DATE = re.compile(r"\d[\d年月日]*")
 _CLAUSE_ENDS = re.compile(r"[,，、。；;：:！!？?\n]+")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from agentic_rag_backend.domain.text.languages import ENGLISH, foreign_script_of
 from agentic_rag_backend.generation.claims.base import Reason, Verdict
 from agentic_rag_backend.generation.claims.languages.across import MAX_QUOTES, Candidate, candidates
 from agentic_rag_backend.generation.claims.languages.check import MAX_CLAIM_CHARACTERS, check_in_language
@@ -12,6 +11,7 @@ from agentic_rag_backend.generation.claims.languages.passages import ReadPassage
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.thresholds import MIN_SUPPORT
 from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.language.languages import ENGLISH, foreign_script_of
 
 MIN_UNCITED_SUPPORT = 0.8
 """Share that another passage must cover to support a claim without valid citations."""

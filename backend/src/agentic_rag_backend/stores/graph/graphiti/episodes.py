@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict
 
 from agentic_rag_backend.domain.graph import name_words
 from agentic_rag_backend.domain.ontology import UNTYPED, Ontology
-from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.errors import InvalidScope, StoreUnavailable
+from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.stores.graph.episodes import (
     Episode,
     EpisodeEntity,

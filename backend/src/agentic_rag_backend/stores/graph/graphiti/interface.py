@@ -20,7 +20,7 @@ import numpy as np
 
 from agentic_rag_backend.domain.graph import name_words
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.text.words import STOP_WORDS
+from agentic_rag_backend.language.words import STOP_WORDS
 from agentic_rag_backend.stores.graph.bolt import Record
 from agentic_rag_backend.stores.graph.graphiti.driver import GraphReader, require_group, to_edge, to_episode, to_node
 from agentic_rag_backend.stores.graph.graphiti.filters import edge_passes, holds_at, node_passes

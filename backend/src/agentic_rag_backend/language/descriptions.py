@@ -1,0 +1,329 @@
+"""Finds what a text says about the bearer of a name: "the painter John Marsh", "John Marsh (1901–1970) was a chemist"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from agentic_rag_backend.language.kinds import DEEDS, DISCIPLINES, FIELDS, kinds_differ
+from agentic_rag_backend.language.words import MAX_NAME_WORDS, Word, all_forms, comparable, words
+
+NEAR_YEARS = 2
+"""Years of birth that differ by no more may be one year, of which one is wrong."""
+_BEFORE, _AFTER = 60, 160
+"""Characters before and after a name that are read."""
+_MAX_WORDS = 12
+_GAP = re.compile(r"[ \n]|\. ?")
+_LIFE = re.compile(r"\(?(?:[^()\d]{0,20})(?<!\d)(1\d{3}|20\d{2}) ?[–-] ?(1\d{3}|20\d{2})?(?!\d)")
+_BORN = re.compile(r"\b(?:born|b\.)(?: [^\d.;]{0,40})? ?(1\d{3}|20\d{2})\b", re.IGNORECASE)
+_DIED = re.compile(r"\b(?:died|d\.)(?: [^\d.;]{0,40})? ?(1\d{3}|20\d{2})\b", re.IGNORECASE)
+_STATES = re.compile(
+    r"(?:\s?\([^()]{1,80}\))?(?:,\s\d{1,3}(?=,))?,?\s(?:who\s)?"
+    r"(?:was|is|were|became|remained|worked as|served as|serves as|works as)\s"
+    r"(?=(?:an?|the|one of the|his|her|our)\s|[a-z]{1,20}\s(?:of|in)\s)",
+)
+_APPOSITION = re.compile(
+    r"\s?(?:,|–|—)\s(?:\d{1,3},\s)?"
+    r"(?=(?:an?|the|then|now|former|later)\s|(?:(?:senior|chief)\s)?[a-z]{1,20}(?:,|\.| of | at | in ))"
+)
+_THE = re.compile(r"\sthe\s(?=[a-z])")
+_PARENTHESIS = re.compile(r"\s?\(([^()]{1,80})\)")
+_OF = re.compile(r",? (?:of|at|from) ((?:the )?\w+)")
+_ENDS = all_forms(
+    "of in from who which that at for with to by whose where when while on after before but until since near like than about "
+    "under son daughter wife husband brother sister friend pupil student widow father mother nephew"
+)
+"""Words that end a description: "a student of the painter" is no painter."""
+_SCHOLARS = all_forms("professor reader lecturer doctor student teacher scholar degree")
+_TITLES = {"mr": "m", "sir": "m", "ms": "f", "mrs": "f", "miss": "f", "lady": "f", "dame": "f"}
+_TELLING = all_forms("born died") | DEEDS.keys() | _TITLES.keys()
+_PRONOUN_GENDERS = {"he": frozenset("m"), "his": frozenset("m"), "she": frozenset("f"), "her": frozenset("f")}
+_GENDERS = {"f": "female", "m": "male"}
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What texts say about one bearer of a name.
+
+    ``kinds`` are forms of nouns (see `kinds.FIELDS`). ``tag`` is the parenthesis of a title: "John Marsh (painter)". ``gender``
+    is "m" or "f" by Mr, Mrs and similar titles. ``nouns`` are the kinds as written.
+    """
+
+    kinds: frozenset[str] = frozenset()
+    born: frozenset[int] = frozenset()
+    died: frozenset[int] = frozenset()
+    tag: str = ""
+    gender: frozenset[str] = frozenset()
+    nouns: tuple[str, ...] = field(default=(), compare=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.kinds or self.born or self.died or self.tag or self.gender)
+
+    def __or__(self, other: Description) -> Description:
+        return Description(
+            self.kinds | other.kinds,
+            self.born | other.born,
+            self.died | other.died,
+            self.tag or other.tag,
+            self.gender | other.gender,
+            tuple(dict.fromkeys((*self.nouns, *other.nouns))),
+        )
+
+    @property
+    def tells_kind(self) -> bool:
+        """Whether it says more than Mr or Ms, which half of all bearers share."""
+        return bool(self.kinds or self.born or self.died or self.tag)
+
+    @property
+    def label(self) -> str:
+        """A few words that tell the bearer from others: "painter", "born 1901"; empty if there are none."""
+        if self.tag or self.nouns:
+            return self.tag or " and ".join(self.nouns[:2])
+        if self.born:
+            return f"born {min(self.born)}"
+        return f"died {min(self.died)}" if self.died else ""
+
+    def of_sort(self, sort: str) -> Description:
+        """Return the description with the kinds of one sort, such as "person" or "vessel"."""
+        nouns = tuple(noun for noun in self.nouns if FIELDS[comparable(noun)].sort == sort)
+        return replace(self, nouns=nouns, kinds=frozenset(kind for kind in self.kinds if FIELDS[kind].sort == sort))
+
+    @property
+    def written(self) -> str:
+        """The description as a line of text, from which `parse` makes it again: "oceanographer, reader; born 1976; female"."""
+        parts = [", ".join(dict.fromkeys(self.nouns))]
+        parts += [f"born {year}" for year in sorted(self.born)] + [f"died {year}" for year in sorted(self.died)]
+        parts += [_GENDERS[each] for each in sorted(self.gender)]
+        parts += [f"({' '.join(self.tag.replace(';', ' ').split())})"] if self.tag else []
+        return "; ".join(part for part in parts if part)
+
+    @classmethod
+    def parse(cls, text: str) -> Description:
+        """Return the description of which `written` is ``text``. Parts that it does not know are left out."""
+        found = cls()
+        for part in text.split("; "):
+            word, _, year = part.partition(" ")
+            if part.startswith("("):
+                found |= cls(tag=part[1:-1])
+            elif word in ("born", "died") and year.isdigit():
+                years = frozenset([int(year)])
+                found |= cls(born=years) if word == "born" else cls(died=years)
+            elif part in _GENDERS.values():
+                found |= cls(gender=frozenset(key for key, name in _GENDERS.items() if name == part))
+            else:
+                found |= _nouns([noun for noun in part.split(", ") if comparable(noun) in FIELDS])
+        return found
+
+    def excludes(self, other: Description) -> bool:
+        """Return whether one bearer cannot have both: other years of birth or death, other tags, Mr and Mrs."""
+        tagged = bool(self.tag and other.tag) and self.tag.casefold() != other.tag.casefold()
+        if tagged and not self.kinds & other.kinds:
+            return True
+        if self.gender and other.gender and not self.gender & other.gender:
+            return True
+        return _apart(self.born, other.born) or _apart(self.died, other.died)
+
+    def differs(self, other: Description, *, strictly: bool = True) -> bool:
+        """Return whether their kinds differ: see `kinds_differ`. One person may still have both."""
+        return kinds_differ(self.kinds, other.kinds, strictly=strictly)
+
+
+def _apart(one: frozenset[int], other: frozenset[int]) -> bool:
+    return bool(one and other) and min(abs(a - b) for a in one for b in other) > NEAR_YEARS
+
+
+def mentions(name: Sequence[str], found: Sequence[Word], text: str) -> list[tuple[int, int]]:
+    """Return where a name stands in a text, as spans of characters. One other name may stand between its words.
+
+    Args:
+        name: the forms of its words.
+        found: the words of ``text``.
+
+    A name of one word is no mention within a longer name: Ellery is not Port Ellery.
+    """
+    spans = []
+    for place, word in enumerate(found):
+        if word.form != name[0] or not word.name:
+            continue
+        last = _last(name, found, place, text)
+        if last is None or (len(name) == 1 and _longer(found, place, text)):
+            continue
+        spans.append((word.start, found[last].end))
+    return spans
+
+
+def _last(name: Sequence[str], found: Sequence[Word], place: int, text: str) -> int | None:
+    """Return the position of the name's last word, if the name begins at ``place``."""
+    skipped = 0
+    for form in name[1:]:
+        place += 1
+        if place < len(found) and found[place].form != form and not skipped and _middle(found[place]):
+            place, skipped = place + 1, 1
+        if (
+            place >= len(found)
+            or found[place].form != form
+            or not _GAP.fullmatch(text[found[place - 1].end : found[place].start])
+        ):
+            return None
+    return place
+
+
+def _middle(word: Word) -> bool:
+    return word.name or word.end - word.start == 1
+
+
+def _longer(found: Sequence[Word], place: int, text: str) -> bool:
+    """Return whether another name is directly before or after a word, titles and "HMS" apart."""
+    neighbours = [pair for pair in pairwise(found[max(0, place - 1) : place + 2]) if text[pair[0].end : pair[1].start] == " "]
+    beside = [one if other is found[place] else other for one, other in neighbours]
+    return any(word.name and not word.form[0].isdigit() and not _prefix(word.form) for word in beside)
+
+
+def _prefix(form: str) -> bool:
+    return form in _TITLES or form in ("hms", "ss", "rms", "dr", "mv")
+
+
+def describe(name: Sequence[str], text: str, read: Sequence[Word] | None = None) -> Description:
+    """Return what a sentence says about the bearer of a name, given by the forms of its words.
+
+    Args:
+        read: the words of ``text``, if they were read before.
+    """
+    found = Description()
+    for start, end in mentions(name, words(text) if read is None else read, text):
+        before, after = text[max(0, start - _BEFORE) : start], text[end : end + _AFTER]
+        found |= _nouns(_before(before)) | _titled(before) | _after(after)
+    return found
+
+
+def describes(read: Sequence[Word]) -> bool:
+    """Return whether a text with these words may say something about a bearer: a kind, a deed, a title or a year of life."""
+    return any(word.form in FIELDS or word.form in _TELLING for word in read)
+
+
+def gender_of(pronoun: str) -> frozenset[str]:
+    """Return the gender that a personal pronoun gives: "she", "her"; empty for other words."""
+    return _PRONOUN_GENDERS.get(pronoun.casefold(), frozenset())
+
+
+def describe_title(name: Sequence[str], title: str) -> Description:
+    """Return what a document's title says about the bearer of a name: "John Marsh (painter)", "Staff profile: the nurse …"."""
+    found = describe(name, title)
+    for _, end in mentions(name, words(title), title):
+        if match := _PARENTHESIS.match(title, end):
+            found |= Description(tag=match[1].strip())
+    return found
+
+
+def belonging(name: Sequence[str], text: str, read: Sequence[Word] | None = None) -> frozenset[str]:
+    """Return the forms of what the bearer of a name belongs to: "hospital" for "Rowan Teller of the hospital".
+
+    Args:
+        read: the words of ``text``, if they were read before.
+    """
+    found = words(text) if read is None else read
+    ends = (end for _, end in mentions(name, found, text))
+    return frozenset(word.form for end in ends if (match := _OF.match(text, end)) for word in words(match[1]) if word.content)
+
+
+def _before(text: str) -> list[str]:
+    """Return the nouns directly before a name: "the English painter John Marsh", "directed by Paul Winter"."""
+    found = words(text)
+    if not found or text[found[-1].end :] not in (" ", ' "', " “"):
+        return []
+    last = found[-1]
+    if last.form in FIELDS:
+        return [_noun(text, last)]
+    return [DEEDS[found[-2].form]] if last.form == "by" and len(found) > 1 and found[-2].form in DEEDS else []
+
+
+def _titled(before: str) -> Description:
+    word = before.rstrip(" .").rpartition(" ")[2].casefold()
+    return Description(gender=frozenset(_TITLES[word])) if word in _TITLES and before[-1:] == " " else Description()
+
+
+def _after(text: str) -> Description:
+    found = Description()
+    if match := _PARENTHESIS.match(text):
+        inside = match[1]
+        found |= _life(f"({inside})") | _nouns(_described(inside))
+    elif match := re.match(r",?\s(?:who\s)?(?:was\s)?(?=born\b)", text):
+        found |= _life(text[match.end() : match.end() + 60])
+    for pattern in (_STATES, _APPOSITION, _THE):
+        if match := pattern.match(text):
+            found |= _nouns(_described(text[match.end() :]))
+            break
+    return found
+
+
+def _life(text: str) -> Description:
+    born, died = _BORN.search(text), _DIED.search(text)
+    life = _LIFE.match(text)
+    return Description(
+        born=frozenset(int(match[1]) for match in (born, life) if match),
+        died=frozenset([*([int(died[1])] if died else []), *([int(life[2])] if life and life[2] else [])]),
+    )
+
+
+def _described(text: str) -> list[str]:
+    """Return the nouns of a description, up to a word that ends it: "a retired chemist and poet from Leeds"."""
+    end = re.search(r"[.;:()]", text)
+    found = words(text[: end.start()] if end else text)[:_MAX_WORDS]
+    nouns: list[str] = []
+    for place, word in enumerate(found):
+        before = found[place - 1] if place else None
+        if before is not None and "," in text[before.end : word.start] and nouns:
+            break
+        if word.form in FIELDS and not _belongs_to_next(text, found, place):
+            nouns.append(_noun(text, word))
+        if word.form in _ENDS:
+            if before is not None and before.form in _SCHOLARS:
+                nouns += [DISCIPLINES[each.form] for each in found[place + 1 : place + 3] if each.form in DISCIPLINES]
+            break
+    return nouns
+
+
+def _belongs_to_next(text: str, found: Sequence[Word], place: int) -> bool:
+    """Return whether a noun describes the word after it: "the painter's son", "the chemist Anna Brandt", "ferry engineer"."""
+    word = found[place]
+    if text[word.start : word.end].casefold().endswith(("'s", "’s")):
+        return True
+    if place + 1 >= len(found) or text[word.end : found[place + 1].start] != " ":
+        return False
+    following = found[place + 1]
+    return (following.name and not following.form[0].isdigit()) or following.form in FIELDS
+
+
+def _noun(text: str, word: Word) -> str:
+    return text[word.start : word.end].casefold()
+
+
+def _nouns(found: Sequence[str]) -> Description:
+    return Description(kinds=frozenset(map(comparable, found)), nouns=tuple(found))
+
+
+def names_of(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield the names of a text, each as the forms of its capitalised words in a row."""
+    return (tuple(word.form for word in run) for run in words_of_names(text))
+
+
+def words_of_names(text: str) -> Iterator[Sequence[Word]]:
+    """Yield the capitalised words in a row of each name of a text. More than `MAX_NAME_WORDS` are no name."""
+    run: list[Word] = []
+    for word in words(text):
+        adjacent = (
+            bool(run)
+            and _GAP.fullmatch(text[run[-1].end : word.start]) is not None
+            and "\n" not in text[run[-1].end : word.start]
+        )
+        capital = word.name and not word.form[0].isdigit() and word.content
+        if run and not (adjacent and capital):
+            if len(run) <= MAX_NAME_WORDS:
+                yield run
+            run = []
+        if capital:
+            run.append(word)
+    if run and len(run) <= MAX_NAME_WORDS:
+        yield run

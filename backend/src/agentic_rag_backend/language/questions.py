@@ -1,0 +1,182 @@
+"""Analysis of a question's words: the kind of answer it asks for, and matches of word forms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import Enum
+
+from agentic_rag_backend.language.words import comparable, words
+
+
+class AnswerKind(Enum):
+    """The kind of answer."""
+
+    NAME = "name"
+    PLACE = "place"
+    TIME = "time"
+    NUMBER = "number"
+    PERCENT = "percent"
+    MONEY = "money"
+    MEASURE = "measure"
+    """A number with a unit: a length, an age, a speed."""
+    COLOUR = "colour"
+    PHONE = "phone"
+    EMAIL = "email"
+    WEBSITE = "website"
+    THEME = "theme"
+    """An account of several sentences: a history, a reason, a role."""
+    OTHER = "other"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the answer is a number, apart from dates."""
+        return self in _NUMERIC
+
+    @property
+    def fact(self) -> bool:
+        """Whether the answer is one item that can be recognised by its form."""
+        return self not in (AnswerKind.THEME, AnswerKind.OTHER)
+
+
+_NUMERIC = frozenset({AnswerKind.NUMBER, AnswerKind.PERCENT, AnswerKind.MONEY, AnswerKind.MEASURE})
+_PRICES = "price|cost|budget|salary|wages?|fee|rent|revenue|income|fine|loan|turnover"
+_SIZES = (
+    "speed|distance|height|width|depth|length|weight|temperature|size|age|elevation|altitude|capacity|diameter|peak|gust|horizon"
+)
+_COUNTS = r"(?<!phone )(?<!mobile )(?<!cell )(?<!fax )number|amount|population|rate|total|count|density"
+_WHAT = r"(?:what|which)(?: (?:is|was|were|are) the(?: \w+){0,2}| \w+)?"
+_UNNAMED = r"(?! (?:\w+ )?(?:called|named|known)\b)"
+_TIME = re.compile(
+    # "When" is a question in front of an auxiliary, at the beginning, after a verb of telling or at the end. Otherwise it opens
+    # a clause: "when the river rose", "when discussing trends".
+    r"\bwhen (?:did|was|were|is|are|will|would|had|has|have|can|could|should)\b|\bwhen\W*$|"
+    r"(?:^\W*|\b(?:and|or|but|tell me|knows?|sa(?:y|ys|id)|since|until|exactly|of|find out) )when\b(?! \w+ing\b| do(?:es)?\b)|"
+    r"\b(?:(?:what|which)(?: \w+)? (?:year|date|day|month|century|decade|time)|how (?:recently|late|early))\b",
+    re.IGNORECASE,
+)
+_MONEY = re.compile(
+    rf"\b{_WHAT} (?:{_PRICES})\b|"
+    r"\bhow much (?:money\b|[^?]{0,120}\b(?:costs?|pa(?:y|ys|id)|earn(?:s|ed)?|spen[dt]|spends|s[eo]ld|sell|worth|charged?|"
+    r"raised?|len[dt]|borrow(?:ed)?|fined?)\b)|"
+    r"\bwhat (?:did|does|do|was|were) [^?]{0,120}\b(?:earn|cost|pay|paid|spend|charge)\b",
+    re.IGNORECASE,
+)
+_PERCENT = re.compile(rf"\b(?:{_WHAT} (?:percent|percentage|proportion|share)|how many percent)\b", re.IGNORECASE)
+_MEASURE = re.compile(
+    r"\b(?:how (?:old|long|tall|big|wide|deep|high|heavy|fast|thick|hot|cold|large|far (?:is|from|away|apart|did it))\b|"
+    rf"{_WHAT} (?:{_SIZES}|area of)\b{_UNNAMED})",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(rf"\b(?:how (?:many|much|often)\b|{_WHAT} (?:{_COUNTS})\b{_UNNAMED})", re.IGNORECASE)
+_PHONE = re.compile(
+    r"\b(?:(?:tele)?phone|mobile|cell|fax)(?: |-)?numbers?\b|['’]s (?:tele)?phone\W*$|"
+    r"\bwhat numbers? (?:\w+ ){0,3}(?:call|ring|phone|dial)\b",
+    re.IGNORECASE,
+)
+_EMAIL = re.compile(r"\be-?mails?(?: address(?:es)?)?\W*$|\be-?mail address(?:es)?\b", re.IGNORECASE)
+_WEBSITE = re.compile(
+    r"\b(?:what|which) (?:is|was|are) [^?]{0,80}\b(?:web ?site|web ?page|home ?page|web address|url)\b", re.IGNORECASE
+)
+_COLOUR = re.compile(r"\b(?:what|which) colou?rs?\b|\b(?:is|was|are|were) the colou?rs?\b", re.IGNORECASE)
+_PLACE = re.compile(
+    r"\b(?:where|(?:what|which)(?: \w+){0,2} (?:city|town|village|country|countries|state|county|province|region|district|island|"
+    r"river|mountain|port|place|street|building|continent|ocean|sea|lake|nation)|birthplace|hometown)\b",
+    re.IGNORECASE,
+)
+_NAME = re.compile(
+    r"\b(?:who|whom|whose|(?:what|which)(?: \w+){0,2} (?:university|college|school|institution|company|organi[sz]ation|team|club|"
+    r"band|league|party|person|actor|actress|author|writer|singer|director|producer|player|man|woman|king|queen|president|book|"
+    r"film|movie|album|song|ship|language|religion|function|name|title)|(?:what|which) (?:\w+ )?(?:is|was|are|were) the "
+    r"(?:name|title)|nationality)\b",
+    re.IGNORECASE,
+)
+_THEME = re.compile(
+    r"\s*(?:why\b|(?:and |so )?how (?:do|does|did|has|have|had|is|are|was|were|can|could|far|should|would)\b|to what extent\b|"
+    r"in (?:what|which) ways?\b|what (?:\w+ )?(?:role|part) (?:do|does|did|has|have)\b|what (?:\w+ )?(?:effects?|impact|"
+    r"influence|consequences?|lessons?|themes?|topics?|trends?|challenges?|reasons?|causes?|patterns?|relation|relationship|"
+    r"differences?)\b|what (?:do|does|did|has|have) .{3,60}\b(?:do|mean|say|think|show|suggest|tell)\b|"
+    r"what (?:is|are|was|were) .{0,80}\bover the years\b|"
+    r"(?:describe|explain|discuss|compare|summari[sz]e|outline|give an overview)\b|what are the (?:\w+ )?\w+s\b)",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(
+    r"\bhow many ((?:(?!(?:do|does|did|has|have|had|is|are|was|were|can|could|will|would)\b)[\w-]+ ){1,3})", re.IGNORECASE
+)
+_ATTRIBUTE = re.compile(
+    r"\bwhat (salary|wages?|price|fee|rent|temperature|speed|height|weight|population)\b|"
+    r"\b(?:what|which)(?: (?:is|was|are|were) the)? (\w+) number\b",
+    re.IGNORECASE,
+)
+_UNTOLD = frozenset({"time", "people", "person", "different", "total"})
+"""Counted without being named: "They met twice", "640 live there"."""
+_VERBS = """
+grow grew grown; write wrote written; build built; buy bought; sell sold; win won; lose lost
+begin began begun; become became; come came; go went gone; give gave given; take took taken; lead led
+leave left; make made; meet met; sing sang sung; teach taught; speak spoke spoken; choose chose chosen
+hold held; keep kept; lend lent; spend spent; send sent; pay paid; say said
+tell told; find found; see saw seen; know knew known; draw drew drawn; fall fell fallen; rise rose risen
+drive drove driven; break broke broken; steal stole stolen; wear wore worn; bear bore born; catch caught; fight fought
+bring brought; think thought; run ran; swim swam; sink sank sunk; die dead death
+"""
+_IRREGULAR = {
+    comparable(form): comparable(verb.split()[0]) for verb in re.split(r"[;\n]", _VERBS.strip()) for form in verb.split()
+}
+_LEAST_COMMON = 5
+_MAX_DIFFERENT = 4
+
+
+def asked_for(question: str) -> AnswerKind:
+    """Return the kind of answer that ``question`` asks for."""
+    if _THEME.match(question) and not any(pattern.match(question.strip()) for pattern in (_MEASURE, _NUMBER, _MONEY, _PERCENT)):
+        return AnswerKind.THEME
+    # The first question word determines the kind. A second one belongs to a clause that describes it.
+    found = [(match.start(), kind) for pattern, kind in _KINDS if (match := pattern.search(question))]
+    return min(found, key=lambda item: item[0])[1] if found else AnswerKind.OTHER
+
+
+_KINDS = (
+    # Of two that begin at the same word, the first in this list is the kind.
+    (_PHONE, AnswerKind.PHONE),
+    (_EMAIL, AnswerKind.EMAIL),
+    (_WEBSITE, AnswerKind.WEBSITE),
+    (_TIME, AnswerKind.TIME),
+    (_PERCENT, AnswerKind.PERCENT),
+    (_MONEY, AnswerKind.MONEY),
+    (_MEASURE, AnswerKind.MEASURE),
+    (_NUMBER, AnswerKind.NUMBER),
+    (_COLOUR, AnswerKind.COLOUR),
+    (_PLACE, AnswerKind.PLACE),
+    (_NAME, AnswerKind.NAME),
+)
+
+
+def measured(question: str) -> frozenset[str]:
+    """Return the forms of the counted or measured noun: "passenger" for "How many passengers …". Empty without one.
+
+    A number answers such a question only if the text names the counted noun.
+    """
+    match = _COUNTED.search(question) or _ATTRIBUTE.search(question)
+    return frozenset(list(_content(next(filter(None, match.groups()))))[:1]) if match else frozenset()
+
+
+def _content(text: str) -> dict[str, None]:
+    return {word.form: None for word in words(text) if word.content and word.form not in _UNTOLD}
+
+
+def related(form: str, others: Iterable[str]) -> bool:
+    """Return whether ``form`` is in ``others`` or shares a stem ("doctorate" and "doctoral", "director" and "direct").
+
+    Irregular verbs are known ("grow" and "grew"). A stem: the first five letters or more are the same and at most four differ
+    on either side. Numbers must be equal.
+    """
+    base = _IRREGULAR.get(form, form)
+    for other in others:
+        if base == _IRREGULAR.get(other, other):
+            return True
+        if form[:_LEAST_COMMON] != other[:_LEAST_COMMON] or len(form) < _LEAST_COMMON or form[0].isdigit():
+            continue
+        common = next((n for n, (a, b) in enumerate(zip(form, other, strict=False)) if a != b), min(len(form), len(other)))
+        if max(len(form), len(other)) - common <= _MAX_DIFFERENT:
+            return True
+    return False
