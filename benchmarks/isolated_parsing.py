@@ -43,12 +43,12 @@ async def costs(isolation: Isolation, suffix: str, content: bytes) -> dict[str, 
 
     def here() -> float:
         begin = time.perf_counter()
-        calls.read(resources, content, media_type, OWNER, options)
+        calls.read_file(resources, content, media_type, OWNER, options)
         return (time.perf_counter() - begin) * 1000
 
     async def isolated() -> float:
         begin = time.perf_counter()
-        await isolation.call("read", content, media_type, OWNER, options, size_bytes=len(content))
+        await isolation.call_worker("read", content, media_type, OWNER, options, size_bytes=len(content))
         return (time.perf_counter() - begin) * 1000
 
     here()

@@ -111,7 +111,7 @@ def main() -> None:
     arguments.add_argument("--pages", type=int, nargs="+", default=[21, 61, 101, 151])
     arguments.add_argument("--dpi", type=int, nargs="+", default=[150, 200, 250, 300])
     given = arguments.parse_args()
-    options = asyncio.run(Ocr(OcrSettings(mode="tesseract")).options())
+    options = asyncio.run(Ocr(OcrSettings(mode="tesseract")).choose_options())
     if isinstance(options, str):
         raise SystemExit(options)
     measure(options, given.file, given.pages, given.dpi)

@@ -6,18 +6,18 @@ import sys
 
 import pytest
 
-from agentic_rag_backend.memory import collection_paused
+from agentic_rag_backend.memory import pause_collection
 
 
 def test_collection_pauses_and_goes_on_also_after_an_error() -> None:
     assert gc.isenabled()
-    with collection_paused():
+    with pause_collection():
         assert not gc.isenabled()
-        with collection_paused():
+        with pause_collection():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
-    with pytest.raises(ValueError, match="in the start"), collection_paused():
+    with pytest.raises(ValueError, match="in the start"), pause_collection():
         raise ValueError("in the start")
     assert gc.isenabled()
 

@@ -567,7 +567,7 @@ class Settings(BaseSettings):
 
     @field_validator("openai_base_url", "embedding_base_url")
     @classmethod
-    def _endpoint(cls, value: str | None, info: ValidationInfo) -> str | None:
+    def _check_endpoint_address(cls, value: str | None, info: ValidationInfo) -> str | None:
         return None if value is None else endpoint_address(value, str(info.field_name).upper())
 
     @field_validator("llm_extra_body")
@@ -583,7 +583,7 @@ class Settings(BaseSettings):
 
     @field_validator("trusted_proxies")
     @classmethod
-    def _networks(cls, value: str) -> str:
+    def _check_networks(cls, value: str) -> str:
         for part in filter(None, (part.strip() for part in value.split(","))):
             try:
                 ipaddress.ip_network(part)
@@ -605,7 +605,7 @@ class Settings(BaseSettings):
 
     @field_validator("extraction_entity_types")
     @classmethod
-    def _types(cls, value: str) -> str:
+    def _check_types(cls, value: str) -> str:
         named = [type_ for part in value.split(",") if (type_ := part.strip())]
         for type_ in named:
             if not re.fullmatch(r"[a-z][a-z0-9_ ]{0,39}", type_):
@@ -619,7 +619,7 @@ class Settings(BaseSettings):
 
     @field_validator("cors_origins")
     @classmethod
-    def _origins(cls, value: str) -> str:
+    def _check_origins(cls, value: str) -> str:
         for part in value.split(","):
             origin = part.strip()
             if origin and origin != "*" and not re.fullmatch(r"https?://[^/\s*]+", origin):
@@ -627,7 +627,7 @@ class Settings(BaseSettings):
         return value
 
     @model_validator(mode="after")
-    def _derived(self) -> Settings:
+    def _derive_values(self) -> Settings:
         """Set the values that follow from LLM_PROFILE and LLM_TIMEOUT_S."""
         self.__dict__.update(self.derived)
         return self

@@ -43,11 +43,11 @@ def read_config_file(path: Path, known: Collection[str]) -> dict[str, str]:
     if held is None or held == "":
         return {}
     if not isinstance(held, dict):
-        raise ConfigurationError(f"{where} must be a mapping of settings, such as PORT: 8000; got a {_kind(held)}")
-    return _settings(held, known, where)
+        raise ConfigurationError(f"{where} must be a mapping of settings, such as PORT: 8000; got a {_name_kind(held)}")
+    return _read_settings(held, known, where)
 
 
-def _settings(held: dict[Any, Any], known: Collection[str], where: str) -> dict[str, str]:
+def _read_settings(held: dict[Any, Any], known: Collection[str], where: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, value in held.items():
         name = str(key).lower()
@@ -58,12 +58,12 @@ def _settings(held: dict[Any, Any], known: Collection[str], where: str) -> dict[
         if name in found:
             raise ConfigurationError(f"{where} names {name.upper()} twice")
         if not isinstance(value, str):
-            raise ConfigurationError(f"{where}: {name.upper()} must be one value; got a {_kind(value)}")
+            raise ConfigurationError(f"{where}: {name.upper()} must be one value; got a {_name_kind(value)}")
         found[name] = value
     return {name: value for name, value in found.items() if value not in _NOTHING}
 
 
-def _kind(value: object) -> str:
+def _name_kind(value: object) -> str:
     if isinstance(value, dict):
         return "mapping"
     return "list" if isinstance(value, list) else "single value"

@@ -43,8 +43,8 @@ async def _outcome(isolation: Isolation, document: HostileDocument, content: byt
     """Return the text of a document, or the reason why there is none."""
     try:
         media_type = media_type_of(None, document.file_name, content)
-        await isolation.call("check", content, media_type, None, document.file_name, True, size_bytes=len(content))
-        parsed, _ = await isolation.call(
+        await isolation.call_worker("check", content, media_type, None, document.file_name, True, size_bytes=len(content))
+        parsed, _ = await isolation.call_worker(
             "read", content, media_type, OWNER, ReadingOptions(ProcessingOptions()), size_bytes=len(content)
         )
     except AgenticRagError as error:

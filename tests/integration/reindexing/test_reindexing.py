@@ -21,7 +21,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, ReindexRequired, StoreLocked
 from agentic_rag_backend.models.embedding import sessions
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.models.installation import LocalFolder, install
+from agentic_rag_backend.models.installation import LocalFolder, install_model
 from agentic_rag_backend.models.registry import known_model
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.vector.base import Collection
@@ -299,7 +299,7 @@ async def test_vectors_of_the_bundled_encoder_are_used_until_those_of_a_named_on
     opens: Opens, tmp_path: Path, bge_small: Path
 ) -> None:
     tenant, answers = await filled(opens)
-    install(known_model("bge-small-en-v1.5"), tmp_path / "data" / "models", LocalFolder(bge_small))
+    install_model(known_model("bge-small-en-v1.5"), tmp_path / "data" / "models", LocalFolder(bge_small))
     named = {"embedding_model": "bge-small-en-v1.5", "embedding_threads": 1}
     async with opens(**named) as application:
         assert "were made with [onnx-" in (application.container.reindex_due or "")

@@ -23,7 +23,7 @@ QUESTION = "Osric Lindqvist wrote about the seals of Carrow Bay"
 async def ask(
     corpus: Corpus, tenant: TenantId, filters: dict[str, Any], strategy: str = "hybrid", **options: Any
 ) -> tuple[Retrieval, tuple[str, ...]]:
-    caller = await corpus.container.authenticator.local(tenant)
+    caller = await corpus.container.authenticator.local_principal(tenant)
     values = {"query": QUESTION, "strategy": strategy, "filters": filters, "options": options, "limit": 50}
     built = await corpus.container.queries.build(caller, SearchRequest.model_validate(values))
     return await corpus.container.retrievers.get(strategy).retrieve(built.query), built.warnings

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.evaluation.datasets import load_questions
-from agentic_rag_backend.evaluation.diversity import Listing, diversity, sizes
+from agentic_rag_backend.evaluation.diversity import Listing, measure_diversity, measure_sizes
 
 
 def listing(ids: str, *, texts: tuple[str, ...] = (), communities: str = "", entities: str = "") -> Listing:
@@ -25,7 +25,7 @@ def listing(ids: str, *, texts: tuple[str, ...] = (), communities: str = "", ent
 
 
 def test_distinct_things_are_counted_over_all_questions() -> None:
-    found = diversity(
+    found = measure_diversity(
         [listing("ab", communities="x", entities="pqp"), listing("bc", communities="x"), listing("")],
         {"documents": 10, "communities": 4, "entities": None},
     )
@@ -44,34 +44,34 @@ def test_distinct_things_are_counted_over_all_questions() -> None:
 
 
 def test_the_ratio_is_bounded_by_the_number_of_documents() -> None:
-    few = diversity([listing("ab"), listing("ab"), listing("ab")], {"documents": 3})
+    few = measure_diversity([listing("ab"), listing("ab"), listing("ab")], {"documents": 3})
     assert (few.ratio, few.documents.bound, few.of_bound) == (pytest.approx(1 / 3), 0.5, pytest.approx(2 / 3))
-    assert diversity([listing("abc"), listing("abc")], {"documents": 3}).of_bound == 1.0
-    unknown = diversity([listing("ab")], {})
+    assert measure_diversity([listing("abc"), listing("abc")], {"documents": 3}).of_bound == 1.0
+    unknown = measure_diversity([listing("ab")], {})
     assert (unknown.documents.bound, unknown.of_bound) == (None, None)
-    assert diversity([listing("")], {"documents": 3}).of_bound is None
+    assert measure_diversity([listing("")], {"documents": 3}).of_bound is None
 
 
 def test_two_lists_are_identical_in_any_order_and_empty_ones_are_none() -> None:
-    found = diversity([listing("ab"), listing("ba"), listing("ac"), listing(""), listing("")], {})
+    found = measure_diversity([listing("ab"), listing("ba"), listing("ac"), listing(""), listing("")], {})
     assert found.identical_pairs == pytest.approx(1 / 3)
-    assert diversity([listing("ab"), listing("")], {}).identical_pairs is None
+    assert measure_diversity([listing("ab"), listing("")], {}).identical_pairs is None
     themes = [listing("", communities="x"), listing("", communities="x")]
-    assert diversity(themes, {}).identical_pairs == 1.0
+    assert measure_diversity(themes, {}).identical_pairs == 1.0
 
 
 def test_similarity_is_that_of_the_words_of_one_list() -> None:
     same = listing("ab", texts=("Turbines hum at sea.", "At sea hums the turbine."))
     other = listing("cd", texts=("Turbines hum.", "Painters travel."))
-    assert diversity([same], {}).intra_list_similarity == pytest.approx(1.0)
-    assert diversity([other], {}).intra_list_similarity == 0.0
-    assert diversity([same, other, listing("e", texts=("Alone.",))], {}).intra_list_similarity == pytest.approx(0.5)
+    assert measure_diversity([same], {}).intra_list_similarity == pytest.approx(1.0)
+    assert measure_diversity([other], {}).intra_list_similarity == 0.0
+    assert measure_diversity([same, other, listing("e", texts=("Alone.",))], {}).intra_list_similarity == pytest.approx(0.5)
     half = listing("ab", texts=("Turbines hum.", "Turbines hum, painters travel."))
-    assert diversity([half], {}).intra_list_similarity == pytest.approx(2 / math.sqrt(8))
+    assert measure_diversity([half], {}).intra_list_similarity == pytest.approx(2 / math.sqrt(8))
 
 
 def test_sizes_are_reported_by_level() -> None:
-    assert sizes({1: [2], 0: [3, 9, 4]}) == {
+    assert measure_sizes({1: [2], 0: [3, 9, 4]}) == {
         "0": {"communities": 3, "min": 3, "median": 4, "mean": 5.33, "max": 9},
         "1": {"communities": 1, "min": 2, "median": 2, "mean": 2, "max": 2},
     }
@@ -80,10 +80,10 @@ def test_sizes_are_reported_by_level() -> None:
 @given(st.lists(st.text("abcdef", max_size=5), max_size=12))
 def test_shares_are_shares_and_do_not_depend_on_the_order_of_questions(lists: list[str]) -> None:
     listings = [listing(each, texts=tuple(f"word{id} common" for id in each)) for each in lists]
-    found = diversity(listings, {"documents": 3})
+    found = measure_diversity(listings, {"documents": 3})
     for share in (found.ratio, found.identical_pairs, found.intra_list_similarity, found.documents.coverage):
         assert share is None or 0.0 <= share <= 1.0 + 1e-9
-    turned = diversity(listings[::-1], {"documents": 3})
+    turned = measure_diversity(listings[::-1], {"documents": 3})
     assert (turned.ratio, turned.identical_pairs) == (found.ratio, found.identical_pairs)
     pairs = [(a, b) for n, a in enumerate(lists) for b in lists[n + 1 :] if a and b]
     equal = sum(set(a) == set(b) for a, b in pairs)

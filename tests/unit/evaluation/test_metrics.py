@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.evaluation.metrics import all_at, ndcg_at, percentile, recall_at
+from agentic_rag_backend.evaluation.metrics import all_at, find_percentile, ndcg_at, recall_at
 
 IDS = st.lists(st.sampled_from("abcdefgh"), max_size=8, unique=True)
 
@@ -51,12 +51,12 @@ def test_bounds_and_growth(ranked: list[str], relevant: set[str], k: int) -> Non
 
 @pytest.mark.parametrize(("share", "value"), [(0.5, 5), (0.51, 6), (0.9, 9), (0.95, 10), (1.0, 10), (0.1, 1), (0.01, 1)])
 def test_percentile_is_the_nearest_rank(share: float, value: int) -> None:
-    assert percentile([10, 1, 9, 2, 8, 3, 7, 4, 6, 5], share) == value
+    assert find_percentile([10, 1, 9, 2, 8, 3, 7, 4, 6, 5], share) == value
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.floats(0.01, 1.0))
 def test_percentile_is_the_least_value_that_covers_the_share(values: list[float], share: float) -> None:
-    found = percentile(values, share)
+    found = find_percentile(values, share)
     assert found in values
     assert sum(value <= found for value in values) >= share * len(values)
     assert sum(value < found for value in values) < share * len(values)
@@ -65,4 +65,4 @@ def test_percentile_is_the_least_value_that_covers_the_share(values: list[float]
 @pytest.mark.parametrize(("values", "share"), [([], 0.5), ([1.0], 0.0), ([1.0], 1.1), ([1.0], -0.5), ([1.0], float("nan"))])
 def test_percentile_of_nothing_is_refused(values: list[float], share: float) -> None:
     with pytest.raises(ValueError, match=f"got {len(values)} values"):
-        percentile(values, share)
+        find_percentile(values, share)

@@ -47,7 +47,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
 
 def waiting(jobs: Jobs, *ids: str) -> list[asyncio.Task[Job]]:
     shared = JobEndings(cast(JobCatalogue, jobs), TENANT)
-    return [asyncio.create_task(shared.wait(id)) for id in ids]
+    return [asyncio.create_task(shared.wait_for_end(id)) for id in ids]
 
 
 async def turns() -> None:
@@ -84,7 +84,7 @@ async def test_a_caller_that_gives_up_is_not_polled_for(jobs: Jobs) -> None:
 async def test_an_error_goes_to_every_caller_and_the_next_one_polls_again(jobs: Jobs, error: Exception) -> None:
     shared = JobEndings(cast(JobCatalogue, jobs), TENANT)
     jobs.error = error
-    results = await asyncio.gather(shared.wait("a"), shared.wait("b"), return_exceptions=True)
+    results = await asyncio.gather(shared.wait_for_end("a"), shared.wait_for_end("b"), return_exceptions=True)
     assert results == [error, error]
     jobs.error, jobs.over = None, {"a"}
     assert (await shared.wait("a")).id == "a"

@@ -43,7 +43,7 @@ async def test_a_start_catches_up_with_every_tenant(
         """Nothing to flush."""
 
     relay = Relay(catalogue.outbox, cast(Any, None), flush=flush)
-    relay.register({Topic.ORIGINAL: handle})
+    relay.register_handlers({Topic.ORIGINAL: handle})
     assert await relay.catch_up([Topic.ORIGINAL], within_s=30) is (failing is None)
     assert delivered == [tenant for number, tenant in enumerate(tenants) if number != failing]
     assert len(await catalogue.outbox.tenants(limit=10)) == 7, "other topics are left to the relay"

@@ -36,7 +36,7 @@ async def test_work_that_fails_while_the_job_is_looked_at_gives_way_in_silence(m
 
     run = Run(TenantId("t_" + "1" * 32), Job(), Jobs())  # type: ignore[arg-type]
     with pytest.raises(Stopped, match="cancelling was requested"):
-        await run.until_cancelled(work())
+        await run.run_until_cancellation(work())
     gc.collect()
     await asyncio.sleep(0)
     assert unhandled == []

@@ -30,7 +30,7 @@ class Callers:
 
         async def work() -> None:
             act_for(tenant, job=job)
-            async with self._slots.taken():
+            async with self._slots.hold_slot():
                 self.started.append(name)
                 await self._ends[name].wait()
 

@@ -111,19 +111,19 @@ class DocumentService:
     @requires(Scope.READ)
     async def read_original(self, caller: Principal, document_id: str) -> Original:
         """Return the uploaded bytes of the visible version, or of the newest if none is visible."""
-        return await self.container.ingestion.original(caller.tenant.id, document_id)
+        return await self.container.ingestion.read_original(caller.tenant.id, document_id)
 
     @requires(Scope.READ)
     async def read_page(self, caller: Principal, document_id: str, number: int) -> DocumentPage:
         """Return a page of the visible version, with the place of each line."""
-        return await self.container.pages.page(caller.tenant.id, document_id, number)
+        return await self.container.pages.read_page(caller.tenant.id, document_id, number)
 
     @requires(Scope.READ)
     async def draw_page(
         self, caller: Principal, document_id: str, number: int, *, scale: float, boxes: Sequence[Box] = ()
     ) -> bytes:
         """Return a picture of a page as PNG, with ``boxes`` marked."""
-        return await self.container.pages.picture(caller.tenant.id, document_id, number, scale=scale, boxes=boxes)
+        return await self.container.pages.draw_page(caller.tenant.id, document_id, number, scale=scale, boxes=boxes)
 
     @requires(Scope.WRITE)
     async def change_document(

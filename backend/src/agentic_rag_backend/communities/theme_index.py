@@ -64,7 +64,7 @@ class Rebuilds:
     runner: Runner
     deliver: Deliver
 
-    async def request(self, tenant: TenantId, asked: Mapping[str, Any]) -> Job:
+    async def request_rebuild(self, tenant: TenantId, asked: Mapping[str, Any]) -> Job:
         """Queue a rebuild, or join the unfinished one; a dry run is always a separate job."""
         enqueue, dry_run = self.queue.enqueuer(self.workflow), bool(asked.get("dry_run"))
         job = await self.catalogue.jobs.create(tenant, self.kind, asked, enqueue, join=not dry_run)
@@ -75,14 +75,14 @@ class Rebuilds:
     async def run(self, tenant: TenantId, job_id: str, attempt: int, work: Work) -> None:
         """Run a job when it holds its lock, unless it has ended or a newer attempt has taken it."""
         async with self.queue.tenant_lock(self.tenant_lock, tenant):
-            run = await self.runner.begin(tenant, job_id, attempt)
+            run = await self.runner.begin_job(tenant, job_id, attempt)
             if run is None:
                 return
             result: dict[str, Any] = {}
-            if await self.runner.run_step(run, partial(self._rebuild, work, result)):
-                await self.runner.succeed(run, result)
+            if await self.runner.run_step(run, partial(self._run_work, work, result)):
+                await self.runner.record_success(run, result)
 
-    async def status(self, tenant: TenantId, pointer: GenerationPointer, details: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def read_status(self, tenant: TenantId, pointer: GenerationPointer, details: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the state of the index, with the given ``details`` of its generation, and the last job."""
         return {
             "generation": pointer.generation,
@@ -92,13 +92,13 @@ class Rebuilds:
             "last_job": await self.catalogue.jobs.last(tenant, self.kind),
         }
 
-    async def _rebuild(self, work: Work, result: dict[str, Any], run: Run) -> None:
+    async def _run_work(self, work: Work, result: dict[str, Any], run: Run) -> None:
         """Do the work and leave its outcome in ``result``."""
         jobs, arguments = run.jobs, run.job.arguments
 
         async def say(ended: int, total: int) -> None:
             run.stage, run.done, run.total = WAIT, ended, total
-            await run.announce(f"waiting for {total - ended} documents that were handed in before")
+            await run.announce_message(f"waiting for {total - ended} documents that were handed in before")
 
         # A person waits for an estimate, so it does not wait for documents. It reports the number of documents left out.
         if arguments.get("dry_run"):
@@ -121,7 +121,7 @@ class _RunReport:
     async def __call__(self, stage: str, done: int, total: int) -> None:
         # Summaries are recorded as soon as they are written. A later attempt reuses them.
         self.run.results_saved += stage == SUMMARISE and done > 0  # counts reused summaries, too, so it forgives no kills
-        await self.run.progress(stage, done, total, at_once=stage != self.run.stage or done >= total)
+        await self.run.report_progress(stage, done, total, at_once=stage != self.run.stage or done >= total)
 
     async def wait_for_model(self, error: ModelUnavailable) -> bool:
         now = asyncio.get_running_loop().time()
@@ -129,7 +129,7 @@ class _RunReport:
         if pause_s is None:
             self.given_up = True
             return False
-        await self.run.pause(pause_s, error)
+        await self.run.pause_attempts(pause_s, error)
         return True
 
 
@@ -162,7 +162,7 @@ class ListSlice:
     limit: int
 
     @classmethod
-    def of(cls, limit: int, cursor: str | None) -> ListSlice:
+    def from_cursor(cls, limit: int, cursor: str | None) -> ListSlice:
         """Return where ``cursor`` leads; None: to the beginning.
 
         Raises:
@@ -174,7 +174,7 @@ class ListSlice:
             raise InvalidRequest(f"the cursor does not come from this list; got {cursor[:60]!r}")
         return cls(0 if cursor is None else int(cursor), limit)
 
-    async def page(self, held: Sequence[T], views: Callable[[Sequence[T]], Awaitable[list[V]]]) -> Page[V]:
+    async def make_page(self, held: Sequence[T], views: Callable[[Sequence[T]], Awaitable[list[V]]]) -> Page[V]:
         """Return a page of visible items, as full as possible: ``views`` omits items that may not be shown."""
         shown: list[V] = []
         start = self.start

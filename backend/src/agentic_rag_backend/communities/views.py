@@ -103,11 +103,13 @@ class CommunityReader:
             lambda generation: self._graph.communities(tenant, generation, level=level, ids=ids),
         )
 
-    async def views(self, tenant: TenantId, pointer: GenerationPointer, communities: Sequence[Community]) -> list[CommunityView]:
+    async def make_views(
+        self, tenant: TenantId, pointer: GenerationPointer, communities: Sequence[Community]
+    ) -> list[CommunityView]:
         """Return the visible views of ``communities``, in their order; communities without a visible passage are left out."""
-        return [each.view for each in await self.judged(tenant, pointer, communities) if each.view is not None]
+        return [each.view for each in await self.judge_communities(tenant, pointer, communities) if each.view is not None]
 
-    async def judged(
+    async def judge_communities(
         self,
         tenant: TenantId,
         pointer: GenerationPointer,
@@ -123,10 +125,10 @@ class CommunityReader:
             return []
         summaries = await self._communities.summaries(tenant, [each.fingerprint for each in communities])
         visible = await passages_behind(self._documents, tenant, summaries.values(), passes)
-        return [_judged(each, summaries.get(each.fingerprint), visible, stale=pointer.stale) for each in communities]
+        return [_judge_community(each, summaries.get(each.fingerprint), visible, stale=pointer.stale) for each in communities]
 
 
-def _judged(
+def _judge_community(
     community: Community, summary: CommunitySummary | None, visible: Mapping[str, VisibleChunk], *, stale: bool
 ) -> JudgedCommunity:
     if summary is None:

@@ -112,7 +112,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     isolation = open_isolation(settings)
     stack.push_async_callback(isolation.close)
     ocr = open_ocr(settings)
-    await ocr.require()
+    await ocr.require_installation()
     return Adapters(
         vectors=vectors,
         catalogue=catalogue,

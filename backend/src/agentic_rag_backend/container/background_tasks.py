@@ -59,7 +59,7 @@ class BackgroundTasks:
             container.communities.request_rebuild,
             delay_s=settings.community_rebuild_delay_s,
             max_wait_s=settings.rebuild_max_wait_s,
-            enabled=lambda flags: container.features.enabled(COMMUNITY_AUTO_REBUILD, flags),
+            enabled=lambda flags: container.features.is_on(COMMUNITY_AUTO_REBUILD, flags),
             changes=Changes(documents=container.catalogue.documents, graph=container.graph),
             threshold=settings.community_rebuild_threshold,
         )
@@ -71,7 +71,7 @@ class BackgroundTasks:
             container.raptor.request_build,
             delay_s=container.settings.raptor_update_delay_s,
             max_wait_s=container.settings.rebuild_max_wait_s,
-            enabled=lambda flags: container.features.enabled(RAPTOR_AUTO_UPDATE, flags),
+            enabled=lambda flags: container.features.is_on(RAPTOR_AUTO_UPDATE, flags),
         )
 
     async def _sweep_expired(self) -> None:

@@ -158,7 +158,7 @@ class Container:
         for name, member in vars(type(self)).items():
             if isinstance(member, cached_property):
                 getattr(self, name)
-        for workflow, (queue_name, run) in self.ingestion.workflows().items():
+        for workflow, (queue_name, run) in self.ingestion.list_workflows().items():
             self.queue.register(workflow, queue_name, run)
         # Rebuilds have locks of their own: a model that writes summaries must not delay documents.
         self.queue.register(REBUILD, QueueName.PREPARE, self.communities.rebuild)
@@ -218,7 +218,7 @@ class Container:
 
     async def _given_up(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
         await self.ingestion.given_up(tenant, job_id, attempt, error)
-        await self.transfer.abandoned(tenant, job_id)
+        await self.transfer.empty_tenant(tenant, job_id)
 
     @cached_property
     def disk_space(self) -> DiskSpace:

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from agentic_rag_backend.domain.filters import filterable
+from agentic_rag_backend.domain.filters import filterable_fields
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
 
@@ -241,7 +241,7 @@ class ParentPassage:
         id = stable_id("passage", first.document_id, first.version, start_char, len(text))
         return cls(id=id, start_char=start_char, end_char=start_char + len(text), text=text, chunks=tuple(chunks))
 
-    def part(self, chunks: Sequence[Chunk]) -> ParentPassage:
+    def cut_part(self, chunks: Sequence[Chunk]) -> ParentPassage:
         """Return the part that holds some neighbouring chunks of it, in reading order."""
         if len(chunks) == len(self.chunks):
             return self
@@ -249,7 +249,7 @@ class ParentPassage:
         end = max(chunk.location.end_char for chunk in chunks)
         return self.of_chunks(chunks, self.text[start - self.start_char : end - self.start_char], start)
 
-    def without(self, others: Iterable[ParentPassage]) -> ParentPassage | None:
+    def without_overlap(self, others: Iterable[ParentPassage]) -> ParentPassage | None:
         """Return the passage without the text at its ends that other passages of the version have; None if nothing is left.
 
         Chunks may overlap, so passages of neighbouring chunks may, too.
@@ -290,4 +290,4 @@ class VisibleChunk:
     def fields(self) -> dict[str, Any]:
         """The fields that a filter compares."""
         document_id = self.chunk.document_id
-        return filterable(self.metadata, document_id=document_id, key=self.document_key, title=self.document_title)
+        return filterable_fields(self.metadata, document_id=document_id, key=self.document_key, title=self.document_title)

@@ -46,7 +46,7 @@ def printable_name(value: str) -> str:
     return name
 
 
-def storable(text: str) -> str:
+def make_storable(text: str) -> str:
     """Return ``text`` with NUL and lone surrogates replaced by U+FFFD, because databases refuse them. The length is unchanged."""
     if text.isascii() and "\0" not in text:
         return text

@@ -43,7 +43,7 @@ class Region:
     sheet: str | None = None
     cells: str | None = None
 
-    def clipped(self, start_char: int, end_char: int) -> Region:
+    def clip_region(self, start_char: int, end_char: int) -> Region:
         """Return the part of the region within [``start_char``, ``end_char``), which it overlaps.
 
         Characters of a line are taken to be equally wide.
@@ -70,7 +70,7 @@ class Region:
         return region if region.box is None else replace(region, box=(region.box[0], *region.box[1:]))
 
 
-def _recorded(*, shown: str = "", description: str = "", most: int = 0, default: Any = MISSING) -> Any:
+def _recorded_field(*, shown: str = "", description: str = "", most: int = 0, default: Any = MISSING) -> Any:
     """Return a field of `Location` with its row of `LOCATION_TABLE`; see `LocationField`."""
     row = {"most": most, "shown": shown, "description": description}
     return field(metadata=row) if default is MISSING else field(metadata=row, default=default)
@@ -94,32 +94,32 @@ class Location:
     same name of `ingestion.chunking.base.Piece` provides its value.
     """
 
-    start_char: int = _recorded(shown="start_char")
-    end_char: int = _recorded(shown="end_char")
-    start_line: int = _recorded(shown="start_line")
-    end_line: int = _recorded(shown="end_line")
-    headings: tuple[str, ...] = _recorded(
+    start_char: int = _recorded_field(shown="start_char")
+    end_char: int = _recorded_field(shown="end_char")
+    start_line: int = _recorded_field(shown="start_line")
+    end_line: int = _recorded_field(shown="end_line")
+    headings: tuple[str, ...] = _recorded_field(
         default=(),
         most=MAX_HEADINGS,
         shown="path",
         description="headings above the chunk, outermost first; of code, its classes and functions",
     )
-    header: str = _recorded(
+    header: str = _recorded_field(
         default="",
         most=MAX_HEADER_CHARACTERS,
         shown="header",
         description="header of the table or list within which the chunk begins, otherwise empty",
     )
-    regions: tuple[Region, ...] = _recorded(default=(), most=MAX_REGIONS)
-    parent_start: int | None = _recorded(default=None)
-    parent_end: int | None = _recorded(default=None)
-    functions: tuple[str, ...] = _recorded(
+    regions: tuple[Region, ...] = _recorded_field(default=(), most=MAX_REGIONS)
+    parent_start: int | None = _recorded_field(default=None)
+    parent_end: int | None = _recorded_field(default=None)
+    functions: tuple[str, ...] = _recorded_field(
         default=(),
         most=MAX_FUNCTIONS,
         shown="functions",
         description="of code, the functions and classes that the chunk defines, wholly or in part: `Crane.lift`",
     )
-    statements: tuple[str, ...] = _recorded(default=(), most=MAX_STATEMENTS)
+    statements: tuple[str, ...] = _recorded_field(default=(), most=MAX_STATEMENTS)
 
     def as_fields(self) -> dict[str, Any]:
         """Return the fields by name; regions as rows."""
@@ -172,10 +172,10 @@ def regions_within(regions: Sequence[Region], start_char: int, end_char: int) ->
     """Return the parts of ``regions`` within [``start_char``, ``end_char``). Regions are in order and do not overlap."""
     first = bisect_right(regions, start_char, key=lambda region: region.end_char)
     last = bisect_left(regions, end_char, key=lambda region: region.start_char)
-    return tuple(region.clipped(start_char, end_char) for region in regions[first:last])
+    return tuple(region.clip_region(start_char, end_char) for region in regions[first:last])
 
 
-def enclosing(regions: Iterable[Region]) -> Box | None:
+def box_around(regions: Iterable[Region]) -> Box | None:
     """Return the smallest box around all ``regions``, which are on one page; None if none has a box."""
     boxes = [region.box for region in regions if region.box is not None]
     if not boxes:
@@ -190,5 +190,5 @@ def joined_regions(parts: Iterable[Sequence[Region]]) -> tuple[Region, ...]:
     for region in (region for regions in parts for region in regions):
         covered = found[-1].end_char if found else 0
         if region.end_char > covered:
-            found.append(region if region.start_char >= covered else region.clipped(covered, region.end_char))
+            found.append(region if region.start_char >= covered else region.clip_region(covered, region.end_char))
     return tuple(found)

@@ -112,7 +112,7 @@ _CHARSET = re.compile(rf';[ \t]*charset[ \t]*=[ \t]*"?([^\s";]{{0,{MAX_CHARSET_C
 _AS_WRITTEN = frozenset({TEXT, MARKDOWN, CSV, JSONL, *SOURCE_CODE})
 
 
-def is_text_as_written(file_name: str) -> bool:
+def is_plain_text(file_name: str) -> bool:
     """Return whether the text of a file with this name is its content. Otherwise a parser makes the text from the content."""
     return BY_SUFFIX.get(PurePath(file_name).suffix.lower(), TEXT) in _AS_WRITTEN
 
@@ -129,12 +129,12 @@ def media_type_of(declared: str | None, file_name: str | None, head: bytes = b""
     """
     if found := _by_content(head):
         return found
-    given, suffix = _given(declared, file_name)
-    named = _named(given, suffix)
+    given, suffix = _normalise_declaration(declared, file_name)
+    named = _find_type(given, suffix)
     if named is None and given not in _UNSPECIFIC:
-        raise unsupported(given)
+        raise unsupported_type(given)
     if named is None and not (given == TEXT or (not given and not suffix)):
-        raise unsupported(suffix or given)
+        raise unsupported_type(suffix or given)
     if head and named is not None and named in _BINARY:
         raise UnreadableDocument(f"the file is not {_BINARY[named]}, as its name or its declared type says")
     if named in {None, TEXT} and _HTML.match(head[:2_000]):
@@ -153,9 +153,9 @@ _BINARY: Mapping[str, str] = {
 }
 
 
-def contradiction(declared: str | None, file_name: str | None, head: bytes) -> str | None:
+def find_type_conflict(declared: str | None, file_name: str | None, head: bytes) -> str | None:
     """Return a warning if the content shows another type than the declared type or the name. The content decides."""
-    found, named = _by_content(head), _named(*_given(declared, file_name))
+    found, named = _by_content(head), _find_type(*_normalise_declaration(declared, file_name))
     if found is None or named in {None, found}:
         return None
     return f"the file is {found} by its content, not {named} as its name or its declared type says; it is read as {found}"
@@ -167,13 +167,13 @@ def charset_of(declared: str | None) -> str | None:
     return found[1] or None if found else None
 
 
-def _given(declared: str | None, file_name: str | None) -> tuple[str, str]:
+def _normalise_declaration(declared: str | None, file_name: str | None) -> tuple[str, str]:
     """Return the declared media type without parameters, and the suffix of the name."""
     given = (declared or "").partition(";")[0].strip().lower()
     return _BY_ALIAS.get(given, given), PurePath((file_name or "").replace("\\", "/")).suffix.lower()
 
 
-def _named(given: str, suffix: str) -> str | None:
+def _find_type(given: str, suffix: str) -> str | None:
     return given if given in FORMATS and given not in _UNSPECIFIC else BY_SUFFIX.get(suffix)
 
 
@@ -186,7 +186,7 @@ def _by_content(head: bytes) -> str | None:
         if head.startswith(signature):
             return media_type
     if head.startswith(_ZIP):
-        found = next((each for each in map(_zipped, _ZIPPED.finditer(head)) if each), None)
+        found = next((each for each in map(_find_zip_type, _ZIPPED.finditer(head)) if each), None)
         if found is None:
             raise UnsupportedMediaType(
                 "the file is a ZIP archive without a document that can be read; upload its files one by one"
@@ -195,14 +195,14 @@ def _by_content(head: bytes) -> str | None:
     return PDF if b"%PDF-" in head[:PDF_BEGINNING] and b"\x00" not in head[:16] else None
 
 
-def _zipped(member: re.Match[bytes]) -> str | None:
+def _find_zip_type(member: re.Match[bytes]) -> str | None:
     if member[2]:
         return _FOLDERS[member[2]]
     named = member[1].decode()
     return named if named in FORMATS else None
 
 
-def unsupported(given: str) -> UnsupportedMediaType:
+def unsupported_type(given: str) -> UnsupportedMediaType:
     """Return the error for a media type or suffix that no parser reads."""
     known = ", ".join(f"{name} ({', '.join(each.suffixes)})" for name, each in FORMATS.items() if each.language is None)
     return UnsupportedMediaType(

@@ -19,14 +19,14 @@ def size_of(metadata: Mapping[str, Any]) -> int:
     return len(json.dumps(metadata, ensure_ascii=False).encode())
 
 
-def beside(owned: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+def merge_file_fields(owned: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the ``fields`` of a file that fit into a document's metadata together with the owner's values.
 
     Long texts are shortened if not everything fits, and then the last fields are left out.
     """
     keys = MAX_KEYS - len(owned)
     room = MAX_METADATA_BYTES - max(size_of(owned), OWNERS_BYTES)
-    for shortened in _candidates(fields):
+    for shortened in _shorten_fields(fields):
         if len(shortened) <= keys and size_of(shortened) <= room:
             return shortened
     found: dict[str, Any] = {}
@@ -38,11 +38,11 @@ def beside(owned: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any
     return found
 
 
-def _candidates(fields: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _shorten_fields(fields: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield dict(fields)
     for most in _SHORT_CHARACTERS:
-        yield {name: _short(value, most) for name, value in fields.items()}
+        yield {name: _shorten_value(value, most) for name, value in fields.items()}
 
 
-def _short(value: Any, most: int) -> Any:
+def _shorten_value(value: Any, most: int) -> Any:
     return f"{value[: most - 1]}…" if isinstance(value, str) and len(value) > most else value

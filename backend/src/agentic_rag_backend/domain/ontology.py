@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentic_rag_backend.domain.filters import DOCUMENT_FIELDS
-from agentic_rag_backend.domain.limits import storable
+from agentic_rag_backend.domain.limits import make_storable
 from agentic_rag_backend.errors import InvalidRequest
 
 MAX_ENTITY_TYPES = 50
@@ -29,7 +29,7 @@ class EntityType:
     description: str = ""
 
     def __post_init__(self) -> None:
-        _check("entity type", self.name, self.description)
+        _check_type("entity type", self.name, self.description)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class RelationType:
     permanent: bool = False
 
     def __post_init__(self) -> None:
-        _check("relation type", self.name, self.description)
+        _check_type("relation type", self.name, self.description)
         for flag in ("functional", "inverse_functional", "permanent"):
             if not isinstance(getattr(self, flag), bool):
                 raise InvalidRequest(f"relation type {self.name!r}: {flag} is true or false; got {getattr(self, flag)!r:.80}")
@@ -65,9 +65,9 @@ class RelationType:
         """Whether one end can have only one other end at a time."""
         return self.functional or self.inverse_functional
 
-    def joins(self, source_type: str, target_type: str) -> bool:
+    def joins_types(self, source_type: str, target_type: str) -> bool:
         """Return whether a relationship of this type may lead from one type to another."""
-        return _allows(self.sources, source_type) and _allows(self.targets, target_type)
+        return _allows_type(self.sources, source_type) and _allows_type(self.targets, target_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class EntityField:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip() or len(self.name) > MAX_FIELD_CHARACTERS:
             raise InvalidRequest(f"entity field: a name has 1 to {MAX_FIELD_CHARACTERS} characters; got {str(self.name)[:80]!r}")
-        if self.name != storable(self.name):
+        if self.name != make_storable(self.name):
             raise InvalidRequest(f"entity field {self.name[:80]!r} has a NUL character or an unpaired surrogate")
         if self.name in DOCUMENT_FIELDS:
             raise InvalidRequest(f"entity field {self.name!r} is a field of every document, not metadata")
@@ -149,7 +149,7 @@ def ontology_of(value: Mapping[str, Any]) -> Ontology:
         raise InvalidRequest(f"not an ontology: {error}") from None
 
 
-def _check(kind: str, name: str, description: str) -> None:
+def _check_type(kind: str, name: str, description: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidRequest(
             f"{kind}: a name has 1 to 40 lower-case letters, digits, spaces and _, and begins with a letter; "
@@ -170,5 +170,5 @@ def _check_unique(kind: str, names: Iterable[str]) -> None:
         seen.add(name)
 
 
-def _allows(types: tuple[str, ...], type_: str) -> bool:
+def _allows_type(types: tuple[str, ...], type_: str) -> bool:
     return not types or type_ == UNTYPED or type_ in types

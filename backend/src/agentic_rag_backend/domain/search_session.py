@@ -46,16 +46,16 @@ class SessionMemory:
     facts: tuple[FactPlace, ...] = ()
     constraints: tuple[RememberedConstraint, ...] = ()
 
-    def extended(self, more: SessionMemory) -> SessionMemory:
+    def extend_memory(self, more: SessionMemory) -> SessionMemory:
         """Return this memory with ``more``, within the limits of a session. A repeated entry counts as new."""
-        facts = _newest(self.facts, more.facts, MAX_SESSION_FACTS)
-        constraints = _newest(self.constraints, more.constraints, MAX_SESSION_CONSTRAINTS)
+        facts = _select_newest(self.facts, more.facts, MAX_SESSION_FACTS)
+        constraints = _select_newest(self.constraints, more.constraints, MAX_SESSION_CONSTRAINTS)
         while sum(len(f"{each.kind}{each.name}{each.value}".encode()) for each in constraints) > MAX_SESSION_BYTES:
             constraints = constraints[1:]
         return SessionMemory(facts, constraints)
 
 
-def _newest(known: Iterable[T], more: Iterable[T], most: int) -> tuple[T, ...]:
+def _select_newest(known: Iterable[T], more: Iterable[T], most: int) -> tuple[T, ...]:
     latest: dict[T, None] = {}
     for each in (*known, *more):
         latest.pop(each, None)

@@ -48,8 +48,8 @@ class UsageAccount:
     parent: UsageAccount | None = None
     usage: Usage = field(default_factory=Usage)
 
-    def add(self, usage: Usage) -> None:
+    def add_usage(self, usage: Usage) -> None:
         """Add to this account and to its parents."""
         self.usage += usage
         if self.parent is not None:
-            self.parent.add(usage)
+            self.parent.add_usage(usage)

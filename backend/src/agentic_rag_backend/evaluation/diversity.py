@@ -94,17 +94,17 @@ class Diversity:
             "questions": self.questions,
             "unanswered": self.unanswered,
             "diversity_ratio": round(self.ratio, 4),
-            "diversity_bound": _rounded(self.documents.bound),
-            "diversity_of_bound": _rounded(self.of_bound),
-            "identical_pairs": _rounded(self.identical_pairs),
-            "intra_list_similarity": _rounded(self.intra_list_similarity),
+            "diversity_bound": _round_value(self.documents.bound),
+            "diversity_of_bound": _round_value(self.of_bound),
+            "identical_pairs": _round_value(self.identical_pairs),
+            "intra_list_similarity": _round_value(self.intra_list_similarity),
             "documents": self.documents.as_result(),
             "communities": self.communities.as_result(),
             "entities": self.entities.as_result(),
         }
 
 
-def diversity(listings: Sequence[Listing], totals: Mapping[str, int | None]) -> Diversity:
+def measure_diversity(listings: Sequence[Listing], totals: Mapping[str, int | None]) -> Diversity:
     """Measure the results of many questions to one strategy.
 
     Args:
@@ -116,7 +116,7 @@ def diversity(listings: Sequence[Listing], totals: Mapping[str, int | None]) -> 
         places = [each for listed in found for each in listed]
         return Distinct(distinct=len(set(places)), places=len(places), total=totals.get(name))
 
-    similar = [each for each in map(_similarity, listings) if each is not None]
+    similar = [each for each in map(_mean_similarity, listings) if each is not None]
     return Diversity(
         questions=len(listings),
         unanswered=sum(not (each.ids or each.communities) for each in listings),
@@ -128,7 +128,7 @@ def diversity(listings: Sequence[Listing], totals: Mapping[str, int | None]) -> 
     )
 
 
-def sizes(entity_counts: Mapping[int, Sequence[int]]) -> dict[str, dict[str, float]]:
+def measure_sizes(entity_counts: Mapping[int, Sequence[int]]) -> dict[str, dict[str, float]]:
     """Return count, least, median, mean and largest number of members of communities, by level."""
     return {
         str(level): {
@@ -150,11 +150,11 @@ def _identical_pairs(listings: Sequence[Listing]) -> float | None:
     return sum(math.comb(count, 2) for count in found.values()) / pairs if pairs else None
 
 
-def _similarity(listing: Listing) -> float | None:
+def _mean_similarity(listing: Listing) -> float | None:
     forms = [content_forms(text) for text in listing.texts]
     pairs = [(one, other) for one, other in combinations(forms, 2) if one and other]
     return mean(len(one & other) / math.sqrt(len(one) * len(other)) for one, other in pairs) if pairs else None
 
 
-def _rounded(value: float | None) -> float | None:
+def _round_value(value: float | None) -> float | None:
     return None if value is None else round(value, 4)

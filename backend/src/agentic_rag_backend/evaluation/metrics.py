@@ -28,7 +28,7 @@ def ndcg_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
     return gain / ideal
 
 
-def percentile(values: Sequence[float], share: float) -> float:
+def find_percentile(values: Sequence[float], share: float) -> float:
     """Return the smallest value that at least ``share`` of ``values`` do not exceed (nearest rank).
 
     Raises:

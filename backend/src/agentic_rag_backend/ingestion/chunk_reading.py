@@ -22,7 +22,7 @@ from agentic_rag_backend.ingestion.chunking.numbering import windows_of
 from agentic_rag_backend.ingestion.chunking.passages import chunks_from
 from agentic_rag_backend.ingestion.chunking.proposition import IsStated
 from agentic_rag_backend.ingestion.chunking.registry import AGENTIC, PROPOSITION, SEMANTIC
-from agentic_rag_backend.ingestion.chunking.semantic import breakpoints
+from agentic_rag_backend.ingestion.chunking.semantic import find_breakpoints
 from agentic_rag_backend.ingestion.chunking.units import MAX_UNITS
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.reading import SMALL_BYTES, IsolatedReader
@@ -63,7 +63,7 @@ class _Asked:
     record: ResultRecord
     waiting: bool
 
-    def chunks(self, parsed: ParsedDocument, pieces: Iterable[Piece]) -> list[Chunk]:
+    def make_chunks(self, parsed: ParsedDocument, pieces: Iterable[Piece]) -> list[Chunk]:
         """Return the chunks with these passages."""
         return chunks_from(self.tenant, self.version.document_id, self.version.version, parsed, pieces)
 
@@ -90,7 +90,7 @@ class ChunkReader:
         self._rules = rules
         self._encoder = encoder
         self._model = model
-        self._is_stated = is_stated or _same
+        self._is_stated = is_stated or _is_verbatim
 
     async def read(
         self,
@@ -113,96 +113,96 @@ class ChunkReader:
             ModelUnavailable: the encoder does not answer.
             NotFound: the document was deleted.
         """
-        found = await self._chunked(_Asked(tenant, version, content, record or Unrecorded(), waiting))
+        found = await self._cut_chunks(_Asked(tenant, version, content, record or Unrecorded(), waiting))
         return replace(found, failures=(*found.parsed.failures, *found.failures))
 
-    async def _chunked(self, asked: _Asked) -> ChunkedDocument:
+    async def _cut_chunks(self, asked: _Asked) -> ChunkedDocument:
         strategy = asked.version.options.chunking.strategy
         if strategy not in (SEMANTIC, AGENTIC, PROPOSITION):
             by_rules = asked.version.options.extraction == RULES and not asked.waiting
             if self._rules is not None and by_rules and len(asked.content) <= SMALL_BYTES:
                 parsed, chunks, extractions = await self._rules.read_with_rules(asked.tenant, asked.version, asked.content)
                 return ChunkedDocument(parsed, chunks, extractions=extractions)
-            parsed, chunks = await self._reader.read(asked.tenant, asked.version, asked.content, waiting=asked.waiting)
+            parsed, chunks = await self._reader.read_version(asked.tenant, asked.version, asked.content, waiting=asked.waiting)
             return ChunkedDocument(parsed, chunks)
         model = self._model
         if strategy == AGENTIC and (model is None or not model.model.generative):
-            return await self._fallback(asked, Failure("chunk", NO_MODEL, _needs_model(strategy)))
-        parsed, units = await self._reader.units(asked.tenant, asked.version, asked.content, waiting=asked.waiting)
+            return await self._fall_back(asked, Failure("chunk", NO_MODEL, _needs_model(strategy)))
+        parsed, units = await self._reader.read_units(asked.tenant, asked.version, asked.content, waiting=asked.waiting)
         if len(units) > MAX_UNITS:
             reason = f"{strategy} chunking reads at most {MAX_UNITS} sentences; the document has more"
-            return await self._fallback(asked, Failure("chunk", "too_long", reason))
+            return await self._fall_back(asked, Failure("chunk", "too_long", reason))
         if strategy == PROPOSITION:
-            return await self._proposition(asked, model, parsed, units)
+            return await self._cut_by_propositions(asked, model, parsed, units)
         if strategy == AGENTIC and model is not None:
-            return await self._agentic(asked, model, parsed, units)
-        return await self._semantic(asked, parsed, units)
+            return await self._cut_by_model(asked, model, parsed, units)
+        return await self._cut_by_meaning(asked, parsed, units)
 
-    async def _semantic(self, asked: _Asked, parsed: ParsedDocument, units: Sequence[Piece]) -> ChunkedDocument:
+    async def _cut_by_meaning(self, asked: _Asked, parsed: ParsedDocument, units: Sequence[Piece]) -> ChunkedDocument:
         options = asked.version.options.chunking
-        recipe = await asyncio.to_thread(_recipe, "semantic", self._encoder.fingerprint, *astuple(options), parsed.text)
+        recipe = await asyncio.to_thread(_hash_recipe, "semantic", self._encoder.fingerprint, *astuple(options), parsed.text)
         starts: list[int] | None = (await asked.record.known([recipe])).get(recipe)
         if starts is None:
             try:
-                vectors = await self._embed(parsed.text, units)
+                vectors = await self._embed_units(parsed.text, units)
             except ModelInputRefused as error:
-                return await self._fallback(asked, Failure("chunk", error.code, error.message))
-            starts = await asyncio.to_thread(breakpoints, vectors, units, options)
+                return await self._fall_back(asked, Failure("chunk", error.code, error.message))
+            starts = await asyncio.to_thread(find_breakpoints, vectors, units, options)
             await asked.record.keep(recipe, starts, Usage())
-        return ChunkedDocument(parsed, await asyncio.to_thread(asked.chunks, parsed, pieces_of(starts, units, options)))
+        return ChunkedDocument(parsed, await asyncio.to_thread(asked.make_chunks, parsed, pieces_of(starts, units, options)))
 
-    async def _embed(self, text: str, units: Sequence[Piece]) -> Vectors:
+    async def _embed_units(self, text: str, units: Sequence[Piece]) -> Vectors:
         groups = [units[start : start + _BATCH] for start in range(0, len(units), _BATCH)]
         return np.concatenate([await self._encoder.embed([text[unit.start : unit.end] for unit in group]) for group in groups])
 
-    async def _agentic(
+    async def _cut_by_model(
         self, asked: _Asked, model: DocumentModel, parsed: ParsedDocument, units: Sequence[Piece]
     ) -> ChunkedDocument:
         windows = windows_of(parsed.text, units)
-        advice = await _advice(asked, model, [agentic.inquiry(parsed.text, units, window) for window in windows])
+        advice = await _ask_model(asked, model, [agentic.make_inquiry(parsed.text, units, window) for window in windows])
         usage = await asked.record.spent()
-        failure = _failure(advice)
+        failure = _describe_failure(advice)
         if failure is not None and all(each.value is None for each in advice):
-            return replace(await self._fallback(asked, failure), usage=usage)
+            return replace(await self._fall_back(asked, failure), usage=usage)
         read = list(zip(windows, [each.value for each in advice], strict=True))
-        found = agentic.pieces(parsed.text, units, read, asked.version.options.chunking)
-        chunks = await asyncio.to_thread(asked.chunks, parsed, found)
+        found = agentic.cut_pieces(parsed.text, units, read, asked.version.options.chunking)
+        chunks = await asyncio.to_thread(asked.make_chunks, parsed, found)
         if failure is not None:
             failure = replace(failure, message=f"{failure.message}; these parts were cut by size, between sentences")
         return ChunkedDocument(parsed, chunks, (failure,) if failure is not None else (), usage)
 
-    async def _proposition(
+    async def _cut_by_propositions(
         self, asked: _Asked, model: DocumentModel | None, parsed: ParsedDocument, units: Sequence[Piece]
     ) -> ChunkedDocument:
         text, title, options = parsed.text, asked.version.title, asked.version.options.chunking
         windows = windows_of(text, units, tokens=proposition.WINDOW_TOKENS)
-        inquiries = [proposition.inquiry(title, text, units, window) for window in windows]
+        inquiries = [proposition.make_inquiry(title, text, units, window) for window in windows]
         advice = [Advice(None, NO_MODEL)] * len(windows)
         if model is not None:
-            advice = await _advice(asked, model, inquiries)
+            advice = await _ask_model(asked, model, inquiries)
         read = list(zip(windows, [each.value for each in advice], strict=True))
 
         def made() -> list[Chunk]:
             stated = proposition.statements_of(title, text, units, read, self._is_stated)
-            return asked.chunks(parsed, proposition.pieces(text, units, stated, options))
+            return asked.make_chunks(parsed, proposition.cut_pieces(text, units, stated, options))
 
         chunks = await asyncio.to_thread(made)
-        failure = _failure(advice)
+        failure = _describe_failure(advice)
         if failure is not None:
             reason = _needs_model(PROPOSITION) if failure.code == NO_MODEL else failure.message
             failure = replace(failure, message=f"{reason}; these parts are found by their sentences")
         return ChunkedDocument(parsed, chunks, (failure,) if failure is not None else (), await asked.record.spent())
 
-    async def _fallback(self, asked: _Asked, failure: Failure) -> ChunkedDocument:
+    async def _fall_back(self, asked: _Asked, failure: Failure) -> ChunkedDocument:
         """Return the document as `FALLBACK` cuts it, with the reason."""
         version, options = asked.version, asked.version.options
         other = replace(version, options=replace(options, chunking=replace(options.chunking, strategy=FALLBACK)))
-        parsed, chunks = await self._reader.read(asked.tenant, other, asked.content, waiting=asked.waiting)
+        parsed, chunks = await self._reader.read_version(asked.tenant, other, asked.content, waiting=asked.waiting)
         said = replace(failure, message=f"{failure.message}; the document was cut by {FALLBACK!r} instead")
         return ChunkedDocument(parsed, chunks, (said,))
 
 
-async def _advice(asked: _Asked, model: DocumentModel, inquiries: Sequence[Inquiry]) -> list[Advice]:
+async def _ask_model(asked: _Asked, model: DocumentModel, inquiries: Sequence[Inquiry]) -> list[Advice]:
     """Return the model's advice, within the smaller limits of a preview if a request waits."""
     if not asked.waiting:
         return await model.ask(inquiries, asked.record)
@@ -213,7 +213,7 @@ def _needs_model(strategy: str) -> str:
     return f"{strategy} chunking needs a language model (LLM=openai); none is configured"
 
 
-def _failure(advice: Sequence[Advice]) -> Failure | None:
+def _describe_failure(advice: Sequence[Advice]) -> Failure | None:
     """Return the failure of a document of which the model did not process every part."""
     reasons = Counter(each.failure for each in advice if each.value is None)
     if not reasons:
@@ -223,10 +223,10 @@ def _failure(advice: Sequence[Advice]) -> Failure | None:
     return Failure("chunk", next(iter(reasons)), message)
 
 
-def _same(statement: str, source: str, title: str) -> bool:
+def _is_verbatim(statement: str, source: str, title: str) -> bool:
     """Return whether a statement is in its source, word for word: the check without another one."""
     return statement in " ".join(source.split())
 
 
-def _recipe(*parts: object) -> str:
+def _hash_recipe(*parts: object) -> str:
     return hashlib.sha256("\x1f".join(map(str, parts)).encode(errors="surrogatepass")).hexdigest()

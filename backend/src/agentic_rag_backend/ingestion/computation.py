@@ -69,7 +69,7 @@ class Computation:
         """The extractor of the method."""
         return self.extraction.extractor(self.method, self.record, self.origin)
 
-    def of(
+    def make_computation(
         self,
         method: str,
         ontology: Ontology | None,
@@ -82,7 +82,7 @@ class Computation:
         methods = self.extraction.under(ontology)
         return replace(self, extraction=methods, method=method, record=record or Unrecorded(), origin=origin, code=code)
 
-    def recipe(self, title: str, chunk: Chunk) -> str:
+    def make_recipe(self, title: str, chunk: Chunk) -> str:
         """Return the SHA-256 (hex) of all inputs and models of a chunk's results. Equal recipes give equal results."""
         return recipe_of(self.embedder.fingerprint, self.extractor.version, title, chunk)
 
@@ -116,7 +116,7 @@ class Computation:
         """
         missing = [chunk for chunk in group if chunk.id not in held]
         read = group if self.extractor is self.extraction.rules else missing
-        embedding = asyncio.ensure_future(self._embed([passage_text(title, chunk) for chunk in missing]))
+        embedding = asyncio.ensure_future(self._embed_passages([passage_text(title, chunk) for chunk in missing]))
         try:
             await asyncio.sleep(0)  # the embedder's threads start before the extractor occupies the loop
             found = with_code(by_rules, group, title, self.code) if by_rules is not None else await self.extract(title, read)
@@ -125,7 +125,7 @@ class Computation:
         finally:
             embedding.cancel()
         prepared = [
-            _prepared(chunk, recipes[chunk.id], vector, extractions.pop(chunk.id))
+            _prepare_chunk(chunk, recipes[chunk.id], vector, extractions.pop(chunk.id))
             for chunk, vector in zip(missing, vectors, strict=True)
         ]
         return Completed(prepared, [each for each in extractions.values() if each.failure is None])
@@ -136,9 +136,9 @@ class Computation:
         Raises:
             ModelUnavailable: the embedder does not answer, or refuses everything.
         """
-        return await self._embed(passages)
+        return await self._embed_passages(passages)
 
-    async def _embed(self, passages: Sequence[str]) -> list[Embedded]:
+    async def _embed_passages(self, passages: Sequence[str]) -> list[Embedded]:
         if not passages:
             return []
         try:
@@ -191,7 +191,7 @@ def recipe_of(embedder: str, extractor: str, title: str, chunk: Chunk) -> str:
     return hashlib.sha256("\x1f".join((embedder, extractor, *made_from)).encode()).hexdigest()
 
 
-def _prepared(chunk: Chunk, recipe: str, vector: Embedded, extraction: Extraction) -> PreparedChunk:
+def _prepare_chunk(chunk: Chunk, recipe: str, vector: Embedded, extraction: Extraction) -> PreparedChunk:
     if isinstance(vector, ModelInputRefused):
         refused = Failure("embed", vector.code, vector.message, chunk.id)
         return PreparedChunk(chunk, None, extraction, recipe=recipe, failure=refused)

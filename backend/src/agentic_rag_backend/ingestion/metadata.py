@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from agentic_rag_backend.domain.filters import DOCUMENT_FIELDS
-from agentic_rag_backend.domain.limits import storable
+from agentic_rag_backend.domain.limits import make_storable
 from agentic_rag_backend.domain.metadata import MAX_KEYS, MAX_METADATA_BYTES, size_of
 from agentic_rag_backend.errors import InvalidRequest
 
@@ -18,7 +18,7 @@ MAX_INTEGER = 2**63 - 1
 _UNSTORABLE = "has a NUL character or an unpaired surrogate"
 
 
-def checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def check_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return a caller's metadata as plain values.
 
     Raises:
@@ -37,16 +37,16 @@ def checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def kept(fields: Mapping[Any, Any]) -> dict[str, Any]:
+def keep_valid_fields(fields: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the ``fields`` of a file that are valid metadata, without the others. Dates become ISO 8601 strings."""
-    plain = {str(key).strip(): _plain(value) for key, value in fields.items()}
+    plain = {str(key).strip(): _to_plain_value(value) for key, value in fields.items()}
     return {key: value for key, value in plain.items() if not _key_problem(key) and not _value_problem(value)}
 
 
 def _key_problem(key: object) -> str:
     if not isinstance(key, str) or not key.strip():
         return "a key must be a string that is not empty"
-    if key != storable(key):
+    if key != make_storable(key):
         return f"the key {_UNSTORABLE}"
     if len(key) > MAX_KEY_CHARACTERS:
         return f"the key has {len(key)} characters; the limit is {MAX_KEY_CHARACTERS}"
@@ -63,7 +63,7 @@ def _value_problem(value: object) -> str:
 
 def _scalar_problem(value: object) -> str:
     if isinstance(value, str):
-        return f"a string {_UNSTORABLE}" if value != storable(value) else ""
+        return f"a string {_UNSTORABLE}" if value != make_storable(value) else ""
     if value is None or isinstance(value, bool):
         return ""
     if isinstance(value, int):
@@ -73,7 +73,7 @@ def _scalar_problem(value: object) -> str:
     return f"a value must be a string, number, boolean, null or a list of them; it is {type(value).__name__}"
 
 
-def _plain(value: object) -> object:
+def _to_plain_value(value: object) -> object:
     if isinstance(value, date):  # datetime is a subclass
         return value.isoformat()
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+    return [_to_plain_value(item) for item in value] if isinstance(value, (list, tuple)) else value

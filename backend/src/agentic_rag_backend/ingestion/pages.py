@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.location import Box, Region, enclosing
+from agentic_rag_backend.domain.location import Box, Region, box_around
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound, UnsupportedMediaType
 from agentic_rag_backend.ingestion.isolation.client import Isolation
@@ -49,7 +49,7 @@ class DocumentPages:
         self._blobs = blobs
         self._isolation = isolation
 
-    async def page(self, tenant: TenantId, document_id: str, number: int) -> DocumentPage:
+    async def read_page(self, tenant: TenantId, document_id: str, number: int) -> DocumentPage:
         """Return page ``number``, from 1.
 
         Raises:
@@ -58,12 +58,12 @@ class DocumentPages:
         require_tenant(tenant)
         parts: list[Region] = []
         seen: VisibleChunk | None = None
-        async for seen in self._chunks(tenant, document_id):
+        async for seen in self._list_chunks(tenant, document_id):
             on_page = [region for region in seen.chunk.location.regions if region.page is not None]
             parts += [region for region in on_page if region.page == number]
             if on_page and all(cast(int, region.page) > number for region in on_page):
                 break
-        regions = merged(parts)
+        regions = merge_regions(parts)
         if not regions and not _is_blank_page(seen, number):
             raise NotFound(f"document {document_id!r} has no page {number}")
         text = ""
@@ -74,10 +74,12 @@ class DocumentPages:
             label=next((region.label for region in regions), None),
             text=text[regions[0].start_char : regions[-1].end_char] if regions else "",
             lines=[PageLine(text[region.start_char : region.end_char], region) for region in regions],
-            frame=await self._frame(tenant, document_id, number),
+            frame=await self._read_frame(tenant, document_id, number),
         )
 
-    async def picture(self, tenant: TenantId, document_id: str, number: int, *, scale: float, boxes: Sequence[Box] = ()) -> bytes:
+    async def draw_page(
+        self, tenant: TenantId, document_id: str, number: int, *, scale: float, boxes: Sequence[Box] = ()
+    ) -> bytes:
         """Return a PNG of page ``number`` with ``scale`` pixels a point, with ``boxes`` highlighted.
 
         Raises:
@@ -86,10 +88,10 @@ class DocumentPages:
             InvalidRequest: the picture would be too large.
             UnreadableDocument: the page is damaged.
         """
-        original = await self._original(tenant, document_id)
-        return cast(bytes, await self._drawn("picture", tenant, original, number, scale, list(boxes)))
+        original = await self._read_original(tenant, document_id)
+        return cast(bytes, await self._call_renderer("picture", tenant, original, number, scale, list(boxes)))
 
-    async def _chunks(self, tenant: TenantId, document_id: str) -> AsyncIterator[VisibleChunk]:
+    async def _list_chunks(self, tenant: TenantId, document_id: str) -> AsyncIterator[VisibleChunk]:
         cursor: str | None = None
         while True:
             page = await self._documents.chunks(tenant, document_id, limit=_CHUNKS_AT_ONCE, cursor=cursor)
@@ -99,23 +101,25 @@ class DocumentPages:
             if cursor is None:
                 return
 
-    async def _frame(self, tenant: TenantId, document_id: str, number: int) -> PageFrame | None:
+    async def _read_frame(self, tenant: TenantId, document_id: str, number: int) -> PageFrame | None:
         document = await self._documents.document(tenant, document_id)
         version = await self._documents.version(tenant, document_id, document.current_version or document.latest_version)
         if version.media_type not in RENDERERS or not version.blob_key:
             return None
         try:
-            original = await self._original(tenant, document_id)
-            return cast(PageFrame, await self._drawn("frame", tenant, original, number))
+            original = await self._read_original(tenant, document_id)
+            return cast(PageFrame, await self._call_renderer("frame", tenant, original, number))
         except (NotFound, UnsupportedMediaType):  # a new version took its place
             return None
 
-    async def _original(self, tenant: TenantId, document_id: str) -> Original:
+    async def _read_original(self, tenant: TenantId, document_id: str) -> Original:
         return await read_original(self._documents, self._blobs, require_tenant(tenant), document_id)
 
-    async def _drawn(self, name: str, tenant: TenantId, original: Original, *arguments: object) -> object:
+    async def _call_renderer(self, name: str, tenant: TenantId, original: Original, *arguments: object) -> object:
         content = original.content
-        return await self._isolation.call(name, content, original.media_type, *arguments, size_bytes=len(content), tenant=tenant)
+        return await self._isolation.call_worker(
+            name, content, original.media_type, *arguments, size_bytes=len(content), tenant=tenant
+        )
 
 
 def _is_blank_page(seen: VisibleChunk | None, number: int) -> bool:
@@ -124,7 +128,7 @@ def _is_blank_page(seen: VisibleChunk | None, number: int) -> bool:
     return isinstance(pages, int) and 1 <= number <= pages
 
 
-def merged(parts: Iterable[Region]) -> list[Region]:
+def merge_regions(parts: Iterable[Region]) -> list[Region]:
     """Return the regions of which ``parts`` are parts, in order. Chunks that overlap repeat lines, or cut them."""
     regions: list[Region] = []
     for part in sorted(parts, key=lambda each: (each.start_char, each.end_char)):
@@ -132,7 +136,7 @@ def merged(parts: Iterable[Region]) -> list[Region]:
         if last is not None and part.end_char <= last.end_char:
             continue
         if last is not None and part.start_char <= last.end_char and _of_one_line(last, part):
-            regions[-1] = replace(last, end_char=part.end_char, box=enclosing([last, part]))
+            regions[-1] = replace(last, end_char=part.end_char, box=box_around([last, part]))
         else:
             regions.append(part)
     return regions

@@ -52,7 +52,7 @@ class ChunkPreviews:
         found = media_type_of(media_type, file_name, content[:_SNIFFED_BYTES])
         attachments = AttachmentOptions(DEFAULT_ATTACHMENTS) if found in ATTACHMENT_READERS else AttachmentOptions()
         processing = ProcessingOptions(chunking=options, charset=charset_of(media_type), attachments=attachments)
-        return await self._preview(tenant, content, found, processing)
+        return await self._cut_preview(tenant, content, found, processing)
 
     async def of_document(self, tenant: TenantId, document_id: str, options: ChunkingOptions) -> Preview:
         """Return the chunks of a stored document: of its original, or of its text if the original was not kept.
@@ -66,12 +66,14 @@ class ChunkPreviews:
         version = await self.documents.version(tenant, document_id, number)
         if version.blob_key:
             original = await read_original(self.documents, self.blobs, tenant, document_id)
-            return await self._preview(tenant, original.content, original.media_type, replace(version.options, chunking=options))
+            return await self._cut_preview(
+                tenant, original.content, original.media_type, replace(version.options, chunking=options)
+            )
         if not version.text:
             raise NotFound(f"document {document_id!r} has no text")
-        return await self._preview(tenant, version.text, version.media_type, replace(version.options, chunking=options))
+        return await self._cut_preview(tenant, version.text, version.media_type, replace(version.options, chunking=options))
 
-    async def _preview(self, tenant: TenantId, content: bytes | str, media_type: str, options: ProcessingOptions) -> Preview:
+    async def _cut_preview(self, tenant: TenantId, content: bytes | str, media_type: str, options: ProcessingOptions) -> Preview:
         check_options(options.chunking)
         if len(content) > MAX_PREVIEW_BYTES:
             raise PayloadTooLarge(f"a document of a preview may have at most {MAX_PREVIEW_BYTES} bytes; it has {len(content)}")

@@ -45,15 +45,15 @@ class IsolatedReader:
         self._isolation = isolation
         self._ocr = ocr or Ocr(OcrSettings(mode="off"))
 
-    async def check(self, tenant: TenantId, head: bytes, source: Source, *, whole: bool) -> tuple[str, tuple[str, ...]]:
+    async def check_file(self, tenant: TenantId, head: bytes, source: Source, *, whole: bool) -> tuple[str, tuple[str, ...]]:
         """Check the beginning of a file, or all of it if ``whole``. Return the title of the document, and warnings."""
         arguments = (head, source.media_type, source.charset, source.file_name, whole)
         if source.media_type == _PLAIN and source.charset is None and len(head) <= SMALL_BYTES and _is_utf8(head):
             return check_in_place(*arguments)  # nothing is parsed, and no library guesses an encoding
-        found = await self._isolation.call("check", *arguments, size_bytes=len(head), tenant=tenant)
+        found = await self._isolation.call_worker("check", *arguments, size_bytes=len(head), tenant=tenant)
         return cast(tuple[str, tuple[str, ...]], found)
 
-    async def read(
+    async def read_version(
         self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
     ) -> tuple[ParsedDocument, list[Chunk]]:
         """Return the text of a version, and its chunks with the headings above them.
@@ -61,7 +61,7 @@ class IsolatedReader:
         ``content`` is the original, or the text that was made from it before (a str). ``waiting``: a request waits for it.
         """
         owner = (str(tenant), version.document_id, version.version)
-        found = await self._call("read", (tenant, version, content), owner, waiting=waiting)
+        found = await self._call_worker("read", (tenant, version, content), owner, waiting=waiting)
         return cast(tuple[ParsedDocument, list[Chunk]], found)
 
     async def read_with_rules(
@@ -72,33 +72,33 @@ class IsolatedReader:
         A call of a child process costs as much as parsing a short text. None: the rules failed.
         """
         owner = (str(tenant), version.document_id, version.version)
-        found = await self._call("read_with_rules", (tenant, version, content), owner, version.title, waiting=False)
+        found = await self._call_worker("read_with_rules", (tenant, version, content), owner, version.title, waiting=False)
         return cast(tuple[ParsedDocument, list[Chunk], list[Extraction] | None], found)
 
-    async def units(
+    async def read_units(
         self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
     ) -> tuple[ParsedDocument, list[Piece]]:
-        """Return the text of a version with its regions, and its sentences and rows; see `chunking.units`."""
-        found = await self._call("units", (tenant, version, content), waiting=waiting)
+        """Return the text of a version with its regions, and its sentences and rows; see `chunking.read_units`."""
+        found = await self._call_worker("units", (tenant, version, content), waiting=waiting)
         return cast(tuple[ParsedDocument, list[Piece]], found)
 
-    async def attachments(self, version: DocumentVersion, content: bytes) -> list[Attachment]:
+    async def read_attachments(self, version: DocumentVersion, content: bytes) -> list[Attachment]:
         """Return the files within the original of a version that become documents of their own. A job waits for it."""
         arguments = (content, version.media_type, version.options.attachments)
-        return cast(list[Attachment], await self._isolation.call("attachments", *arguments, size_bytes=len(content)))
+        return cast(list[Attachment], await self._isolation.call_worker("attachments", *arguments, size_bytes=len(content)))
 
-    async def _call(
+    async def _call_worker(
         self, name: str, asked: tuple[TenantId, DocumentVersion, bytes | str], *arguments: object, waiting: bool
     ) -> object:
         tenant, version, content = asked
         options, time = ReadingOptions(version.options), None
         if version.media_type in WITH_PICTURES and isinstance(content, bytes):
-            ocr = await self._ocr.options()
+            ocr = await self._ocr.choose_options()
             if not isinstance(ocr, str):
                 time = _ocr_time(ocr, len(content), waiting=waiting)
                 ocr = replace(ocr, cpu_s=time.cpu_s, timeout_s=time.timeout_s)
             options = ReadingOptions(version.options, ocr)
-        return await self._isolation.call(
+        return await self._isolation.call_worker(
             name,
             content,
             version.media_type,
@@ -140,4 +140,4 @@ class IsolatedExtractor:
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Extract from the chunks of one document, whose title is ``title``."""
         size = sum(len(chunk.text) for chunk in chunks)
-        return cast(list[Extraction], await self._isolation.call("extract", title, list(chunks), size_bytes=size))
+        return cast(list[Extraction], await self._isolation.call_worker("extract", title, list(chunks), size_bytes=size))

@@ -72,7 +72,7 @@ class Reindexer:
             page = await self.catalogue.tenants.tenants(limit=_PAGE, cursor=cursor)
             for tenant in page.items:
                 if tenant.state in (TenantState.ACTIVE, TenantState.SUSPENDED):
-                    await self._tenant(tenant.id, progress)
+                    await self._rewrite_tenant(tenant.id, progress)
                     await self.catalogue.documents.record_repair(tenant.id, None, knowledge=False)
                     self.done.tenants += 1
             cursor = page.next_cursor
@@ -80,7 +80,7 @@ class Reindexer:
                 await self.vectors.flush()
                 return self.done
 
-    async def _tenant(self, tenant: TenantId, progress: Progress) -> None:
+    async def _rewrite_tenant(self, tenant: TenantId, progress: Progress) -> None:
         written: dict[str, DocumentHeader] = {}
         for _ in range(_ATTEMPTS):
             before = (await self.transfer.snapshot(tenant)).tenant.state_version
@@ -92,17 +92,17 @@ class Reindexer:
                     await progress(f"documents of {tenant}", number, len(headers))
                     record = await self.transfer.record(tenant, document_id)
                     if record is not None:
-                        await self._document(tenant, record)
+                        await self._rewrite_document(tenant, record)
                         written[document_id] = record.header
             await progress(f"facts of {tenant}", len(headers), len(headers))
-            await self._facts(tenant)
-            await self._communities(tenant)
-            await self._tree(tenant)
+            await self._rewrite_facts(tenant)
+            await self._rewrite_communities(tenant)
+            await self._rewrite_tree(tenant)
             if (await self.transfer.snapshot(tenant)).tenant.state_version == before:
                 return
 
-    async def _document(self, tenant: TenantId, record: DocumentRecord) -> None:
-        prepared = await self._current(tenant, record)
+    async def _rewrite_document(self, tenant: TenantId, record: DocumentRecord) -> None:
+        prepared = await self._renew_results(tenant, record)
         points = chunk_points(replace(record, prepared=tuple(prepared)))
         keep = [point.id for point in points]
         await self.vectors.delete_document(tenant, record.id, up_to_version=record.version, keep=keep)
@@ -111,22 +111,22 @@ class Reindexer:
         self.done.chunks += len(prepared)
         self.done.questions += len(points) - len(prepared)
 
-    async def _current(self, tenant: TenantId, record: DocumentRecord) -> list[PreparedChunk]:
+    async def _renew_results(self, tenant: TenantId, record: DocumentRecord) -> list[PreparedChunk]:
         """Return and record the results of every chunk, with vectors of this embedder."""
         origin = Origin(tenant, record.id, document_date("", record.metadata))
         ontology = await self.catalogue.tenants.ontology(tenant)
-        computation = self.computation.of(record.options.extraction, ontology, origin=origin)
+        computation = self.computation.make_computation(record.options.extraction, ontology, origin=origin)
         held = {item.chunk.id: item for item in record.prepared}
         lacking = [chunk for chunk in record.chunks if chunk.id not in held]
         for first in range(0, len(lacking), _GROUP_CHUNKS):
             group = lacking[first : first + _GROUP_CHUNKS]
-            recipes = [computation.recipe(record.title, chunk) for chunk in group]
+            recipes = [computation.make_recipe(record.title, chunk) for chunk in group]
             held.update((item.chunk.id, item) for item in await computation.compute(record.title, group, recipes))
             self.done.embedded += len(group)
         if self.embedder_before is not None:
             stale = [item for item in held.values() if not _is_current(computation, record.title, item)]
             for first in range(0, len(stale), _GROUP_CHUNKS):
-                renewed = await self._embedded(computation, record.title, stale[first : first + _GROUP_CHUNKS])
+                renewed = await self._embed_stale(computation, record.title, stale[first : first + _GROUP_CHUNKS])
                 await self.transfer.revector(tenant, record.id, record.version, renewed)
                 held.update((item.chunk.id, item) for item in renewed)
             asked = [
@@ -138,12 +138,12 @@ class Reindexer:
                 held.update((item.chunk.id, item) for item in renewed)
         return [held[chunk.id] for chunk in record.chunks]
 
-    async def _embedded(self, computation: Computation, title: str, stale: Sequence[PreparedChunk]) -> list[PreparedChunk]:
+    async def _embed_stale(self, computation: Computation, title: str, stale: Sequence[PreparedChunk]) -> list[PreparedChunk]:
         vectors = await computation.embed([passage_text(title, item.chunk) for item in stale])
         self.done.embedded += len(stale)
         renewed = []
         for item, vector in zip(stale, vectors, strict=True):
-            recipe = self._recipe(computation, title, item.chunk, item.recipe)
+            recipe = self._choose_recipe(computation, title, item.chunk, item.recipe)
             if isinstance(vector, np.ndarray):
                 renewed.append(replace(item, vector=vector, failure=None, recipe=recipe))
             else:
@@ -156,12 +156,12 @@ class Reindexer:
         self.done.embedded += sum(len(each.items) for each in questions)
         return [replace(item, questions=each) for item, each in zip(asked, questions, strict=True)]
 
-    def _recipe(self, computation: Computation, title: str, chunk: Chunk, recipe: str | None) -> str | None:
+    def _choose_recipe(self, computation: Computation, title: str, chunk: Chunk, recipe: str | None) -> str | None:
         """Return the recipe with this embedder if all other inputs of the result are unchanged."""
         known = recipe == recipe_of(self.embedder_before or "", computation.extractor.version, title, chunk)
-        return computation.recipe(title, chunk) if known else None
+        return computation.make_recipe(title, chunk) if known else None
 
-    async def _facts(self, tenant: TenantId) -> None:
+    async def _rewrite_facts(self, tenant: TenantId) -> None:
         facts = 0
         async for relationships in self.graph.all_relationships(tenant):
             points = [VectorPoint(id=each.id, kind=NodeKind.FACT, text=each.fact) for each in relationships]
@@ -169,13 +169,13 @@ class Reindexer:
             facts += len(points)
         self.done.facts += facts
 
-    async def _communities(self, tenant: TenantId) -> None:
+    async def _rewrite_communities(self, tenant: TenantId) -> None:
         pointer = await self.catalogue.communities.pointer(tenant)
         if pointer.generation == 0:
             return
         held = await self.graph.communities(tenant, pointer.generation)
         restorer = Restorer(communities=self.catalogue.communities, vectors=self.vectors, embedder=self.computation.embedder)
-        missing = await restorer.missing(tenant, held)
+        missing = await restorer.list_missing_communities(tenant, held)
         written = await restorer.restore(tenant, missing)
         self.done.communities += len(held)
         self.done.embedded += len(written)
@@ -189,13 +189,13 @@ class Reindexer:
         if stray:
             await self.vectors.delete(tenant, Collection.NODES, stray)
 
-    async def _tree(self, tenant: TenantId) -> None:
+    async def _rewrite_tree(self, tenant: TenantId) -> None:
         trees = self.catalogue.trees
         scrubber = TreeScrubber(self.catalogue.documents, trees, NodePoints(self.vectors, self.computation.embedder))
         pointer = await trees.pointer(tenant)
         nodes = await trees.nodes(tenant, pointer.generation) if pointer.generation else []
-        written = await scrubber.restore(tenant, await scrubber.missing(tenant, nodes))
-        await scrubber.points.keep(tenant, {node.point_id(tenant) for node in nodes})
+        written = await scrubber.restore(tenant, await scrubber.list_missing_nodes(tenant, nodes))
+        await scrubber.points.keep_points(tenant, {node.point_id(tenant) for node in nodes})
         self.done.tree_nodes += len(nodes)
         self.done.embedded += len(written)
 
@@ -204,8 +204,8 @@ def chunk_points(record: DocumentRecord) -> list[VectorPoint]:
     """Return the points of a document's chunks and of their synthetic questions."""
     key = None if record.key == record.content_hash else record.key
     fields = PointFields(document_id=record.id, version=record.version, key=key, title=record.title, metadata=record.metadata)
-    return fields.points(record.prepared)
+    return fields.make_points(record.prepared)
 
 
 def _is_current(computation: Computation, title: str, item: PreparedChunk) -> bool:
-    return item.recipe is not None and item.recipe == computation.recipe(title, item.chunk)
+    return item.recipe is not None and item.recipe == computation.make_recipe(title, item.chunk)

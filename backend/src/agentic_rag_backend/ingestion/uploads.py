@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.document import (
     content_hash,
 )
 from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, short_text
-from agentic_rag_backend.domain.media_types import charset_of, contradiction, media_type_of
+from agentic_rag_backend.domain.media_types import charset_of, find_type_conflict, media_type_of
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
 from agentic_rag_backend.ingestion import metadata
@@ -70,7 +70,7 @@ class UploadCheck:
     methods: ExtractionMethods
     questions: QuestionOptions
 
-    async def submission(self, tenant: TenantId, upload: Upload) -> tuple[Submission, tuple[str, ...]]:
+    async def make_submission(self, tenant: TenantId, upload: Upload) -> tuple[Submission, tuple[str, ...]]:
         """Return the submission of an upload, and warnings about it.
 
         Raises:
@@ -84,17 +84,17 @@ class UploadCheck:
             raise PayloadTooLarge(f"the document has {size} bytes; the limit is {most} (MAX_UPLOAD_MB={self.max_upload_mb})")
         key = short_text("key", upload.key, MAX_DOCUMENT_KEY_CHARACTERS)
         title = short_text("title", upload.title, MAX_TITLE_CHARACTERS)
-        extraction = self.method(upload.extraction or self.extraction, attached=upload.parent is not None)
+        extraction = self.choose_method(upload.extraction or self.extraction, attached=upload.parent is not None)
         check_options(upload.options.chunking)
         questions = checked_questions(upload.questions or self.questions)
-        plain = metadata.checked(upload.metadata)
+        plain = metadata.check_metadata(upload.metadata)
         sniffed = upload.content[:SNIFFED_BYTES]
         media_type = media_type_of(upload.media_type, upload.file_name, sniffed)
         source = Source(media_type, charset_of(upload.media_type), upload.file_name)
         whole = size <= CHECKED_BYTES
         head = upload.content if whole else upload.content[:CHECKED_BYTES]
-        own_title, warnings = await self.reader.check(tenant, head, source, whole=whole)
-        differs = contradiction(upload.media_type, upload.file_name, sniffed)
+        own_title, warnings = await self.reader.check_file(tenant, head, source, whole=whole)
+        differs = find_type_conflict(upload.media_type, upload.file_name, sniffed)
         small = size <= HASHED_IN_LOOP_BYTES
         digest = content_hash(upload.content) if small else await asyncio.to_thread(content_hash, upload.content)
         document_id = str(uuid.uuid4())
@@ -120,7 +120,7 @@ class UploadCheck:
         )
         return submission, ((differs, *warnings) if differs else warnings)
 
-    def method(self, method: str, *, attached: bool = False) -> str:
+    def choose_method(self, method: str, *, attached: bool = False) -> str:
         """Return a known method. An attachment has the method of its message, for which rules stand in without a model.
 
         Raises:

@@ -20,7 +20,7 @@ class JobEndings:
         self._awaited: dict[asyncio.Future[Job], str] = {}
         self._polling: asyncio.Task[None] | None = None
 
-    async def wait(self, job_id: str) -> Job:
+    async def wait_for_end(self, job_id: str) -> Job:
         """Wait for a job's end and return the job.
 
         Raises:
@@ -31,10 +31,10 @@ class JobEndings:
         self._awaited[ending] = job_id
         ending.add_done_callback(self._awaited.pop)
         if self._polling is None or self._polling.done():
-            self._polling = asyncio.create_task(self._poll(), name="job-endings")
+            self._polling = asyncio.create_task(self._poll_jobs(), name="job-endings")
         return await ending
 
-    async def _poll(self) -> None:
+    async def _poll_jobs(self) -> None:
         while self._awaited:
             try:
                 ended_jobs = {job.id: job for job in await self._jobs.ended(self._tenant, list(self._awaited.values()))}

@@ -61,7 +61,7 @@ class Relay:
         self._delivering: set[asyncio.Task[Delivery]] = set()
         self._left = asyncio.Event()
 
-    def register(self, handlers: Mapping[Topic, Handler]) -> None:
+    def register_handlers(self, handlers: Mapping[Topic, Handler]) -> None:
         """Add handlers by topic."""
         self._handlers |= handlers
 
@@ -75,7 +75,7 @@ class Relay:
         Args:
             within_s: seconds to wait. After that, the result is not ``done``, and the delivery continues in the background.
         """
-        task = asyncio.create_task(self._deliver(tenant), name="outbox-delivery")
+        task = asyncio.create_task(self._deliver_entries(tenant), name="outbox-delivery")
         self._delivering.add(task)
         task.add_done_callback(self._delivering.discard)
         finished_tasks, _ = await asyncio.wait({task}, timeout=within_s)
@@ -91,7 +91,7 @@ class Relay:
             async with asyncio.timeout(within_s):
                 while tenants := await self._outbox.tenants(limit=_PAGE, topics=topics, after=after):
                     for tenant in tenants:
-                        is_complete &= (await self._deliver(tenant, topics)).done
+                        is_complete &= (await self._deliver_entries(tenant, topics)).done
                     after = tenants[-1]
         except (TimeoutError, AgenticRagError) as error:
             _log.warning("changes_not_caught_up", reason=str(error) or f"not done within {within_s:g} s")
@@ -126,17 +126,17 @@ class Relay:
         except AgenticRagError as error:
             _log.warning("outbox_not_read", code=error.code, reason=error.message)
             return False
-        deliveries = [(await self._deliver(tenant)).done for tenant in tenants]
+        deliveries = [(await self._deliver_entries(tenant)).done for tenant in tenants]
         return all(deliveries) and len(tenants) < _PAGE
 
-    async def _deliver(self, tenant: TenantId, topics: Sequence[Topic] | None = None) -> Delivery:
+    async def _deliver_entries(self, tenant: TenantId, topics: Sequence[Topic] | None = None) -> Delivery:
         delivery = Delivery()
         lock = self._locks.setdefault(tenant, asyncio.Lock())
         try:
             async with lock:
                 # Entries that fail stay first in line. The entries behind them are delivered nevertheless.
                 failed: set[str] = set()
-                while entries := await self._next(tenant, failed, topics):
+                while entries := await self._next_entries(tenant, failed, topics):
                     failed |= await self._handle_all(tenant, entries, delivery)
         except AgenticRagError as error:
             _log.warning("not_delivered", tenant=str(tenant), code=error.code, reason=error.message)
@@ -144,7 +144,7 @@ class Relay:
         delivery.done = not failed
         return delivery
 
-    async def _next(self, tenant: TenantId, failed: set[str], topics: Sequence[Topic] | None) -> list[Entry]:
+    async def _next_entries(self, tenant: TenantId, failed: set[str], topics: Sequence[Topic] | None) -> list[Entry]:
         entries = await self._outbox.pending(tenant, limit=_PAGE + len(failed), topics=topics)
         return [entry for entry in entries if entry.token not in failed]
 

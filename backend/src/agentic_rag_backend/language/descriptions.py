@@ -113,28 +113,28 @@ class Description:
             elif part in _GENDERS.values():
                 found |= cls(gender=frozenset(key for key, name in _GENDERS.items() if name == part))
             else:
-                found |= _nouns([noun for noun in part.split(", ") if comparable(noun) in FIELDS])
+                found |= _describe_nouns([noun for noun in part.split(", ") if comparable(noun) in FIELDS])
         return found
 
-    def excludes(self, other: Description) -> bool:
+    def excludes_bearer(self, other: Description) -> bool:
         """Return whether one bearer cannot have both: other years of birth or death, other tags, Mr and Mrs."""
         tagged = bool(self.tag and other.tag) and self.tag.casefold() != other.tag.casefold()
         if tagged and not self.kinds & other.kinds:
             return True
         if self.gender and other.gender and not self.gender & other.gender:
             return True
-        return _apart(self.born, other.born) or _apart(self.died, other.died)
+        return _are_apart(self.born, other.born) or _are_apart(self.died, other.died)
 
-    def differs(self, other: Description, *, strictly: bool = True) -> bool:
+    def has_other_kind(self, other: Description, *, strictly: bool = True) -> bool:
         """Return whether their kinds differ: see `kinds_differ`. One person may still have both."""
         return kinds_differ(self.kinds, other.kinds, strictly=strictly)
 
 
-def _apart(one: frozenset[int], other: frozenset[int]) -> bool:
+def _are_apart(one: frozenset[int], other: frozenset[int]) -> bool:
     return bool(one and other) and min(abs(a - b) for a in one for b in other) > NEAR_YEARS
 
 
-def mentions(name: Sequence[str], found: Sequence[Word], text: str) -> list[tuple[int, int]]:
+def find_mentions(name: Sequence[str], found: Sequence[Word], text: str) -> list[tuple[int, int]]:
     """Return where a name stands in a text, as spans of characters. One other name may stand between its words.
 
     Args:
@@ -147,19 +147,19 @@ def mentions(name: Sequence[str], found: Sequence[Word], text: str) -> list[tupl
     for place, word in enumerate(found):
         if word.form != name[0] or not word.name:
             continue
-        last = _last(name, found, place, text)
-        if last is None or (len(name) == 1 and _longer(found, place, text)):
+        last = _find_last_word(name, found, place, text)
+        if last is None or (len(name) == 1 and _is_longer_name(found, place, text)):
             continue
         spans.append((word.start, found[last].end))
     return spans
 
 
-def _last(name: Sequence[str], found: Sequence[Word], place: int, text: str) -> int | None:
+def _find_last_word(name: Sequence[str], found: Sequence[Word], place: int, text: str) -> int | None:
     """Return the position of the name's last word, if the name begins at ``place``."""
     skipped = 0
     for form in name[1:]:
         place += 1
-        if place < len(found) and found[place].form != form and not skipped and _middle(found[place]):
+        if place < len(found) and found[place].form != form and not skipped and _may_be_middle(found[place]):
             place, skipped = place + 1, 1
         if (
             place >= len(found)
@@ -170,18 +170,18 @@ def _last(name: Sequence[str], found: Sequence[Word], place: int, text: str) -> 
     return place
 
 
-def _middle(word: Word) -> bool:
+def _may_be_middle(word: Word) -> bool:
     return word.name or word.end - word.start == 1
 
 
-def _longer(found: Sequence[Word], place: int, text: str) -> bool:
+def _is_longer_name(found: Sequence[Word], place: int, text: str) -> bool:
     """Return whether another name is directly before or after a word, titles and "HMS" apart."""
     neighbours = [pair for pair in pairwise(found[max(0, place - 1) : place + 2]) if text[pair[0].end : pair[1].start] == " "]
     beside = [one if other is found[place] else other for one, other in neighbours]
-    return any(word.name and not word.form[0].isdigit() and not _prefix(word.form) for word in beside)
+    return any(word.name and not word.form[0].isdigit() and not _is_prefix(word.form) for word in beside)
 
 
-def _prefix(form: str) -> bool:
+def _is_prefix(form: str) -> bool:
     return form in _TITLES or form in ("hms", "ss", "rms", "dr", "mv")
 
 
@@ -192,13 +192,13 @@ def describe(name: Sequence[str], text: str, read: Sequence[Word] | None = None)
         read: the words of ``text``, if they were read before.
     """
     found = Description()
-    for start, end in mentions(name, words(text) if read is None else read, text):
+    for start, end in find_mentions(name, words(text) if read is None else read, text):
         before, after = text[max(0, start - _BEFORE) : start], text[end : end + _AFTER]
-        found |= _nouns(_before(before)) | _titled(before) | _after(after)
+        found |= _describe_nouns(_nouns_before(before)) | _read_title(before) | _describe_after(after)
     return found
 
 
-def describes(read: Sequence[Word]) -> bool:
+def may_describe(read: Sequence[Word]) -> bool:
     """Return whether a text with these words may say something about a bearer: a kind, a deed, a title or a year of life."""
     return any(word.form in FIELDS or word.form in _TELLING for word in read)
 
@@ -211,54 +211,54 @@ def gender_of(pronoun: str) -> frozenset[str]:
 def describe_title(name: Sequence[str], title: str) -> Description:
     """Return what a document's title says about the bearer of a name: "John Marsh (painter)", "Staff profile: the nurse …"."""
     found = describe(name, title)
-    for _, end in mentions(name, words(title), title):
+    for _, end in find_mentions(name, words(title), title):
         if match := _PARENTHESIS.match(title, end):
             found |= Description(tag=match[1].strip())
     return found
 
 
-def belonging(name: Sequence[str], text: str, read: Sequence[Word] | None = None) -> frozenset[str]:
+def find_belongings(name: Sequence[str], text: str, read: Sequence[Word] | None = None) -> frozenset[str]:
     """Return the forms of what the bearer of a name belongs to: "hospital" for "Rowan Teller of the hospital".
 
     Args:
         read: the words of ``text``, if they were read before.
     """
     found = words(text) if read is None else read
-    ends = (end for _, end in mentions(name, found, text))
+    ends = (end for _, end in find_mentions(name, found, text))
     return frozenset(word.form for end in ends if (match := _OF.match(text, end)) for word in words(match[1]) if word.content)
 
 
-def _before(text: str) -> list[str]:
+def _nouns_before(text: str) -> list[str]:
     """Return the nouns directly before a name: "the English painter John Marsh", "directed by Paul Winter"."""
     found = words(text)
     if not found or text[found[-1].end :] not in (" ", ' "', " “"):
         return []
     last = found[-1]
     if last.form in FIELDS:
-        return [_noun(text, last)]
+        return [_normalise_noun(text, last)]
     return [DEEDS[found[-2].form]] if last.form == "by" and len(found) > 1 and found[-2].form in DEEDS else []
 
 
-def _titled(before: str) -> Description:
+def _read_title(before: str) -> Description:
     word = before.rstrip(" .").rpartition(" ")[2].casefold()
     return Description(gender=frozenset(_TITLES[word])) if word in _TITLES and before[-1:] == " " else Description()
 
 
-def _after(text: str) -> Description:
+def _describe_after(text: str) -> Description:
     found = Description()
     if match := _PARENTHESIS.match(text):
         inside = match[1]
-        found |= _life(f"({inside})") | _nouns(_described(inside))
+        found |= _read_life(f"({inside})") | _describe_nouns(_list_nouns(inside))
     elif match := re.match(r",?\s(?:who\s)?(?:was\s)?(?=born\b)", text):
-        found |= _life(text[match.end() : match.end() + 60])
+        found |= _read_life(text[match.end() : match.end() + 60])
     for pattern in (_STATES, _APPOSITION, _THE):
         if match := pattern.match(text):
-            found |= _nouns(_described(text[match.end() :]))
+            found |= _describe_nouns(_list_nouns(text[match.end() :]))
             break
     return found
 
 
-def _life(text: str) -> Description:
+def _read_life(text: str) -> Description:
     born, died = _BORN.search(text), _DIED.search(text)
     life = _LIFE.match(text)
     return Description(
@@ -267,7 +267,7 @@ def _life(text: str) -> Description:
     )
 
 
-def _described(text: str) -> list[str]:
+def _list_nouns(text: str) -> list[str]:
     """Return the nouns of a description, up to a word that ends it: "a retired chemist and poet from Leeds"."""
     end = re.search(r"[.;:()]", text)
     found = words(text[: end.start()] if end else text)[:_MAX_WORDS]
@@ -277,7 +277,7 @@ def _described(text: str) -> list[str]:
         if before is not None and "," in text[before.end : word.start] and nouns:
             break
         if word.form in FIELDS and not _belongs_to_next(text, found, place):
-            nouns.append(_noun(text, word))
+            nouns.append(_normalise_noun(text, word))
         if word.form in _ENDS:
             if before is not None and before.form in _SCHOLARS:
                 nouns += [DISCIPLINES[each.form] for each in found[place + 1 : place + 3] if each.form in DISCIPLINES]
@@ -296,11 +296,11 @@ def _belongs_to_next(text: str, found: Sequence[Word], place: int) -> bool:
     return (following.name and not following.form[0].isdigit()) or following.form in FIELDS
 
 
-def _noun(text: str, word: Word) -> str:
+def _normalise_noun(text: str, word: Word) -> str:
     return text[word.start : word.end].casefold()
 
 
-def _nouns(found: Sequence[str]) -> Description:
+def _describe_nouns(found: Sequence[str]) -> Description:
     return Description(kinds=frozenset(map(comparable, found)), nouns=tuple(found))
 
 

@@ -92,7 +92,7 @@ _DEEDS = {
 }  # fmt: skip
 
 
-def _table() -> dict[str, Field]:
+def _make_table() -> dict[str, Field]:
     found: dict[str, Field] = {}
     for name, nouns in _FIELDS.items():
         sort, _, field = name.partition("/")
@@ -101,7 +101,7 @@ def _table() -> dict[str, Field]:
     return found
 
 
-FIELDS = _table()
+FIELDS = _make_table()
 """The field of each noun, by its form."""
 DISCIPLINES = {comparable(name): person for name, person in _SCHOLARSHIP.items()}
 """The noun for somebody of a discipline, by its form."""

@@ -31,54 +31,54 @@ _WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE_ENDS = ".!?\n"
 
 
-def _words(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 STOP_WORDS: Mapping[str, frozenset[str]] = {
-    "en": _words(
+    "en": _split_words(
         "the of and to in is was for on as with by at from that his her he she it an be are were which has had not but or "
         "this their its they after who also one when been first have during there than into other would"
     ),
-    "de": _words(
+    "de": _split_words(
         "der die das und ist von den mit im ein eine einer eines einem einen dem des zu auf für nicht auch als wurde war "
         "sich aus bei nach wie oder sie er es wir ihr werden hat haben sind durch am vom zur zum über unter vor dass kann "
         "noch nur aber in an um so bis seine ihre diese dieser dieses seit während zwischen gegen ohne man wenn doch ich "
         "mich mir dann hier da was wer wo warum alle beim sein seit einige mehr sehr schon wieder jedoch"
     ),
-    "fr": _words(
+    "fr": _split_words(
         "le la les de des du et est un une dans en au aux que qui pour par sur avec il elle ils elles ce cette ces son sa "
         "ses ne pas plus été était sont mais ou où comme se leur leurs dont nous vous je lors après avant depuis entre "
         "sous sans chez aussi puis ainsi si selon contre tout tous toute toutes cet on y a ont fut être avoir l d qu c n "
         "s j"
     ),
-    "es": _words(
+    "es": _split_words(
         "el la los las de del y en es un una que por con para su sus se al lo como más fue era son pero o no este esta "
         "estos estas ese esa entre sobre desde hasta cuando también sin ser había ha han tras durante según donde muy ya "
         "le les me si todo todos toda todas otro otra otros ante bajo e u nos"
     ),
-    "it": _words(
+    "it": _split_words(
         "il lo la i gli le di del della dei delle degli dello dell e è un una uno che per con su sul sulla nel nella nei "
         "nelle da dal dalla al alla ai alle in non si come più fu era sono ma o anche suo sua suoi sue questo questa "
         "questi queste tra fra dopo prima durante quando dove ha hanno stato stata se ne ci lui lei loro secondo poi così "
         "l dell all d un"
     ),
-    "pt": _words(
+    "pt": _split_words(
         "o a os as de do da dos das e em no na nos nas um uma que por para com não se mais foi era são mas ou como ao à "
         "aos às seu sua seus suas este esta isso ele ela eles elas pelo pela pelos pelas entre sobre desde até quando "
         "também sem ser tem após durante segundo onde já num numa muito"
     ),
-    "nl": _words(
+    "nl": _split_words(
         "de het een en van in is op te dat die voor met aan zijn was er door niet ook als bij uit naar om tot over werd "
         "heeft had worden hij zij ze deze dit maar of nog wordt onder tussen tegen na haar hun wij we ik je kan zich "
         "sinds tijdens dan wel geen meer veel waar wanneer toen"
     ),
-    "sv": _words(
+    "sv": _split_words(
         "och i att det som en på är av för den med till han var ett om men de har inte hade sig från vid så efter under "
         "sin sina också eller när där hon vi mellan över genom blev kan ut upp detta denna dessa hans hennes sedan mot "
         "utan mycket"
     ),
-    "pl": _words(
+    "pl": _split_words(
         "i w na z się do nie to jest że o jak po od za przez dla oraz był była było są przy jego jej ich ale lub a we ze "
         "tym tego który która które jako także pod nad między został została roku przed już może tylko tak co gdy czy"
     ),
@@ -89,18 +89,18 @@ _LETTERS: Mapping[str, str] = {
     "pl": "ąćęłńóśźż",
 }  # fmt: skip
 """Letters of each language that English has in names and foreign words only."""
-_QUESTION_WORDS = _words(
+_QUESTION_WORDS = _split_words(
     "what why whom whose how many much did does do can could should must will there where these those you your my our us"
 )
 """English words of questions, with which the language of a long text is not measured."""
-_ALSO_ENGLISH = _words(
+_ALSO_ENGLISH = _split_words(
     "a al all also am an as at ale bin by come dan die do dot door era est far for from had has he her here his i in is it man "
     "me men met must no not of on or over para per pour se sin so son to via war was we ten un"
 )
 """Words of the other languages that English sentences have, too."""
-_PARTICLES = _words("van von der den de del della di da du la las le les los el ten ter zu zum do dos das e y")
+_PARTICLES = _split_words("van von der den de del della di da du la las le les los el ten ter zu zum do dos das e y")
 """Words that join the parts of names: "van der Rohe"."""
-_ASKING = _words("do we")
+_ASKING = _split_words("do we")
 """English words that one or two other languages have."""
 _LANGUAGE_OF_SCRIPT: Mapping[str, str] = {
     "Han": "zh",
@@ -215,15 +215,15 @@ def language_near(text: str, near: str | None, *, least: int = _CLEAR_WORDS) -> 
     if near is not None and near not in STOP_WORDS:
         # The other text is in another script.
         return next(iter(likely_languages(text).codes), ENGLISH if any(map(str.isalpha, text)) else near)
-    shown = _Shown.by(text)
+    shown = _Shown.from_text(text)
     (best, most), (_, second) = shown.counts.most_common(2)
     if near is None or near == ENGLISH:
-        clear = best != ENGLISH and most >= max(least, _LEAD * second) and shown.own(best)
+        clear = best != ENGLISH and most >= max(least, _LEAD * second) and shown.shows_language(best)
         return best if clear and not shown.english else near
     english = shown.english or not shown.words.isdisjoint(_ASKING - STOP_WORDS[near])
-    if english and (2 * shown.counts[near] <= most or not shown.own(near)):
+    if english and (2 * shown.counts[near] <= most or not shown.shows_language(near)):
         return ENGLISH
-    other = most > shown.counts[near] and most >= _LEAD * shown.counts[near] and shown.own(best)
+    other = most > shown.counts[near] and most >= _LEAD * shown.counts[near] and shown.shows_language(best)
     return best if other else near
 
 
@@ -241,7 +241,7 @@ class _Shown:
     english: bool
 
     @classmethod
-    def by(cls, text: str) -> _Shown:
+    def from_text(cls, text: str) -> _Shown:
         written = _WORD.findall(text[:READ_CHARACTERS])
         words = frozenset(word.lower() for word in written if len(word) > 1)
         accented = [word for word in written if not word.isascii()]
@@ -252,7 +252,7 @@ class _Shown:
         letters = frozenset("".join(accented).lower())
         return cls(_outside_names(text[:READ_CHARACTERS]), letters, counts, not words.isdisjoint(_ENGLISH_ALONE))
 
-    def own(self, code: str) -> bool:
+    def shows_language(self, code: str) -> bool:
         """Return whether a word or letter shows a language that no English text shows."""
         words = STOP_WORDS[code] - STOP_WORDS[ENGLISH] - _ALSO_ENGLISH
         return not self.words.isdisjoint(words) or not self.letters.isdisjoint(_LETTERS.get(code, ""))
@@ -283,7 +283,7 @@ def _script_near(text: str) -> str | None:
     script = foreign_script_of(text, least=1)
     if script is not None or text.isascii():
         return script
-    counts = Counter(_script(letter) for letter in text[:READ_CHARACTERS] if letter.isalpha())
+    counts = Counter(_script_of(letter) for letter in text[:READ_CHARACTERS] if letter.isalpha())
     latin = counts.pop("Latin", 0)
     dense = [name for name in counts if name in _DENSE]
     # One character is a word or a part of one, for which the Latin script needs several letters.
@@ -304,7 +304,7 @@ def language_of_passage(text: str) -> str | None:
     words = [word.lower() for word in _WORD.findall(read) if len(word) > 1]
     own, english = (sum(word in held for word in words) for held in (STOP_WORDS[found], _ENGLISH_ALONE))
     # A short English text may be mostly a title or names in another language.
-    if len(words) < MIN_WORDS and (english or not _Shown.by(read).own(found)):
+    if len(words) < MIN_WORDS and (english or not _Shown.from_text(read).shows_language(found)):
         return None
     return found if own > 2 * english else None
 
@@ -312,7 +312,7 @@ def language_of_passage(text: str) -> str | None:
 def is_mostly_latin(text: str) -> bool:
     """Return whether at least half of the letters are Latin, or there are none."""
     letters = [letter for letter in text[:READ_CHARACTERS] if letter.isalpha()]
-    return 2 * sum(_script(letter) == "Latin" for letter in letters) >= len(letters)
+    return 2 * sum(_script_of(letter) == "Latin" for letter in letters) >= len(letters)
 
 
 def foreign_script_of(text: str, *, least: int = MIN_WORDS) -> str | None:
@@ -326,7 +326,7 @@ def foreign_script_of(text: str, *, least: int = MIN_WORDS) -> str | None:
     scripts = Counter[str]()
     for letter, count in Counter(read).items():
         if letter.isalpha():
-            scripts[_script(letter)] += count
+            scripts[_script_of(letter)] += count
     total = sum(scripts.values())
     if total < least:
         return None
@@ -336,7 +336,7 @@ def foreign_script_of(text: str, *, least: int = MIN_WORDS) -> str | None:
     return min(scripts, key=lambda name: (-scripts[name], name))
 
 
-def _script(letter: str) -> str:
+def _script_of(letter: str) -> str:
     if letter.isascii():
         return "Latin"
     first = unicodedata.name(letter, "Other").split(" ", 1)[0].split("-", 1)[0]

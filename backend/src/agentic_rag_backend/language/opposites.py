@@ -25,7 +25,7 @@ appointed dismissed; joined left; lent borrowed; lend borrow; teach learn; taugh
 """
 
 
-def _opposites() -> dict[str, frozenset[str]]:
+def _load_opposites() -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for pair in _PAIRS.replace("\n", " ").split(";"):
         one, other = (comparable(word) for word in pair.split())
@@ -34,5 +34,5 @@ def _opposites() -> dict[str, frozenset[str]]:
     return {form: frozenset(others) for form, others in found.items()}
 
 
-OPPOSITES = _opposites()
+OPPOSITES = _load_opposites()
 """The opposites of each form."""

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 
 from agentic_rag_backend.language.titles import is_excerpt
-from agentic_rag_backend.language.values import moments
+from agentic_rag_backend.language.values import find_moments
 
 _Time = TypeVar("_Time", datetime, str)
 DATE_FIELDS = ("updated", "modified", "date", "published", "year")
@@ -72,7 +72,7 @@ def document_date(title: str, metadata: Mapping[str, Any]) -> str:
             return match[0]
     if is_excerpt(title):
         return ""
-    for moment in moments(title):
+    for moment in find_moments(title):
         if moment.years and moment.month:
             return "-".join((f"{moment.years[0]:04d}", *(f"{part:02d}" for part in (moment.month, moment.day) if part)))
     year = _LAST_YEAR.search(title.rstrip())

@@ -151,20 +151,20 @@ _KINDS = (
 )
 
 
-def measured(question: str) -> frozenset[str]:
+def find_measure(question: str) -> frozenset[str]:
     """Return the forms of the counted or measured noun: "passenger" for "How many passengers …". Empty without one.
 
     A number answers such a question only if the text names the counted noun.
     """
     match = _COUNTED.search(question) or _ATTRIBUTE.search(question)
-    return frozenset(list(_content(next(filter(None, match.groups()))))[:1]) if match else frozenset()
+    return frozenset(list(_content_forms(next(filter(None, match.groups()))))[:1]) if match else frozenset()
 
 
-def _content(text: str) -> dict[str, None]:
+def _content_forms(text: str) -> dict[str, None]:
     return {word.form: None for word in words(text) if word.content and word.form not in _UNTOLD}
 
 
-def related(form: str, others: Iterable[str]) -> bool:
+def is_related_form(form: str, others: Iterable[str]) -> bool:
     """Return whether ``form`` is in ``others`` or shares a stem ("doctorate" and "doctoral", "director" and "direct").
 
     Irregular verbs are known ("grow" and "grew"). A stem: the first five letters or more are the same and at most four differ

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol, Self
 
 from agentic_rag_backend.language.answers import answer_spans
-from agentic_rag_backend.language.questions import AnswerKind, measured, related
+from agentic_rag_backend.language.questions import AnswerKind, find_measure, is_related_form
 from agentic_rag_backend.language.words import comparable, words
 
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -79,7 +79,7 @@ class Value(Protocol):
     def text(self) -> str:
         """The value as it is written."""
 
-    def agrees(self, other: Self) -> bool:
+    def agrees_with(self, other: Self) -> bool:
         """Return whether both may be true of one thing."""
 
 
@@ -92,7 +92,7 @@ class Moment:
     month: int = 0
     day: int = 0
 
-    def agrees(self, other: Moment) -> bool:
+    def agrees_with(self, other: Moment) -> bool:
         """Return whether no part that both have differs; a year agrees with a period that contains it."""
         if self.years and other.years and not (self.years[0] <= other.years[1] and other.years[0] <= self.years[1]):
             return False
@@ -109,7 +109,7 @@ class Amount:
     high: float
     unit: str = ""
 
-    def agrees(self, other: Amount) -> bool:
+    def agrees_with(self, other: Amount) -> bool:
         """Return whether the ranges overlap, in one unit. Amounts of different dimensions cannot be compared, so they agree."""
         mine, others = _UNITS.get(self.unit, (self.unit, 1.0)), _UNITS.get(other.unit, (other.unit, 1.0))
         if mine[0] != others[0] and self.unit and other.unit:
@@ -126,19 +126,19 @@ class Word:
 
     text: str
 
-    def agrees(self, other: Word) -> bool:
+    def agrees_with(self, other: Word) -> bool:
         """Return whether both are the same word."""
         return comparable(self.text) == comparable(other.text)
 
 
-def moments(text: str) -> list[Moment]:
+def find_moments(text: str) -> list[Moment]:
     """Return the dates of ``text``, in order. Weekdays and "three years later" are no dates."""
-    return [_moment(match) for match in _DATE.finditer(text)]
+    return [_read_moment_match(match) for match in _DATE.finditer(text)]
 
 
 def placed_moments(text: str) -> list[tuple[Moment, Span]]:
     """Return the dates of ``text`` with their places, in order."""
-    return [(_moment(match), match.span()) for match in _DATE.finditer(text)]
+    return [(_read_moment_match(match), match.span()) for match in _DATE.finditer(text)]
 
 
 def placed_amounts(text: str) -> list[tuple[Amount, Span]]:
@@ -149,14 +149,16 @@ def placed_amounts(text: str) -> list[tuple[Amount, Span]]:
         start, end = match.span()
         if not any(first < end and start < last for first, last in dates):
             following = [word.form for word in words(text[end : end + _AFTER])[:_FOLLOWING]]
-            found.append((_amount(match, _unit(text, end, following)), (start, end)))
+            found.append((_read_amount_match(match, _read_unit(text, end, following)), (start, end)))
     return found
 
 
 def may_agree(one: str, other: str) -> bool:
     """Return whether a number of one text may be a number of the other: it is rounded, or within a bound or a range."""
     numbers, others = ([amount for amount, _ in placed_amounts(text)] for text in (one, other))
-    return any(mine.agrees(theirs) or rounds_to(mine, theirs) or rounds_to(theirs, mine) for mine in numbers for theirs in others)
+    return any(
+        mine.agrees_with(theirs) or rounds_to(mine, theirs) or rounds_to(theirs, mine) for mine in numbers for theirs in others
+    )
 
 
 def rounds_to(exact: Amount, rounded: Amount) -> bool:
@@ -171,18 +173,18 @@ def values_of(text: str, asked: AnswerKind, question: str) -> list[Moment] | lis
     For a question that counts things, only numbers of these things, if there are any.
     """
     if asked is AnswerKind.TIME:
-        known = {each.text.casefold() for each in moments(question)}
-        return [each for each in moments(text) if each.text.casefold() not in known]
+        known = {each.text.casefold() for each in find_moments(question)}
+        return [each for each in find_moments(text) if each.text.casefold() not in known]
     if asked is AnswerKind.COLOUR:
         return [Word(text[start:end]) for start, end in answer_spans(text, asked, question) or ()]
     if not asked.numeric:
         return []
-    found = list(_amounts(text, asked, question))
+    found = list(_find_amounts(text, asked, question))
     counted = [amount for amount, counts in found if counts]
     return counted or [amount for amount, _ in found]
 
 
-def _moment(match: re.Match[str]) -> Moment:
+def _read_moment_match(match: re.Match[str]) -> Moment:
     part = match.groupdict()
     here = partial(Moment, match[0])
     if part["iso"]:
@@ -203,11 +205,11 @@ def _moment(match: re.Match[str]) -> Moment:
     return here((year, year) if year else None, month, int(part["day"] or part["day2"] or 0))
 
 
-def _amounts(text: str, asked: AnswerKind, question: str) -> Iterator[tuple[Amount, bool]]:
+def _find_amounts(text: str, asked: AnswerKind, question: str) -> Iterator[tuple[Amount, bool]]:
     """Yield the amounts that are not in the question, and whether each counts what the question counts. Dates are no amounts."""
     dates = [match.span() for match in _DATE.finditer(text)]
     known = {match["number"].casefold() for match in _AMOUNT.finditer(question)}
-    nouns = measured(question)
+    nouns = find_measure(question)
     spans = answer_spans(text, asked, question) or ()
     for match in _AMOUNT.finditer(text):
         start, end = match.span("number")
@@ -216,10 +218,13 @@ def _amounts(text: str, asked: AnswerKind, question: str) -> Iterator[tuple[Amou
         if not any(first < end and start < last for first, last in spans):
             continue
         following = [word.form for word in words(text[match.end() : match.end() + _AFTER])[:_FOLLOWING]]
-        yield _amount(match, _unit(text, match.end(), following)), any(related(noun, following) for noun in nouns)
+        yield (
+            _read_amount_match(match, _read_unit(text, match.end(), following)),
+            any(is_related_form(noun, following) for noun in nouns),
+        )
 
 
-def _unit(text: str, end: int, following: list[str]) -> str:
+def _read_unit(text: str, end: int, following: list[str]) -> str:
     if text[end : end + 2].strip()[:1] == "%" or following[:1] == ["percent"] or following[:2] == ["per", "cent"]:
         return "percent"
     if following[:1] and following[0] in _PREFIXES:
@@ -227,7 +232,7 @@ def _unit(text: str, end: int, following: list[str]) -> str:
     return following[0] if following[:1] and following[0] in _UNITS else ""
 
 
-def _amount(match: re.Match[str], unit: str) -> Amount:
+def _read_amount_match(match: re.Match[str], unit: str) -> Amount:
     written = match["number"].casefold()
     if written[0].isdigit():
         plain = comparable(written)

@@ -16,11 +16,11 @@ _TOKEN = re.compile(r"\d+(?:[.,]\d+)*(?!\w)|[^\W_](?:\.[^\W_])+\b|[^\W_]{1,3}(?:
 _SHORT_STEM = re.compile(r"[^aeiou][aeiou][^aeiouwxy]")
 
 
-def _set(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-STOP_WORDS = _set(
+STOP_WORDS = _split_words(
     "a an the and or but nor if then than so as at by for from in into of off on onto out over to up down with within without "
     "about above after again against all also am any are aren't be because been before being below between both can could did "
     "do does doing don during each few further had has have having he her here hers herself him himself his how i it its itself "
@@ -139,7 +139,9 @@ def inverse_frequency(texts: Iterable[Iterable[str]]) -> dict[str, float]:
     return {form: math.log(1 + count / held) for form, held in frequency.items()}
 
 
-def coverage(wanted: Iterable[str], held: frozenset[str] | set[str], weights: Mapping[str, float], *, default: float) -> float:
+def measure_coverage(
+    wanted: Iterable[str], held: frozenset[str] | set[str], weights: Mapping[str, float], *, default: float
+) -> float:
     """Return the weighted share of ``wanted`` that is in ``held``, in [0, 1]. 0 if nothing is wanted."""
     total = covered = 0.0
     for form in set(wanted):

@@ -81,10 +81,10 @@ def check_reranker(folder: Path) -> ModelCheck:
         ConfigurationError: it cannot be loaded, or a related passage does not score higher than an unrelated one.
     """
     model = PairModel(folder, threads=1)
-    near, far = model.scores(_QUESTION, [_RELATED * _REPEATS, _UNRELATED * _REPEATS])
+    near, far = model.score_passages(_QUESTION, [_RELATED * _REPEATS, _UNRELATED * _REPEATS])
     if near <= far:
         raise ConfigurationError(f"a related passage scores {near:.3f}, an unrelated one {far:.3f}")
-    return ModelCheck(ms=_cpu_ms(lambda: model.scores(_QUESTION, [_RELATED * _REPEATS])))
+    return ModelCheck(ms=_cpu_ms(lambda: model.score_passages(_QUESTION, [_RELATED * _REPEATS])))
 
 
 async def check_reader(name: str, folder: Path) -> ModelCheck:
@@ -101,7 +101,7 @@ async def check_reader(name: str, folder: Path) -> ModelCheck:
                 f"a copied sentence has the probability {copied.entailment:.3f} of entailment, an unrelated one"
                 f" {other.entailment:.3f}: check the order of the labels"
             )
-        return ModelCheck(ms=_cpu_ms(lambda: reader.infer((_RELATED * _REPEATS, _RELATED))))
+        return ModelCheck(ms=_cpu_ms(lambda: reader.infer_relation((_RELATED * _REPEATS, _RELATED))))
     finally:
         await reader.close()
 

@@ -37,7 +37,7 @@ class Remote(Protocol):
 
 async def state_of(model: object) -> str:
     """Return ``ok``, or the error code that a call of ``model`` would fail with. A local model is ``ok``."""
-    return await model.health.state() if isinstance(model, Remote) else OK
+    return await model.health.read_state() if isinstance(model, Remote) else OK
 
 
 class Health:
@@ -54,20 +54,20 @@ class Health:
         self._known_at: float | None = None
         self._probe: asyncio.Task[None] | None = None
 
-    def note(self, outcome: Outcome) -> None:
+    def note_outcome(self, outcome: Outcome) -> None:
         """Record the outcome of a request."""
         state = _STATES.get(outcome)
         if state is not None:
             self._state, self._known_at = state, self._clock()
 
-    async def state(self) -> str:
+    async def read_state(self) -> str:
         """Return ``ok`` or the error code that a call would fail with, within `PROBE_TIMEOUT_S`.
 
         Concurrent callers share one probe.
         """
         if self._known_at is None or self._clock() - self._known_at >= FRESH_S:
             if self._probe is None or self._probe.done():
-                self._probe = asyncio.create_task(self._ask())
+                self._probe = asyncio.create_task(self._ask_server())
             await asyncio.shield(self._probe)
         return self._state
 
@@ -77,5 +77,5 @@ class Health:
             self._probe.cancel()
             await asyncio.gather(self._probe, return_exceptions=True)
 
-    async def _ask(self) -> None:
-        self.note(await self._ping(PROBE_TIMEOUT_S))
+    async def _ask_server(self) -> None:
+        self.note_outcome(await self._ping(PROBE_TIMEOUT_S))

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.fairness import Rotation, actor, share_of
+from agentic_rag_backend.fairness import Rotation, current_actor, share_of
 
 
 class ModelSlots:
@@ -33,12 +33,12 @@ class ModelSlots:
         self._jobs: Rotation[asyncio.Future[None]] = Rotation(max(1, share - self._reserved), running)
 
     @contextlib.asynccontextmanager
-    async def taken(self) -> AsyncIterator[None]:
+    async def hold_slot(self) -> AsyncIterator[None]:
         """Wait for a place, and hold it."""
-        tenant, rotation = actor().tenant, self._jobs if actor().job else self._questions
+        tenant, rotation = current_actor().tenant, self._jobs if current_actor().job else self._questions
         granted = asyncio.get_running_loop().create_future()
         rotation.add(tenant, granted)
-        self._grant()
+        self._grant_slots()
         try:
             await granted
             yield
@@ -46,9 +46,9 @@ class ModelSlots:
             if granted.done() and not granted.cancelled():
                 rotation.done(tenant)
                 self._free += 1
-                self._grant()
+                self._grant_slots()
 
-    def _grant(self) -> None:
+    def _grant_slots(self) -> None:
         for rotation, reserved in ((self._questions, 0), (self._jobs, self._reserved)):
             while self._free > reserved and (waiting := rotation.take()) is not None:
                 tenant, granted = waiting

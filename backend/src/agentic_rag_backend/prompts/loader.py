@@ -97,7 +97,7 @@ def parse(text: str, *, name: str = "custom", required: Collection[str] = (), al
     """
     if len(text) > MAX_PROMPT_CHARACTERS:
         raise InvalidRequest(f"a prompt has at most {MAX_PROMPT_CHARACTERS} characters; this one has {len(text)}")
-    header, body = _header(text)
+    header, body = _read_header(text)
     sections = _SECTIONS.match(body)
     if sections is None and header:
         raise InvalidRequest(f"prompt {name!r} must have the sections '# System' and '# User', in this order")
@@ -161,7 +161,7 @@ def built_in_names() -> tuple[str, ...]:
     return tuple(sorted(entry.stem for entry in entries if entry.suffix == ".md"))
 
 
-def _header(text: str) -> tuple[dict[str, str], str]:
+def _read_header(text: str) -> tuple[dict[str, str], str]:
     match = _HEADER.match(text)
     if match is None:
         return {}, text

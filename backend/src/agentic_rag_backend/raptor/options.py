@@ -67,16 +67,16 @@ class BuildOptions:
             if value is not None and not low <= value <= high:
                 raise InvalidRequest(f"{name} must be between {low} and {high}; got {value}")
 
-    def arguments(self) -> dict[str, Any]:
+    def to_arguments(self) -> dict[str, Any]:
         """Return the arguments for the job's row."""
         return asdict(self)
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> BuildOptions:
-        """Return the options in `arguments`; a row of an older release may lack a name."""
+        """Return the options in `to_arguments`; a row of an older release may lack a name."""
         return cls(**{name: arguments[name] for name in cls.__dataclass_fields__ if name in arguments})
 
-    def tree(self, default: TreeOptions) -> TreeOptions:
+    def override_tree(self, default: TreeOptions) -> TreeOptions:
         """Return the default, replaced by the requested values."""
         return TreeOptions(
             max_levels=self.max_levels or default.max_levels,

@@ -36,7 +36,7 @@ class NodePoints:
     vectors: VectorStore
     embedder: Embedder
 
-    async def write(
+    async def write_points(
         self,
         tenant: TenantId,
         nodes: Sequence[TreeNode],
@@ -64,7 +64,7 @@ class NodePoints:
         await self.vectors.upsert(tenant, Collection.NODES, points)
         return [point.id for point in points]
 
-    async def held(self, tenant: TenantId, ids: Sequence[str]) -> set[str]:
+    async def list_stored_ids(self, tenant: TenantId, ids: Sequence[str]) -> set[str]:
         """Return the ids among ``ids`` that have points."""
         found: set[str] = set()
         for start in range(0, len(ids), _PAGE):
@@ -72,7 +72,7 @@ class NodePoints:
             found |= {point.id async for page in pages for point in page}
         return found
 
-    async def keep(self, tenant: TenantId, ids: set[str]) -> int:
+    async def keep_points(self, tenant: TenantId, ids: set[str]) -> int:
         """Remove all other nodes' points. Return their number."""
         pages = self.vectors.points(tenant, Collection.NODES, kind=NodeKind.RAPTOR)
         strangers = [point.id async for page in pages for point in page if point.id not in ids]
@@ -102,18 +102,18 @@ class TreePublisher:
             for start in range(0, len(nodes), _PAGE):
                 await confirm_lock()
                 await self.trees.write_nodes(tenant, generation, nodes[start : start + _PAGE])
-            await self._embed(tenant, nodes, signed.summaries, written, report)
+            await self._embed_nodes(tenant, nodes, signed.summaries, written, report)
             await report("publish", len(nodes), len(nodes))
             await self.points.vectors.flush()
             await self.trees.publish(tenant, generation, built_from=built_from, details=details, fence=current_fence())
         except BaseException:
-            await asyncio.shield(self._withdraw(tenant, generation, written))
+            await asyncio.shield(self._withdraw_generation(tenant, generation, written))
             raise
         await asyncio.sleep(self.retire_after_s)
-        await self._tidy(tenant, generation, nodes)
+        await self._remove_leftovers(tenant, generation, nodes)
         return generation
 
-    async def change(
+    async def change_tree(
         self,
         tenant: TenantId,
         generation: int,
@@ -133,7 +133,7 @@ class TreePublisher:
         """
         written: list[str] = []
         try:
-            await self._embed(tenant, signed.nodes, signed.summaries, written, report)
+            await self._embed_nodes(tenant, signed.nodes, signed.summaries, written, report)
             await report("publish", len(signed.nodes), len(signed.nodes))
             await self.points.vectors.flush()
             await self.trees.change(
@@ -146,22 +146,22 @@ class TreePublisher:
                 fence=current_fence(),
             )
         except BaseException:
-            await asyncio.shield(self._forget(tenant, generation, written))
+            await asyncio.shield(self._delete_points(tenant, generation, written))
             raise
         if signed.nodes or removed:
             await asyncio.sleep(self.retire_after_s)
         gone = set(removed)
         now = {id: node for id, node in before.items() if id not in gone} | {node.id: node for node in signed.nodes}
-        await self._tidy(tenant, generation, list(now.values()))
+        await self._remove_leftovers(tenant, generation, list(now.values()))
 
-    async def _tidy(self, tenant: TenantId, generation: int, nodes: Sequence[TreeNode]) -> None:
+    async def _remove_leftovers(self, tenant: TenantId, generation: int, nodes: Sequence[TreeNode]) -> None:
         """Remove all data outside the current tree, including leftovers of builds that were killed before or after their flip."""
         await confirm_lock()
-        await self.points.keep(tenant, {node.point_id(tenant) for node in nodes})
+        await self.points.keep_points(tenant, {node.point_id(tenant) for node in nodes})
         await self.trees.delete_generations(tenant, keep=generation)
         await self.trees.drop_summaries(tenant, keep=[node.fingerprint for node in nodes])
 
-    async def _embed(
+    async def _embed_nodes(
         self,
         tenant: TenantId,
         nodes: Sequence[TreeNode],
@@ -169,24 +169,24 @@ class TreePublisher:
         written: list[str],
         report: RebuildProgress,
     ) -> None:
-        held = await self.points.held(tenant, [node.point_id(tenant) for node in nodes])
+        held = await self.points.list_stored_ids(tenant, [node.point_id(tenant) for node in nodes])
         fresh = [node for node in nodes if node.point_id(tenant) not in held]
         for start in range(0, len(fresh), _BATCH):
             await report("embed", start, len(fresh))
             await confirm_lock()
-            written += await self.points.write(tenant, fresh[start : start + _BATCH], summaries)
+            written += await self.points.write_points(tenant, fresh[start : start + _BATCH], summaries)
 
-    async def _withdraw(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
+    async def _withdraw_generation(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
         """Remove the data of a generation that did not become current; the next build removes data that cannot be removed now."""
         try:
             current = (await self.trees.pointer(tenant)).generation
             if current != generation:
-                await self._forget(tenant, current, points)
+                await self._delete_points(tenant, current, points)
                 await self.trees.delete_generations(tenant, keep=current)
         except AgenticRagError as error:
             _log.warning("raptor_generation_left", tenant=str(tenant), generation=generation, reason=error.message)
 
-    async def _forget(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
+    async def _delete_points(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
         """Remove the points that no node of the current generation refers to."""
         try:
             used = await self.trees.nodes(tenant, generation, point_ids=points)

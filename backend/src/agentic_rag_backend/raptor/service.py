@@ -84,7 +84,7 @@ class RaptorService:
 
     async def request_build(self, tenant: TenantId, options: BuildOptions | None = None) -> Job:
         """Queue a build, or join the unfinished one; a dry run is always a separate job."""
-        return await self._builds.request(tenant, (options or BuildOptions()).arguments())
+        return await self._builds.request_rebuild(tenant, (options or BuildOptions()).to_arguments())
 
     async def build(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Run a build job: the workflow ``raptor_v1``. Repeatable: summaries that were written are found again."""
@@ -102,11 +102,11 @@ class RaptorService:
         Raises:
             InvalidRequest: ``limit`` is not 1–1,000, ``level`` is below 1, or the cursor is none of this list's.
         """
-        section = ListSlice.of(limit, cursor)
+        section = ListSlice.from_cursor(limit, cursor)
         if level is not None and level < 1:
             raise InvalidRequest(f"level must be 1 or more; got {level}")
         pointer, nodes = await self._reader.read(tenant, level=level)
-        return await section.page(nodes, partial(self._reader.views, tenant, pointer))
+        return await section.make_page(nodes, partial(self._reader.make_views, tenant, pointer))
 
     async def get(self, tenant: TenantId, id: str) -> NodeView:
         """Return one node.
@@ -115,12 +115,12 @@ class RaptorService:
             NotFound: the current tree has none of that id, or nothing behind it is visible.
         """
         pointer, nodes = await self._reader.read(tenant, ids=[id])
-        views = await self._reader.views(tenant, pointer, nodes)
+        views = await self._reader.make_views(tenant, pointer, nodes)
         if not views:
             raise NotFound(f"there is no node {id[:64]!r}")
         return views[0]
 
-    async def status(self, tenant: TenantId) -> Mapping[str, Any]:
+    async def read_status(self, tenant: TenantId) -> Mapping[str, Any]:
         """Return the current tree's figures and the last build job."""
         pointer = await self._trees.pointer(tenant)
-        return await self._builds.status(tenant, pointer, public_details(pointer.details))
+        return await self._builds.read_status(tenant, pointer, public_details(pointer.details))

@@ -81,7 +81,7 @@ class TreeReader:
             lambda generation: self._trees.nodes(tenant, generation, level=level, ids=ids, point_ids=point_ids),
         )
 
-    async def views(
+    async def make_views(
         self,
         tenant: TenantId,
         pointer: GenerationPointer,

@@ -18,8 +18,8 @@ from agentic_rag_backend.domain.filters import (
     Link,
     Not,
     Or,
-    leaves,
-    matches,
+    list_leaves,
+    matches_filter,
 )
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.retrieval.base import Stores
@@ -165,7 +165,7 @@ def _list_reasons(
     reasons = [
         Dropped(by="filters", detail=f"{to_json(part)} does not hold: {_held(part, fields)}")
         for part in _parts(query.filters)
-        if not any(matches(part, fields, id) for id in visible.ids)
+        if not any(matches_filter(part, fields, id) for id in visible.ids)
     ]
     if not in_time(query, chunk):
         period = {name: chunk.metadata[name] for name in (VALID_FROM, VALID_TO) if name in chunk.metadata}
@@ -209,7 +209,7 @@ def _written(filter: Filter) -> dict[str, Any]:
 
 
 def _held(filter: Filter, fields: Mapping[str, Any]) -> str:
-    names = dict.fromkeys(leaf.field for leaf in leaves(filter) if isinstance(leaf, Comparison))
+    names = dict.fromkeys(leaf.field for leaf in list_leaves(filter) if isinstance(leaf, Comparison))
     if not names:
         return "no passage of the document matches"
     return f"the document has {_json({name: fields.get(name) for name in names})}"

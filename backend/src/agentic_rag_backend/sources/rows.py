@@ -84,7 +84,7 @@ def check_table(path: Path, columns: Columns) -> None:
         found = _line_columns(path)
         needed = columns.needed[:1]  # objects may lack the other columns
     else:
-        found = _header(path, columns.delimiter)
+        found = _read_header(path, columns.delimiter)
         needed = columns.needed
     listed = ", ".join(repr(name[:80]) for name in found[:_LISTED]) + (", …" if len(found) > _LISTED else "")
     if not found:
@@ -110,7 +110,7 @@ def read_rows(path: Path, prefix: str, columns: Columns) -> Iterator[Row | BadRo
             yield BadRow(number=number, reason=values)
             continue
         try:
-            yield _row(number, values, size, prefix, columns)
+            yield _make_row(number, values, size, prefix, columns)
         except _Bad as bad:
             yield BadRow(number=number, reason=str(bad))
 
@@ -120,41 +120,41 @@ def is_lines(path: Path) -> bool:
     return path.suffix.lower() in (".jsonl", ".ndjson")
 
 
-def _row(number: int, values: Mapping[str, Any], size: int, prefix: str, columns: Columns) -> Row:
-    text = _text(values, columns.text)
+def _make_row(number: int, values: Mapping[str, Any], size: int, prefix: str, columns: Columns) -> Row:
+    text = _read_text(values, columns.text)
     if not text or not text.strip():
         raise _Bad(f"column {columns.text!r} is empty")
-    key = f"{prefix}#{number}" if columns.key is None else _key(values, columns.key)
+    key = f"{prefix}#{number}" if columns.key is None else _read_key(values, columns.key)
     if len(key) > MAX_DOCUMENT_KEY_CHARACTERS:
         raise _Bad(f"the key has {len(key)} characters; the limit is {MAX_DOCUMENT_KEY_CHARACTERS}")
-    metadata = {name: _plain(name, values[name]) for name in columns.metadata if values.get(name) not in (None, "")}
-    title = _text(values, columns.title) if columns.title is not None else None
+    metadata = {name: _to_plain_value(name, values[name]) for name in columns.metadata if values.get(name) not in (None, "")}
+    title = _read_text(values, columns.title) if columns.title is not None else None
     return Row(number=number, key=key, text=text, size=size, title=title or None, metadata=metadata)
 
 
-def _text(values: Mapping[str, Any], name: str) -> str | None:
+def _read_text(values: Mapping[str, Any], name: str) -> str | None:
     value = values.get(name)
     if value is not None and not isinstance(value, str):
-        raise _Bad(f"column {name!r} must be text; it is {_kind(value)}")
+        raise _Bad(f"column {name!r} must be text; it is {_name_kind(value)}")
     return value
 
 
-def _key(values: Mapping[str, Any], name: str) -> str:
+def _read_key(values: Mapping[str, Any], name: str) -> str:
     value = values.get(name)
     if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip():
-        raise _Bad(f"column {name!r} must be a key, text or a whole number; it is {_kind(value)}")
+        raise _Bad(f"column {name!r} must be a key, text or a whole number; it is {_name_kind(value)}")
     return str(value).strip()
 
 
-def _plain(name: str, value: Any) -> Any:
+def _to_plain_value(name: str, value: Any) -> Any:
     nested = [each for each in (value if isinstance(value, list) else (value,)) if isinstance(each, (dict, list))]
     if isinstance(value, dict) or nested:
         inner = " within a list" if isinstance(value, list) else ""
-        raise _Bad(f"column {name!r} must be a scalar or a list of scalars; it is {_kind(nested[0])}{inner}")
+        raise _Bad(f"column {name!r} must be a scalar or a list of scalars; it is {_name_kind(nested[0])}{inner}")
     return value
 
 
-def _kind(value: Any) -> str:
+def _name_kind(value: Any) -> str:
     if value is None or value == "":
         return "empty"
     names = {dict: "an object", list: "a list", bool: "a boolean", int: "a number", float: "a number", str: "blank"}
@@ -177,15 +177,15 @@ def _line_values(path: Path) -> Iterator[_Values]:
                     pass
                 yield number, f"the line has more than {MAX_ROW_CHARACTERS} bytes", 0
             elif not line.isspace():
-                yield number, _object(line), len(line)
+                yield number, _parse_object(line), len(line)
 
 
-def _object(line: bytes) -> Mapping[str, Any] | str:
+def _parse_object(line: bytes) -> Mapping[str, Any] | str:
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         return f"not JSON: {error}"
-    return value if isinstance(value, dict) else f"a row must be a JSON object; it is {_kind(value)}"
+    return value if isinstance(value, dict) else f"a row must be a JSON object; it is {_name_kind(value)}"
 
 
 def _line_columns(path: Path) -> list[str]:
@@ -213,7 +213,7 @@ class _Lines(Iterator[str]):
         return line
 
 
-def _opened(path: Path) -> io.TextIOWrapper:
+def _open_table(path: Path) -> io.TextIOWrapper:
     # The library's default of 128 KiB applies to the whole process.
     csv.field_size_limit(MAX_ROW_CHARACTERS)
     return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
@@ -221,8 +221,8 @@ def _opened(path: Path) -> io.TextIOWrapper:
 
 def _record_values(path: Path, columns: Columns) -> Iterator[_Values]:
     check_table(path, columns)
-    delimiter, header = _delimiter(path, columns.delimiter), _header(path, columns.delimiter)
-    with _opened(path) as file:
+    delimiter, header = _choose_delimiter(path, columns.delimiter), _read_header(path, columns.delimiter)
+    with _open_table(path) as file:
         records = csv.reader(_Lines(file), delimiter=delimiter, strict=True)
         next(records, None)
         number = 0
@@ -238,10 +238,10 @@ def _record_values(path: Path, columns: Columns) -> Iterator[_Values]:
             if not record:
                 number -= 1  # an empty line
                 continue
-            yield number, _named(header, record), sum(map(len, record)) + len(record)
+            yield number, _name_fields(header, record), sum(map(len, record)) + len(record)
 
 
-def _named(header: Sequence[str], record: Sequence[str]) -> Mapping[str, Any] | str:
+def _name_fields(header: Sequence[str], record: Sequence[str]) -> Mapping[str, Any] | str:
     if len(record) != len(header):
         return f"the row has {len(record)} fields; the header has {len(header)}"
     try:
@@ -251,28 +251,28 @@ def _named(header: Sequence[str], record: Sequence[str]) -> Mapping[str, Any] | 
     return dict(zip(header, record, strict=True))
 
 
-def _header(path: Path, given: str | None) -> list[str]:
-    delimiter = _delimiter(path, given)
-    with _opened(path) as file:
+def _read_header(path: Path, given: str | None) -> list[str]:
+    delimiter = _choose_delimiter(path, given)
+    with _open_table(path) as file:
         try:
-            names = _names(next(csv.reader(_Lines(file), delimiter=delimiter, strict=True), []))
+            names = _read_names(next(csv.reader(_Lines(file), delimiter=delimiter, strict=True), []))
             "".join(names).encode()
         except (csv.Error, UnicodeEncodeError):
             return []
     return names
 
 
-def _names(header: Sequence[str]) -> list[str]:
+def _read_names(header: Sequence[str]) -> list[str]:
     return [name.strip() for name in header]
 
 
-def _delimiter(path: Path, given: str | None) -> str:
+def _choose_delimiter(path: Path, given: str | None) -> str:
     """Return the delimiter: the given one, a tab for TSV, or the one that gives the most regular columns."""
     if given is not None:
         return given
     if path.suffix.lower() == ".tsv":
         return "\t"
-    with _opened(path) as file:
+    with _open_table(path) as file:
         beginning = file.read(_SNIFFED)
     return max(DELIMITERS, key=lambda each: _columns_by(each, beginning))
 

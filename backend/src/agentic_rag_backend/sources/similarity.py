@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.sources.fingerprints import FingerprintTable, fingerprint
+from agentic_rag_backend.sources.fingerprints import FingerprintTable, hash_content
 
 SHINGLE_WORDS = 5
 MINIMA = 128
@@ -64,34 +64,34 @@ class Sketcher:
         self._offsets: Hashes = random.integers(0, 2**64, MINIMA, dtype=np.uint64)
         self._words = _Words()
 
-    def sketch(self, text: str) -> Minima | None:
+    def sketch_text(self, text: str) -> Minima | None:
         """Return the `MINIMA` minima of a text's shingles. None if it has no words. Case and punctuation are ignored."""
         least = np.full(MINIMA, 2**64 - 1, dtype=np.uint64)
         seen = False
-        for shingles in self._shingles(text):
+        for shingles in self._hash_shingles(text):
             for start in range(0, len(shingles), _BLOCK):
                 seen = True
                 block = shingles[start : start + _BLOCK, None] * self._factors + self._offsets
                 np.minimum(least, block.min(axis=0), out=least)
         return (least >> np.uint64(32)).astype(np.uint32) if seen else None
 
-    def _shingles(self, text: str) -> Iterator[Hashes]:
+    def _hash_shingles(self, text: str) -> Iterator[Hashes]:
         """Yield the hashes of the shingles, in pieces. A text with fewer words than a shingle gives one hash of all words."""
         before: Hashes = np.empty(0, dtype=np.uint64)
         whole = True
-        for piece in _pieces(text):
+        for piece in _cut_pieces(text):
             words = _WORD.findall(piece.lower())
             known = np.array([self._words[word] for word in words], dtype=np.uint64)
             joined = np.concatenate((before, known))
             if len(joined) >= SHINGLE_WORDS:
                 whole = False
-                yield _mixed(_in_a_row(joined, SHINGLE_WORDS))
+                yield _mix_bits(_in_a_row(joined, SHINGLE_WORDS))
             before = joined[-(SHINGLE_WORDS - 1) :]
         if whole and len(before):
-            yield _mixed(_in_a_row(before, len(before)))
+            yield _mix_bits(_in_a_row(before, len(before)))
 
 
-def similarity(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
+def estimate_similarity(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
     """Return the estimated Jaccard similarity of two texts, 0 to 1, from the low bytes of their minima."""
     equal = float(np.count_nonzero(one == other)) / MINIMA
     return max(0.0, (equal - _BY_CHANCE) / (1 - _BY_CHANCE))
@@ -113,21 +113,21 @@ class DuplicateFinder:
         self._keys = bytearray()
         self._key_ends = array("Q")
 
-    def add(self, key: str, content: bytes) -> Duplicate | None:
+    def add_document(self, key: str, content: bytes) -> Duplicate | None:
         """Return the earlier document that ``content`` resembles most, if its similarity is at least `THRESHOLD`."""
-        minima = self._sketcher.sketch(_decoded(content))
+        minima = self._sketcher.sketch_text(_decode_content(content))
         if minima is None:
             return None
         self.compared += 1
         low = minima.astype(np.uint8)
-        whole, bands = fingerprint(content), _band_fingerprints(minima)
-        found = self._nearest(key, low, whole, bands)
+        whole, bands = hash_content(content), _band_fingerprints(minima)
+        found = self._find_nearest(key, low, whole, bands)
         if found is not None:
             self.found += 1
             if len(self.pairs) < self._listed:
                 self.pairs.append(found)
         if len(self._key_ends) < self._most:
-            self._remember(key, low, whole, bands)
+            self._remember_document(key, low, whole, bands)
         return found
 
     @property
@@ -135,32 +135,32 @@ class DuplicateFinder:
         """Number of documents that later ones are compared with."""
         return len(self._key_ends)
 
-    def _nearest(self, key: str, low: NDArray[np.uint8], whole: int, bands: list[int]) -> Duplicate | None:
-        same = self._contents.get(whole)
-        if same is not None and np.array_equal(self._sketch(same), low):
-            return Duplicate(key=key, of=self._key(same), similarity=1.0, exact=True)
-        candidates = sorted({number for number in map(self._bands.get, bands) if number is not None})
+    def _find_nearest(self, key: str, low: NDArray[np.uint8], whole: int, bands: list[int]) -> Duplicate | None:
+        same = self._contents.find_number(whole)
+        if same is not None and np.array_equal(self._sketch_of(same), low):
+            return Duplicate(key=key, of=self._key_of(same), similarity=1.0, exact=True)
+        candidates = sorted({number for number in map(self._bands.find_number, bands) if number is not None})
         # Of equals the earliest, so that a report does not depend on how the tables lie.
-        best = max(((similarity(self._sketch(each), low), -each) for each in candidates), default=(0.0, 0))
+        best = max(((estimate_similarity(self._sketch_of(each), low), -each) for each in candidates), default=(0.0, 0))
         if best[0] < THRESHOLD:
             return None
-        return Duplicate(key=key, of=self._key(-best[1]), similarity=round(best[0], 3), exact=False)
+        return Duplicate(key=key, of=self._key_of(-best[1]), similarity=round(best[0], 3), exact=False)
 
-    def _remember(self, key: str, low: NDArray[np.uint8], whole: int, bands: list[int]) -> None:
+    def _remember_document(self, key: str, low: NDArray[np.uint8], whole: int, bands: list[int]) -> None:
         number = len(self._key_ends)
-        self._contents.first(whole, number)
+        self._contents.store_first(whole, number)
         for band in bands:
             # The first of many alike stands for them all: a look-up never costs more than one comparison a band.
-            self._bands.first(band, number)
+            self._bands.store_first(band, number)
         self._sketches += low.tobytes()
         self._keys += key.encode("utf-8", errors="surrogateescape")
         self._key_ends.append(len(self._keys))
 
-    def _sketch(self, number: int) -> NDArray[np.uint8]:
+    def _sketch_of(self, number: int) -> NDArray[np.uint8]:
         # A copy: a view would keep the buffer from growing.
         return np.frombuffer(bytes(self._sketches[number * MINIMA : (number + 1) * MINIMA]), dtype=np.uint8)
 
-    def _key(self, number: int) -> str:
+    def _key_of(self, number: int) -> str:
         start = self._key_ends[number - 1] if number else 0
         return self._keys[start : self._key_ends[number]].decode("utf-8", errors="surrogateescape")
 
@@ -171,11 +171,11 @@ class _Words(dict[str, int]):
     def __missing__(self, word: str) -> int:
         if len(self) >= _WORDS_KEPT:
             self.clear()
-        found = self[word] = fingerprint(word.encode("utf-8", errors="surrogatepass"))
+        found = self[word] = hash_content(word.encode("utf-8", errors="surrogatepass"))
         return found
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _cut_pieces(text: str) -> Iterator[str]:
     """Cut a long text at white space, so that its words are never all in memory."""
     start = 0
     while len(text) - start > _PIECE:
@@ -193,7 +193,7 @@ def _in_a_row(words: Hashes, count: int) -> Hashes:
     return total
 
 
-def _mixed(hashes: Hashes) -> Hashes:
+def _mix_bits(hashes: Hashes) -> Hashes:
     """Spread every bit over all (the finaliser of SplitMix64: Steele, Lea and Flood, 2014)."""
     hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -204,10 +204,10 @@ def _band_fingerprints(minima: Minima) -> list[int]:
     rows = minima[: BANDS * BAND_MINIMA].astype(np.uint64).reshape(BANDS, BAND_MINIMA)
     total: Hashes = np.arange(1, BANDS + 1, dtype=np.uint64)
     for column in range(BAND_MINIMA):
-        total = _mixed(total + rows[:, column])
+        total = _mix_bits(total + rows[:, column])
     return [int(each) for each in total]
 
 
-def _decoded(content: bytes) -> str:
+def _decode_content(content: bytes) -> str:
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "utf-8-sig")
     return content.decode(encoding, errors="replace")

@@ -47,7 +47,7 @@ class TenantService:
         self._directory = directory
         self._erase = erase
         self._relay = relay
-        relay.register({Topic.TENANT: self._remove})
+        relay.register_handlers({Topic.TENANT: self._remove_tenant})
 
     async def create(self, name: str) -> Tenant:
         """Create a tenant.
@@ -89,9 +89,9 @@ class TenantService:
 
     async def finish_deleting(self, tenant: TenantId) -> Mapping[str, int]:
         """Remove the rest of a tenant whose removal was interrupted. Return the counts."""
-        return await self._remove(tenant, tenant.value)
+        return await self._remove_tenant(tenant, tenant.value)
 
-    async def _remove(self, tenant: TenantId, _subject: str) -> Mapping[str, int]:
+    async def _remove_tenant(self, tenant: TenantId, _subject: str) -> Mapping[str, int]:
         counts = dict(await self._erase(tenant))
         counts.update(await self._directory.remove(tenant))
         return counts
@@ -127,7 +127,7 @@ class TenantService:
             return None
         return IssuedKey(key, secret)
 
-    async def keys(self, tenant: TenantId) -> Sequence[ApiKey]:
+    async def list_keys(self, tenant: TenantId) -> Sequence[ApiKey]:
         """List a tenant's keys, newest first, including revoked keys."""
         await self._directory.tenant(tenant)
         return await self._directory.keys(tenant)

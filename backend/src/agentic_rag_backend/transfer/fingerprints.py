@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentic_rag_backend.communities.detection.knowledge import Edge, VisibleKnowledge, fingerprint
+from agentic_rag_backend.communities.detection.knowledge import Edge, VisibleKnowledge, fingerprint_community
 from agentic_rag_backend.domain.graph import Community
 
 
-def fingerprints(knowledge: VisibleKnowledge, communities: Sequence[Community]) -> dict[str, str]:
+def fingerprint_communities(knowledge: VisibleKnowledge, communities: Sequence[Community]) -> dict[str, str]:
     """Return fingerprints by community id, except of communities that have lost a member."""
     complete = [community for community in communities if all(member in knowledge.entities for member in community.entity_ids)]
     by_community: dict[str, str] = {}
@@ -21,6 +21,7 @@ def fingerprints(knowledge: VisibleKnowledge, communities: Sequence[Community]) 
             if community_id is not None and community_id == owner.get(edge.target_id):
                 inside.setdefault(community_id, []).append(edge)
         by_community.update(
-            (community.id, fingerprint(knowledge, community.entity_ids, inside.get(community.id, ()))) for community in here
+            (community.id, fingerprint_community(knowledge, community.entity_ids, inside.get(community.id, ())))
+            for community in here
         )
     return by_community

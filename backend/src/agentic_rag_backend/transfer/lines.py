@@ -32,13 +32,13 @@ from agentic_rag_backend.transfer.records import (
 Vector = NDArray[np.float32]
 
 
-def packed(vector: Vector) -> str:
+def pack_vector(vector: Vector) -> str:
     """Return a vector as text."""
     return base64.b64encode(vector.astype("<f4").tobytes()).decode()
 
 
-def unpacked(text: str, *, dimensions: int, where: str = "the archive") -> Vector:
-    """Return the vector that `packed` encoded.
+def unpack_vector(text: str, *, dimensions: int, where: str = "the archive") -> Vector:
+    """Return the vector that `pack_vector` encoded.
 
     Raises:
         InvalidRequest: the text is not a vector of that length, or not finite.
@@ -57,11 +57,11 @@ def unpacked(text: str, *, dimensions: int, where: str = "the archive") -> Vecto
 
 def record_lines(record: DocumentRecord, stored: Mapping[str, str], *, original: bool) -> Iterator[Record]:
     """Yield the lines of the document and its chunks. ``stored`` has packed vectors of chunks without a computed vector."""
-    yield DocumentLine.of(record, original=original)
+    yield DocumentLine.from_value(record, original=original)
     computed = {item.chunk.id: item for item in record.prepared}
     for chunk in record.chunks:
         item = computed.get(chunk.id)
-        vector = None if item is None or item.vector is None else packed(item.vector)
+        vector = None if item is None or item.vector is None else pack_vector(item.vector)
         yield ChunkLine(
             id=chunk.id,
             **chunk.location.as_fields(),
@@ -76,9 +76,10 @@ def record_lines(record: DocumentRecord, stored: Mapping[str, str], *, original:
 
 def _record_questions(questions: ChunkQuestions) -> QuestionsRecord:
     items = tuple(
-        QuestionRecord.of(item.question, vector=None if item.vector is None else packed(item.vector)) for item in questions.items
+        QuestionRecord.from_value(item.question, vector=None if item.vector is None else pack_vector(item.vector))
+        for item in questions.items
     )
-    return QuestionsRecord.of(questions, items=items)
+    return QuestionsRecord.from_value(questions, items=items)
 
 
 async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: DocumentRecord) -> list[Record]:
@@ -90,7 +91,7 @@ async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: Docum
     async for naming in _read_namings(graph, tenant, version_key):
         names.setdefault(naming.entity_id, []).append(naming.name)
         if naming.said is not None:
-            statements_of.setdefault(naming.entity_id, []).append(NameRecord.of(naming.said))
+            statements_of.setdefault(naming.entity_id, []).append(NameRecord.from_value(naming.said))
     mentions: dict[str, list[MentionRecord]] = {}
     async for batch in graph.all_mentions(tenant, [record.id]):
         for each in batch:
@@ -154,7 +155,7 @@ def _record_sentences(
         support = sentence.support
         if (support.document_id, support.version) == version_key and support.chunk_id in position:
             stated_supports.add(support)
-            yield SentenceRecord.of(sentence, chunk=position[support.chunk_id])
+            yield SentenceRecord.from_value(sentence, chunk=position[support.chunk_id])
     for support in relationship.supports:
         silent = (
             (support.document_id, support.version) == version_key
@@ -175,7 +176,7 @@ class ArchivedDocument:
     relationships: list[RelationshipLine] = field(default_factory=list)
     original: bytes | None = None
 
-    def add(self, line: ChunkLine | EntityLine | RelationshipLine) -> None:
+    def add_line(self, line: ChunkLine | EntityLine | RelationshipLine) -> None:
         """Add a line."""
         if isinstance(line, ChunkLine):
             self.chunks.append(line)
@@ -188,7 +189,7 @@ class ArchivedDocument:
         """Return the text of one of its chunks."""
         return self.document.text[chunk.start_char : chunk.end_char]
 
-    def check(self, entity_ids: Set[str]) -> None:
+    def check_references(self, entity_ids: Set[str]) -> None:
         """Refuse references to missing items.
 
         Args:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from agentic_rag_backend.domain.document import stable_id
 from agentic_rag_backend.domain.graph import CommunitySummary, Support
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.tree import TreeNode, inner_fingerprint, leaf_fingerprint
+from agentic_rag_backend.domain.tree import TreeNode, fingerprint_children, fingerprint_leaves
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_summary
 from agentic_rag_backend.raptor.publication import NodePoints
@@ -17,7 +17,7 @@ from agentic_rag_backend.raptor.summaries.writing import key_of
 from agentic_rag_backend.stores.catalogue.base import Catalogue, TreeCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, VectorStore
 from agentic_rag_backend.transfer.identity import Passages
-from agentic_rag_backend.transfer.lines import packed, unpacked
+from agentic_rag_backend.transfer.lines import pack_vector, unpack_vector
 from agentic_rag_backend.transfer.records import Generation, TreeNodeRecord
 
 _PAGE = 500
@@ -50,11 +50,11 @@ async def read_tree(catalogue: Catalogue, vectors: VectorStore, tenant: TenantId
         summaries += [visible_summary(summary, visible) for summary in summaries_of_page]
         points = {node.point_id(tenant): node.id for node in nodes[start : start + _PAGE]}
         vectors_of = await vectors.vectors(tenant, Collection.NODES, list(points))
-        stored |= {points[point]: packed(vector) for point, vector in vectors_of.items()}
+        stored |= {points[point]: pack_vector(vector) for point, vector in vectors_of.items()}
     generation = Generation(
         number=pointer.generation, stale=pointer.stale, built_at=pointer.built_at, details=dict(pointer.details)
     )
-    records = (TreeNodeRecord.of(node, vector=stored.get(node.id)) for node in nodes)
+    records = (TreeNodeRecord.from_value(node, vector=stored.get(node.id)) for node in nodes)
     return ExportedTree(generation, tuple(records), tuple(summaries))
 
 
@@ -70,7 +70,7 @@ class ImportedTree:
     _vectors: dict[str, str] = field(default_factory=dict)
     _summaries: dict[tuple[str, str, str], CommunitySummary] = field(default_factory=dict)
 
-    def read(self, records: Sequence[TreeNodeRecord]) -> None:
+    def read_records(self, records: Sequence[TreeNodeRecord]) -> None:
         """Add nodes, with their ids and fingerprints in this tenant.
 
         Raises:
@@ -79,13 +79,13 @@ class ImportedTree:
         for record in sorted(records, key=lambda record: record.level):
             if record.id in self.nodes or len(record.documents) != (len(record.children) if record.level == 1 else 0):
                 raise InvalidRequest(f"node {record.id} of the archive's tree is duplicate, or has no documents")
-            node = self._leaf(record) if record.level == 1 else self._inner(record)
+            node = self._make_leaf(record) if record.level == 1 else self._make_inner(record)
             self.nodes[record.id] = node
             self._fingerprints[record.fingerprint] = node.fingerprint
             if record.vector is not None:
                 self._vectors[node.id] = record.vector
 
-    async def summaries(self, trees: TreeCatalogue, records: Sequence[CommunitySummary]) -> None:
+    async def write_summaries(self, trees: TreeCatalogue, records: Sequence[CommunitySummary]) -> None:
         """Record the summaries of nodes."""
         new_summaries = await asyncio.to_thread(self._rewrite_summaries, records)
         await trees.save_summaries(self.tenant, new_summaries)
@@ -93,7 +93,7 @@ class ImportedTree:
             {(summary.fingerprint, summary.prompt_version, summary.model): summary for summary in new_summaries}
         )
 
-    async def write(
+    async def write_tree(
         self, trees: TreeCatalogue, points: NodePoints, generation: Generation | None, *, dimensions: int | None
     ) -> int:
         """Write nodes and vectors, and make them the current tree. Return the number of embedded texts. It can be repeated.
@@ -113,8 +113,12 @@ class ImportedTree:
         for start in range(0, len(summarized), _BATCH):
             batch = summarized[start : start + _BATCH]
             packings = {node.id: self._vectors[node.id] for node in batch if node.id in self._vectors}
-            known_vectors = {id: unpacked(text, dimensions=dimensions) for id, text in packings.items()} if dimensions else {}
-            await points.write(self.tenant, batch, {node.id: self._summaries[key_of(node)] for node in batch}, known_vectors)
+            known_vectors = (
+                {id: unpack_vector(text, dimensions=dimensions) for id, text in packings.items()} if dimensions else {}
+            )
+            await points.write_points(
+                self.tenant, batch, {node.id: self._summaries[key_of(node)] for node in batch}, known_vectors
+            )
             embedded += len(batch) - len(known_vectors)
         await trees.publish(self.tenant, number, built_from=0, details=generation.details)
         await trees.delete_generations(self.tenant, keep=number)
@@ -122,30 +126,32 @@ class ImportedTree:
 
     def _rewrite_summaries(self, records: Sequence[CommunitySummary]) -> list[CommunitySummary]:
         return [
-            replace(self.passages.rewritten(summary), fingerprint=self._fingerprints[summary.fingerprint])
+            replace(self.passages.rewrite_value(summary), fingerprint=self._fingerprints[summary.fingerprint])
             for summary in records
             if summary.fingerprint in self._fingerprints
         ]
 
-    def _leaf(self, record: TreeNodeRecord) -> TreeNode:
+    def _make_leaf(self, record: TreeNodeRecord) -> TreeNode:
         supports = [
-            self.passages.support(Support(document, 0, chunk))
+            self.passages.map_support(Support(document, 0, chunk))
             for document, chunk in zip(record.documents, record.children, strict=True)
         ]
         children = tuple(support.chunk_id for support in supports)
         documents = tuple(support.document_id for support in supports)
-        return self._node(record, children, documents, leaf_fingerprint(children))
+        return self._make_node(record, children, documents, fingerprint_leaves(children))
 
-    def _inner(self, record: TreeNodeRecord) -> TreeNode:
+    def _make_inner(self, record: TreeNodeRecord) -> TreeNode:
         below = [self.nodes[child] for child in record.children if child in self.nodes]
         if len(below) < len(record.children) or any(child.level != record.level - 1 for child in below):
             raise InvalidRequest(f"node {record.id} of the archive's tree has missing children")
-        fingerprint = inner_fingerprint(record.level, (child.fingerprint for child in below))
-        return self._node(record, tuple(child.id for child in below), (), fingerprint)
+        fingerprint = fingerprint_children(record.level, (child.fingerprint for child in below))
+        return self._make_node(record, tuple(child.id for child in below), (), fingerprint)
 
-    def _node(self, record: TreeNodeRecord, children: tuple[str, ...], documents: tuple[str, ...], fingerprint: str) -> TreeNode:
+    def _make_node(
+        self, record: TreeNodeRecord, children: tuple[str, ...], documents: tuple[str, ...], fingerprint: str
+    ) -> TreeNode:
         id = record.id if self.passages.identity.kept else stable_id("imported-node", self.tenant, record.id)
-        return record.into(TreeNode, id=id, children=children, documents=documents, fingerprint=fingerprint)
+        return record.to_value(TreeNode, id=id, children=children, documents=documents, fingerprint=fingerprint)
 
 
 def _has_text(summary: CommunitySummary) -> bool:

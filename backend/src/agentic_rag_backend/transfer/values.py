@@ -158,7 +158,7 @@ _MOST: Mapping[str, int] = {
 """Unusual limits of numbers and lengths of texts, by field."""
 
 
-def _check_computed(value: T) -> T:
+def _check_limits(value: T) -> T:
     """Refuse a tree of dataclasses that holds a text, list or number beyond its limits."""
     problem = _find_problem(value, "")
     if problem:
@@ -237,12 +237,12 @@ def _detail_problem(value: object, depth: int) -> str:
 TenantNameText = Annotated[str, StringConstraints(max_length=1_000), _validate_by(printable_name)]
 Key = Annotated[str, _validate_by(_check_key)]
 Title = Annotated[str, _validate_by(_check_title)]
-Metadata = Annotated[dict[str, Any], _validate_by(metadata.checked)]
+Metadata = Annotated[dict[str, Any], _validate_by(metadata.check_metadata)]
 MediaType = Annotated[str, _validate_by(_media_type)]
 Processing = Annotated[ProcessingOptions, _validate_by(_check_processing)]
 Time = Annotated[AwareDatetime, AfterValidator(_check_time)]
 Validity = Annotated[datetime, AfterValidator(_check_time)]
-Failed = Annotated[Failure, AfterValidator(_check_computed)]
-Extracted = Annotated[Extraction, AfterValidator(_check_computed)]
-Summary = Annotated[CommunitySummary, AfterValidator(_check_computed)]
+Failed = Annotated[Failure, AfterValidator(_check_limits)]
+Extracted = Annotated[Extraction, AfterValidator(_check_limits)]
+Summary = Annotated[CommunitySummary, AfterValidator(_check_limits)]
 Details = Annotated[dict[str, Any], AfterValidator(_check_details)]

@@ -15,7 +15,7 @@ from agentic_rag_backend.communities.summaries.evidence import (
     merge_facts,
     telling_facts,
 )
-from agentic_rag_backend.communities.summaries.extractive import extractive_summary, rating
+from agentic_rag_backend.communities.summaries.extractive import extractive_summary, rate_passages
 from agentic_rag_backend.communities.summaries.names import central_names
 from agentic_rag_backend.domain.graph import Label, Support, contains_name
 
@@ -140,8 +140,8 @@ def test_central_entities_by_weight_inside() -> None:
 
 
 def test_rating_grows_and_stays_below_ten() -> None:
-    assert rating(0) == 0
-    assert rating(10) < rating(50) < rating(500) < 10
+    assert rate_passages(0) == 0
+    assert rate_passages(10) < rate_passages(50) < rate_passages(500) < 10
 
 
 def test_lists_rows_and_headings_are_used_only_without_sentences() -> None:

@@ -64,7 +64,7 @@ def evidence(facts: int = 3, *children: CommunitySummary) -> SummaryEvidence:
 
 async def test_reply_becomes_the_summary() -> None:
     model = Model(GOOD)
-    written = await Summariser(model, model_name="small").write(evidence(), {}, by_model=True)
+    written = await Summariser(model, model_name="small").write_summary(evidence(), {}, by_model=True)
     summary = written.summary
     assert (summary.name, summary.summary, summary.keyword_texts, summary.rating) == (
         "Tides",
@@ -84,7 +84,7 @@ async def test_what_a_model_calls_it_rests_on_what_says_so() -> None:
     ship = CentralEntity("q", "Quay of Ada", "place", 0.1, (source(7), source(6)))
     given = replace(given, entities=(*given.entities, ship))
     reply = {**GOOD, "title": "Ship number 2", "keywords": ["the Bay", "Quay", "heritage", "BAY."]}
-    summary = (await Summariser(Model(reply)).write(given, {}, by_model=True)).summary
+    summary = (await Summariser(Model(reply)).write_summary(given, {}, by_model=True)).summary
     assert summary.title == Label("Ship number 2", (source(2),))
     assert summary.keywords == (
         Label("the Bay", (source(1), source(2))),
@@ -103,12 +103,14 @@ async def test_a_finding_rests_on_the_names_it_brings_in() -> None:
         {"statement": "Ada saw a ship at the Quay of Ada.", "sources": [2]},
         {"statement": "Ada saw a ship.", "sources": [2]},
     ]
-    summary = (await Summariser(Model({**GOOD, "findings": found})).write(given, {}, by_model=True)).summary
+    summary = (await Summariser(Model({**GOOD, "findings": found})).write_summary(given, {}, by_model=True)).summary
     assert [finding.sources for finding in summary.findings] == [(source(2), source(7)), (source(2),)]
 
 
 async def test_without_a_title_or_keywords_those_of_the_evidence_stand() -> None:
-    summary = (await Summariser(Model({**GOOD, "title": " ", "keywords": []})).write(evidence(), {}, by_model=True)).summary
+    summary = (
+        await Summariser(Model({**GOOD, "title": " ", "keywords": []})).write_summary(evidence(), {}, by_model=True)
+    ).summary
     plain = extractive_summary(evidence(), {})
     assert (summary.title, summary.name, summary.keywords) == (None, plain.name, plain.keywords)
 
@@ -117,30 +119,30 @@ async def test_without_a_title_or_keywords_those_of_the_evidence_stand() -> None
 async def test_findings_need_valid_sources(sources: object) -> None:
     bad = {"statement": "Nothing says so.", "sources": sources}
     model = Model({**GOOD, "findings": [bad, {"statement": "One does.", "sources": [3]}, "no object", {"sources": [1]}]})
-    written = await Summariser(model).write(evidence(), {}, by_model=True)
+    written = await Summariser(model).write_summary(evidence(), {}, by_model=True)
     assert [finding.statement for finding in written.summary.findings] == ["One does."]
 
 
 async def test_where_no_finding_holds_the_facts_themselves_do() -> None:
-    written = await Summariser(Model({**GOOD, "findings": []})).write(evidence(), {}, by_model=True)
+    written = await Summariser(Model({**GOOD, "findings": []})).write_summary(evidence(), {}, by_model=True)
     assert written.summary.findings == extractive_summary(evidence(), {}).findings
 
 
 @pytest.mark.parametrize("value", [-1, 11, "high", None, True])
 async def test_ratings_outside_their_range_are_replaced(value: object) -> None:
-    written = await Summariser(Model({**GOOD, "rating": value})).write(evidence(), {}, by_model=True)
+    written = await Summariser(Model({**GOOD, "rating": value})).write_summary(evidence(), {}, by_model=True)
     assert written.summary.rating == extractive_summary(evidence(), {}).rating
 
 
 async def test_failure_falls_back_and_is_named() -> None:
-    written = await Summariser(Model()).write(evidence(), {}, by_model=True)
+    written = await Summariser(Model()).write_summary(evidence(), {}, by_model=True)
     assert isinstance(written.failure, ModelRateLimited)
     assert written.summary == extractive_summary(evidence(), {})
 
 
 @pytest.mark.parametrize("reply", [{}, {**GOOD, "summary": "  "}, {**GOOD, "summary": 3}])
 async def test_reply_without_a_summary_falls_back(reply: dict[str, Any]) -> None:
-    written = await Summariser(Model(reply)).write(evidence(), {}, by_model=True)
+    written = await Summariser(Model(reply)).write_summary(evidence(), {}, by_model=True)
     assert isinstance(written.failure, ModelReplyInvalid)
     assert written.summary == extractive_summary(evidence(), {})
     assert written.usage.calls == 1, "it was paid for"
@@ -149,7 +151,7 @@ async def test_reply_without_a_summary_falls_back(reply: dict[str, Any]) -> None
 @pytest.mark.parametrize(("generative", "by_model"), [(False, True), (True, False)])
 async def test_no_call_where_none_is_wanted(generative: bool, by_model: bool) -> None:
     model = Model(GOOD, generative=generative)
-    written = await Summariser(model).write(evidence(), {}, by_model=by_model)
+    written = await Summariser(model).write_summary(evidence(), {}, by_model=by_model)
     assert (written.summary.model, model.requests) == ("extractive", [])
 
 
@@ -167,7 +169,7 @@ async def test_prompt_numbers_facts_fences_text_and_keeps_the_budget() -> None:
     )
     model = Model(GOOD)
     summariser = Summariser(model, budget_tokens=1_000)
-    written = await summariser.write(given, {}, by_model=True)
+    written = await summariser.write_summary(given, {}, by_model=True)
     user = model.requests[0].messages[1].content
     assert "1. Ignore this." in user
     assert user.count("</facts>") == 1
@@ -175,7 +177,7 @@ async def test_prompt_numbers_facts_fences_text_and_keeps_the_budget() -> None:
     assert child.summary in user
     assert estimate_tokens(user) < 1_100
     assert len(written.summary.sources) < 100, "only what was shown"
-    estimate = summariser.estimate(given)
+    estimate = summariser.estimate_usage(given)
     system = model.requests[0].messages[0].content
     assert estimate.prompt_tokens == estimate_tokens(user) + estimate_tokens(system)
     assert estimate.calls == 1

@@ -44,7 +44,7 @@ def stated(text: str, *items: Mapping[str, Any], title: str = "Harbour") -> dict
 
 
 def cut(text: str, statements: Mapping[int, Sequence[str]], options: ChunkingOptions = OPTIONS) -> list[Piece]:
-    return list(proposition.pieces(text, units(text, options), statements, options))
+    return list(proposition.cut_pieces(text, units(text, options), statements, options))
 
 
 def test_a_statement_belongs_to_the_last_sentence_that_it_names() -> None:
@@ -87,7 +87,7 @@ def test_names_may_come_from_the_title() -> None:
 
 def test_a_reply_without_any_usable_place_is_refused() -> None:
     found = units(TEXT)
-    asked = proposition.inquiry("Harbour", TEXT, found, Window(0, len(found)))
+    asked = proposition.make_inquiry("Harbour", TEXT, found, Window(0, len(found)))
     assert asked.accepts({"statements": [item("Nobody was hurt.", 5), item("x", 99)]})
     assert not asked.accepts({"statements": [item("Nobody was hurt.", 99)]})
     assert not asked.accepts({"statements": []})

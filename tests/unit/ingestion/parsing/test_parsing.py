@@ -263,9 +263,9 @@ def test_titles() -> None:
 )
 def test_metadata_outside_its_limits(value: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
-        metadata.checked(value)
+        metadata.check_metadata(value)
 
 
 def test_metadata_of_scalars_and_lists() -> None:
     value = {"a": 1, "b": 1.5, "c": True, "d": None, "e": "text", "f": ["x", 2]}
-    assert metadata.checked({**value, "g": ("y",)}) == {**value, "g": ["y"]}
+    assert metadata.check_metadata({**value, "g": ("y",)}) == {**value, "g": ["y"]}

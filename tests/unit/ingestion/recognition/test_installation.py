@@ -35,29 +35,29 @@ def install(folder: Path, version: str) -> None:
 async def test_the_program_is_asked_once_for_version_and_languages(folder: Path) -> None:
     ocr = Ocr(OcrSettings(max_pages=7, cpu_s=8, timeout_s=9))
     for _ in range(2):
-        assert await ocr.options() == TesseractOptions(
+        assert await ocr.choose_options() == TesseractOptions(
             program=str(folder / "tesseract"), version="5.3.0", languages="eng", turns=True, max_pages=7, cpu_s=8, timeout_s=9
         )
-    status = await ocr.status()
+    status = await ocr.read_status()
     assert (status.available, status.version, status.installed_languages) == (True, "5.3.0", ("eng", "osd"))
     assert (folder / "tesseract.log").read_text().count("run") == 2
-    await Ocr(OcrSettings(mode="tesseract")).require()
+    await Ocr(OcrSettings(mode="tesseract")).require_installation()
 
 
 async def test_the_reason_says_how_to_get_it(folder: Path) -> None:
-    missing = await Ocr(OcrSettings(languages="eng+chi_sim+deu")).status()
+    missing = await Ocr(OcrSettings(languages="eng+chi_sim+deu")).read_status()
     assert missing.reason is not None
     assert "no model of the language chi_sim, deu (OCR_LANGUAGES); installed are eng, osd;" in missing.reason
     assert "tesseract-ocr-chi-sim" in missing.reason
-    off = await Ocr(OcrSettings(mode="off")).options()
+    off = await Ocr(OcrSettings(mode="off")).choose_options()
     assert off == "OCR is switched off (OCR=off)"
     install(folder, "3.05")
-    assert "not Tesseract 4 or later" in str(await Ocr().options())
+    assert "not Tesseract 4 or later" in str(await Ocr().choose_options())
     (folder / "tesseract").write_text("#!/bin/sh\nexit 1\n")
-    assert "not Tesseract 4 or later" in str(await Ocr().options())
+    assert "not Tesseract 4 or later" in str(await Ocr().choose_options())
     (folder / "tesseract").unlink()
     absent = Ocr()
-    assert "the program 'tesseract' is not in PATH; install Tesseract" in str(await absent.options())
-    await absent.require()
+    assert "the program 'tesseract' is not in PATH; install Tesseract" in str(await absent.choose_options())
+    await absent.require_installation()
     with pytest.raises(ConfigurationError, match="OCR=tesseract: the program 'tesseract' is not in PATH"):
-        await Ocr(OcrSettings(mode="tesseract")).require()
+        await Ocr(OcrSettings(mode="tesseract")).require_installation()

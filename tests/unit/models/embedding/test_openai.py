@@ -153,9 +153,9 @@ async def test_a_vector_that_is_not_finite_is_the_models_fault(server: ModelServ
         await embedder.embed(["text"])
     for row in ([None, 1.0], [1e300, 1.0], [0.0, 0.0]):
         with pytest.raises(ModelReplyInvalid, match="fault is the model's"):
-            embedder._checked({"data": [{"index": 0, "embedding": row * 32}]}, 1)
+            embedder._check_reply({"data": [{"index": 0, "embedding": row * 32}]}, 1)
     unnumbered = {"data": [{"embedding": [float(number)] * 64} for number in (1, 2)]}
-    assert embedder._checked(unnumbered, 2).shape == (2, 64)
+    assert embedder._check_reply(unnumbered, 2).shape == (2, 64)
     await embedder.close()
 
 

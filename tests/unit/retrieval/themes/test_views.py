@@ -38,7 +38,7 @@ class Reader:
     passages: dict[str, VisibleChunk]
     read: list[str] = field(default_factory=list)
 
-    async def judged(
+    async def judge_communities(
         self, tenant: TenantId, pointer: GenerationPointer, communities: Sequence[Community], *, passes: Any
     ) -> list[JudgedCommunity]:
         found = []
@@ -133,7 +133,7 @@ async def test_themes_with_a_period_are_read_every_time(
 async def test_a_query_that_read_another_version_does_not_mix_them(views: ThemeViews, reader: Reader, query: Ask) -> None:
     await summaries(views, query("Where?"))
     asked = query("Where?")
-    assert asked.seen.agree("d:c1", 2)
+    assert asked.seen.agree_on_version("d:c1", 2)
     # The passage of version 1 is not of the version that this query reads.
     assert await summaries(views, asked) == ["lighthouse"]
     assert await summaries(views, query("Where?")) == ["harbour", "lighthouse"]

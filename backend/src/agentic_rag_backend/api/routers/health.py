@@ -53,7 +53,7 @@ async def _workers(services: Process) -> int | None:
     """Return the number of live workers; None if it is unknown. A server serves requests without workers."""
     try:
         async with asyncio.timeout(PING_TIMEOUT_S):
-            return len(await services.worker_status.workers())
+            return len(await services.worker_status.list_workers())
     except (TimeoutError, AgenticRagError):
         return None
 

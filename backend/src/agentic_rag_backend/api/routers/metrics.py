@@ -50,7 +50,7 @@ async def metrics(services: Process) -> Response:
 
 async def _add_jobs(worker_status: WorkerStatus, registry: CollectorRegistry) -> None:
     workers, open_jobs, waited_s = (
-        await worker_status.workers(),
+        await worker_status.list_workers(),
         await worker_status.open_jobs(),
         await worker_status.queue_lag_s(),
     )

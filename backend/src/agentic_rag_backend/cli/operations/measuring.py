@@ -119,10 +119,10 @@ def _work(name: str, settings: Settings, speed: Speed) -> list[Check]:
     longest_s = MOST * settings.llm_timeout_s
     checks = []
     for work, tokens in (("extraction from a chunk", _EXTRACTION), ("summary of a community", _SUMMARY)):
-        needed_s = speed.seconds(*tokens)
+        needed_s = speed.predict_seconds(*tokens)
         checks.append(_compare_speeds(f"{name}: {work}", needed_s, longest_s, _timeout_for(needed_s, MOST)))
     read, written = _ANSWER
-    needed_s = speed.seconds(read + settings.answer_context_tokens, written)
+    needed_s = speed.predict_seconds(read + settings.answer_context_tokens, written)
     advice = (
         f"{_timeout_for(needed_s, FALLBACK_SHARE)} (it raises REQUEST_TIMEOUT_S unless that is set), or lower "
         f"ANSWER_CONTEXT_TOKENS ({settings.answer_context_tokens:,}); LLM_PROFILE=local does both"

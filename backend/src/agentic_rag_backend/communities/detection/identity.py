@@ -22,16 +22,16 @@ def community_ids(tenant: TenantId, communities: Sequence[DetectedCommunity], pr
     If a community overlaps with several (one inside the other), the largest overlap counts, then the same level. The same
     communities and the same ``previous`` give the same ids.
     """
-    kept = _continued(communities, previous)
+    kept = _match_continuing(communities, previous)
     taken = {each.id for each in previous}
     ids = []
     for index, each in enumerate(communities):
-        ids.append(kept[index] if index in kept else _fresh(tenant, each.members, taken))
+        ids.append(kept[index] if index in kept else _make_id(tenant, each.members, taken))
         taken.add(ids[-1])
     return ids
 
 
-def _continued(communities: Sequence[DetectedCommunity], previous: Sequence[Community]) -> dict[int, str]:
+def _match_continuing(communities: Sequence[DetectedCommunity], previous: Sequence[Community]) -> dict[int, str]:
     """Return, by index, the ids of the communities that continue: the pairs of the largest overlap first."""
     held: defaultdict[str, list[int]] = defaultdict(list)
     for number, old in enumerate(previous):
@@ -54,7 +54,7 @@ def _continued(communities: Sequence[DetectedCommunity], previous: Sequence[Comm
     return kept
 
 
-def _fresh(tenant: TenantId, members: Sequence[str], taken: set[str]) -> str:
+def _make_id(tenant: TenantId, members: Sequence[str], taken: set[str]) -> str:
     """Return an unused id. A community that continues under its old id may once have had these members."""
     parts = sorted(members)
     made = stable_id("community", tenant, *parts)

@@ -56,9 +56,9 @@ class VisibleKnowledge:
     term_weights: Mapping[str, float] = field(default_factory=dict)
     """Inverse frequency of words, from a bounded sample of the facts."""
 
-    def position(self, support: Support) -> tuple[int, str, str]:
+    def sort_key(self, support: Support) -> tuple[int, str, str]:
         """Return the sort key of a passage."""
-        return self.positions.get(support.chunk_id, _UNKNOWN), *_key(support)
+        return self.positions.get(support.chunk_id, _UNKNOWN), *_key_of(support)
 
 
 async def read_visible(
@@ -79,7 +79,7 @@ async def read_visible(
     sample = _Sample()
     async for relationships in graph.all_relationships(tenant):
         for relationship in relationships:
-            seen = sorted({_key(support) for support in relationship.supports if supports_now(versions, support)})
+            seen = sorted({_key_of(support) for support in relationship.supports if supports_now(versions, support)})
             if not seen:
                 continue
             edges.append(
@@ -89,10 +89,10 @@ async def read_visible(
                     relationship.target_id,
                     relationship.relation,
                     len(seen),
-                    _digest([relationship.id, relationship.relation, *("\x1e".join(key) for key in seen)]),
+                    _digest_parts([relationship.id, relationship.relation, *("\x1e".join(key) for key in seen)]),
                 )
             )
-            sample.add(relationship.fact)
+            sample.add_fact(relationship.fact)
     linked = {end for edge in edges for end in (edge.source_id, edge.target_id)}
     called: dict[str, tuple[bool, str, str]] = {}
     async for namings in graph.all_names(tenant):
@@ -107,10 +107,10 @@ async def read_visible(
             entities=names,
             edges=[edge for edge in edges if edge.source_id in names and edge.target_id in names],
             positions={chunk: position for position, chunk in enumerate(order)},
-            term_weights=inverse_frequency(content_forms(fact) for fact in sample.facts()),
+            term_weights=inverse_frequency(content_forms(fact) for fact in sample.list_facts()),
         )
         ordered = {
-            entity: tuple(sorted(held, key=knowledge.position)) for entity, held in sorted(mentions.items()) if entity in names
+            entity: tuple(sorted(held, key=knowledge.sort_key)) for entity, held in sorted(mentions.items()) if entity in names
         }
         return replace(knowledge, mentions=ordered)
 
@@ -123,15 +123,15 @@ class _Sample:
     def __init__(self) -> None:
         self._facts: dict[bytes, str] = {}
 
-    def add(self, fact: str) -> None:
-        self._facts[_digest([fact])] = fact
+    def add_fact(self, fact: str) -> None:
+        self._facts[_digest_parts([fact])] = fact
         if len(self._facts) >= 2 * _SAMPLED_FACTS:
-            self._facts = dict(self._first())
+            self._facts = dict(self._select_first())
 
-    def facts(self) -> list[str]:
-        return [fact for _, fact in self._first()]
+    def list_facts(self) -> list[str]:
+        return [fact for _, fact in self._select_first()]
 
-    def _first(self) -> list[tuple[bytes, str]]:
+    def _select_first(self) -> list[tuple[bytes, str]]:
         return sorted(self._facts.items())[:_SAMPLED_FACTS]
 
 
@@ -157,7 +157,7 @@ def weighted_edges(knowledge: VisibleKnowledge) -> list[WeightedEdge]:
     ]
 
 
-def contexts(knowledge: VisibleKnowledge) -> list[CoOccurrence]:
+def list_contexts(knowledge: VisibleKnowledge) -> list[CoOccurrence]:
     """Return which entities share a passage and, weaker, a document."""
     by_chunk: dict[str, list[str]] = defaultdict(list)
     by_document: dict[str, set[str]] = defaultdict(set)
@@ -174,26 +174,26 @@ def graph_digest(knowledge: VisibleKnowledge, options: DetectionOptions) -> str:
     """Return 64 hex digits that change with anything that detection depends on."""
     hasher = hashlib.sha256(repr((METHOD, options)).encode())
     for entity, named in sorted(knowledge.entities.items()):
-        passages = ("\x1e".join(_key(support)) for support in knowledge.mentions.get(entity, ()))
-        hasher.update(_digest([entity, named.name, named.type, *passages]))
+        passages = ("\x1e".join(_key_of(support)) for support in knowledge.mentions.get(entity, ()))
+        hasher.update(_digest_parts([entity, named.name, named.type, *passages]))
     for digest in sorted(edge.digest for edge in knowledge.edges):
         hasher.update(digest)
     return hasher.hexdigest()
 
 
-def fingerprint(knowledge: VisibleKnowledge, members: Iterable[str], inside: Sequence[Edge]) -> str:
+def fingerprint_community(knowledge: VisibleKnowledge, members: Iterable[str], inside: Sequence[Edge]) -> str:
     """Return 64 hex digits that change with members, their names, the relationships among them or any passage behind these.
 
     Without relationships, the passages that mention the members count.
     """
     chosen = sorted(members)
     parts = [f"{entity}\x1e{knowledge.entities[entity].name}\x1e{knowledge.entities[entity].type}" for entity in chosen]
-    hasher = hashlib.sha256(_digest(parts))
+    hasher = hashlib.sha256(_digest_parts(parts))
     for digest in sorted(edge.digest for edge in inside):
         hasher.update(digest)
     if not inside:
-        keys = (key for entity in chosen for key in map(_key, knowledge.mentions.get(entity, ())))
-        hasher.update(_digest("\x1e".join(key) for key in keys))
+        keys = (key for entity in chosen for key in map(_key_of, knowledge.mentions.get(entity, ())))
+        hasher.update(_digest_parts("\x1e".join(key) for key in keys))
     return hasher.hexdigest()
 
 
@@ -201,10 +201,10 @@ def _takes_part(name: str, type: str) -> bool:
     return type not in EXCLUDED_TYPES and any(character.isalpha() for character in name)
 
 
-def _key(support: Support) -> tuple[str, str]:
+def _key_of(support: Support) -> tuple[str, str]:
     """Return a stable key: a chunk's id derives from its text, so an unchanged passage keeps its summaries."""
     return support.document_id, support.chunk_id
 
 
-def _digest(parts: Iterable[str]) -> bytes:
+def _digest_parts(parts: Iterable[str]) -> bytes:
     return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=16).digest()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.communities.detection.hierarchy import DetectedCommunity, Detection
 from agentic_rag_backend.communities.detection.identity import community_ids
-from agentic_rag_backend.communities.detection.knowledge import Edge, VisibleKnowledge, fingerprint
+from agentic_rag_backend.communities.detection.knowledge import Edge, VisibleKnowledge, fingerprint_community
 from agentic_rag_backend.communities.detection.previous_division import PreviousDivision
 from agentic_rag_backend.domain.graph import Community
 from agentic_rag_backend.domain.tenant import TenantId
@@ -25,7 +25,7 @@ class PlannedCommunity:
     inside: tuple[Edge, ...]
     base: bool
 
-    def community(self, generation: int) -> Community:
+    def make_community(self, generation: int) -> Community:
         """Return the community for the graph store."""
         return Community(
             id=self.id,
@@ -50,7 +50,7 @@ def plan_communities(
             level=each.level,
             parent_id=None if each.parent is None else ids[each.parent],
             members=each.members,
-            fingerprint=fingerprint(knowledge, each.members, inside[index]),
+            fingerprint=fingerprint_community(knowledge, each.members, inside[index]),
             inside=tuple(inside[index]),
             base=each.base,
         )
@@ -60,7 +60,7 @@ def plan_communities(
 
 def previous_detection(communities: Sequence[Community], details: Mapping[str, object]) -> Detection:
     """Return the hierarchy of a published generation, for a graph that has not changed since."""
-    coarse = _coarse(details)
+    coarse = _read_coarse(details)
     ordered = sorted(communities, key=lambda each: (each.level, each.id))
     index = {each.id: position for position, each in enumerate(ordered)}
     modularity = details.get("modularity")
@@ -94,21 +94,25 @@ def previous_division(
         levels.setdefault(each.level, {}).update(dict.fromkeys(each.members, number))
         if each.base:
             base.update(dict.fromkeys(each.members, number))
-    return PreviousDivision(base, levels, _unchanged(communities, detection, knowledge) if comparable else frozenset())
+    return PreviousDivision(
+        base, levels, _find_unchanged_members(communities, detection, knowledge) if comparable else frozenset()
+    )
 
 
-def _unchanged(communities: Sequence[Community], detection: Detection, knowledge: VisibleKnowledge) -> frozenset[frozenset[str]]:
+def _find_unchanged_members(
+    communities: Sequence[Community], detection: Detection, knowledge: VisibleKnowledge
+) -> frozenset[frozenset[str]]:
     fingerprints = {each.entity_ids: each.fingerprint for each in communities}
     inside = _edges_inside(detection, knowledge.edges)
     return frozenset(
         frozenset(each.members)
         for each, edges in zip(detection.communities, inside, strict=True)
         if all(member in knowledge.entities for member in each.members)
-        and fingerprint(knowledge, each.members, edges) == fingerprints[each.members]
+        and fingerprint_community(knowledge, each.members, edges) == fingerprints[each.members]
     )
 
 
-def _coarse(details: Mapping[str, object]) -> frozenset[str]:
+def _read_coarse(details: Mapping[str, object]) -> frozenset[str]:
     named = details.get("coarse")
     return frozenset(named) if isinstance(named, list | tuple) else frozenset()
 

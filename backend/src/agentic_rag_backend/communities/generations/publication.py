@@ -79,21 +79,21 @@ class Publisher:
         generation = await self._communities.next_generation(tenant)
         written: list[str] = []
         try:
-            await self._graph.write_communities(tenant, generation, [each.community(generation) for each in planned])
+            await self._graph.write_communities(tenant, generation, [each.make_community(generation) for each in planned])
             kept = await self._kept_vectors(tenant, draft, previous)
             for start in range(0, len(searchable), _BATCH):
                 await report("embed", start, len(searchable))
                 batch = searchable[start : start + _BATCH]
-                points = await self._points(batch, draft.summaries, kept, generation)
+                points = await self._make_points(batch, draft.summaries, kept, generation)
                 written += [point.id for point in points]
                 await self._vectors.upsert(tenant, Collection.NODES, points)
             await report("publish", len(searchable), len(searchable))
             await self._vectors.flush()
             await self._communities.publish(tenant, generation, built_from=draft.built_from, details=draft.details)
         except BaseException:
-            await asyncio.shield(self._withdraw(tenant, generation, written))
+            await asyncio.shield(self._withdraw_generation(tenant, generation, written))
             raise
-        await self._retire(tenant, generation, [each.fingerprint for each in planned])
+        await self._retire_later(tenant, generation, [each.fingerprint for each in planned])
         return generation
 
     async def _kept_vectors(self, tenant: TenantId, draft: GenerationDraft, previous: GenerationPointer) -> dict[str, Vector]:
@@ -108,7 +108,7 @@ class Publisher:
         found = await self._vectors.vectors(tenant, Collection.NODES, list(points))
         return {points[point]: vector for point, vector in found.items()}
 
-    async def _points(
+    async def _make_points(
         self,
         batch: Sequence[PlannedCommunity],
         summaries: Mapping[str, CommunitySummary],
@@ -133,7 +133,7 @@ class Publisher:
             for id, text in texts.items()
         ]
 
-    async def _withdraw(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
+    async def _withdraw_generation(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
         """Remove the data of a generation that did not become current; the next rebuild removes the rest."""
         try:
             if (await self._communities.pointer(tenant)).generation == generation:
@@ -144,11 +144,11 @@ class Publisher:
         except AgenticRagError as error:
             _log.warning("community_generation_left", tenant=str(tenant), generation=generation, reason=error.message)
 
-    async def _retire(self, tenant: TenantId, generation: int, fingerprints: Sequence[str]) -> None:
+    async def _retire_later(self, tenant: TenantId, generation: int, fingerprints: Sequence[str]) -> None:
         await asyncio.sleep(self._retire_after_s)
         await self._drop_older(tenant, generation, fingerprints)
 
-    async def tidy(self, tenant: TenantId, generation: int) -> None:
+    async def remove_leftovers(self, tenant: TenantId, generation: int) -> None:
         """Remove leftovers of a rebuild that was killed after its generation had become current, long before this."""
         held = await self._graph.communities(tenant, generation)
         await self._drop_older(tenant, generation, [each.fingerprint for each in held])

@@ -23,7 +23,7 @@ class Restorer:
     vectors: VectorStore
     embedder: Embedder
 
-    async def missing(self, tenant: TenantId, held: Sequence[Community]) -> list[Community]:
+    async def list_missing_communities(self, tenant: TenantId, held: Sequence[Community]) -> list[Community]:
         """Return the searchable communities of ``held``, of one generation, that have no point."""
         found: list[Community] = []
         for first in range(0, len(held), _BATCH):

@@ -44,7 +44,7 @@ class CommunityScrubber:
         generation = (await communities.pointer(tenant)).generation
         current = await self.graph.communities(tenant, generation) if generation else []
         visible = await passages_behind(self.documents, tenant, held.values())
-        left = [_without(visible_summary(each, visible), document_id) for each in held.values()]
+        left = [_without_document(visible_summary(each, visible), document_id) for each in held.values()]
         # Points before records: after an interruption, the records identify the remaining work.
         searched = [each for each in current if each.fingerprint in held and len(each.entity_ids) >= MIN_SEARCHABLE]
         await self.restorer.restore(tenant, searched, {each.fingerprint: each for each in left})
@@ -54,7 +54,7 @@ class CommunityScrubber:
         return await self.restorer.communities.summaries_resting_on(tenant, document_id)
 
 
-def _without(summary: CommunitySummary, document_id: str) -> CommunitySummary:
+def _without_document(summary: CommunitySummary, document_id: str) -> CommunitySummary:
     """Return the visible part of a summary, without the document's passages among its sources."""
 
     def kept(label: Label) -> Label:

@@ -19,7 +19,7 @@ class Changes:
     documents: DocumentCatalogue
     graph: KnowledgeStore
 
-    async def share(self, tenant: TenantId, pointer: GenerationPointer) -> float:
+    async def changed_share(self, tenant: TenantId, pointer: GenerationPointer) -> float:
         """Return changed relationships ÷ earlier relationships, at least 0; 1.0 if that is not known.
 
         Changed relationships are those in documents that are new or changed since, plus the number by which the graph shrank.

@@ -35,22 +35,22 @@ class RebuildOptions:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise InvalidRequest(f"mode must be one of {', '.join(MODES)}; got {str(self.mode)[:60]!r}")
-        _check("levels", self.levels, 1, 10)
-        _check("max_cluster_size", self.max_cluster_size, 3, 10_000)
-        _check("min_community_size", self.min_community_size, 1, 1_000)
+        _check_range("levels", self.levels, 1, 10)
+        _check_range("max_cluster_size", self.max_cluster_size, 3, 10_000)
+        _check_range("min_community_size", self.min_community_size, 1, 1_000)
         if self.resolution is not None and not (math.isfinite(self.resolution) and 0 < self.resolution <= 100):
             raise InvalidRequest(f"resolution must be above 0 and at most 100; got {self.resolution}")
 
-    def arguments(self) -> dict[str, Any]:
+    def to_arguments(self) -> dict[str, Any]:
         """Return the arguments for the job's row."""
         return asdict(self)
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> RebuildOptions:
-        """Return the options in `arguments`; a row of an older release may lack a name."""
+        """Return the options in `to_arguments`; a row of an older release may lack a name."""
         return cls(**{name: arguments[name] for name in cls.__dataclass_fields__ if name in arguments})
 
-    def detection(self, default: DetectionOptions) -> DetectionOptions:
+    def override_detection(self, default: DetectionOptions) -> DetectionOptions:
         """Return the default, replaced by the requested values."""
         return DetectionOptions(
             max_cluster_size=self.max_cluster_size or default.max_cluster_size,
@@ -61,6 +61,6 @@ class RebuildOptions:
         )
 
 
-def _check(name: str, value: int | None, low: int, high: int) -> None:
+def _check_range(name: str, value: int | None, low: int, high: int) -> None:
     if value is not None and not low <= value <= high:
         raise InvalidRequest(f"{name} must be between {low} and {high}; got {value}")

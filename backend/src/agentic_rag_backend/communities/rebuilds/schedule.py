@@ -131,4 +131,4 @@ class RebuildSchedule(ThemeSchedule):
         pointer = await self._catalogue.communities.pointer(tenant)
         if pointer.built_at is None or now - pointer.built_at >= LITTLE_AFTER:
             return True
-        return await self._changes.share(tenant, pointer) >= self._threshold
+        return await self._changes.changed_share(tenant, pointer) >= self._threshold

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs.coordination.slots import aside
+from agentic_rag_backend.jobs.coordination.slots import lend_places
 from agentic_rag_backend.stores.catalogue.base import SETTLING, JobCatalogue, Outbox
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -38,7 +38,7 @@ async def wait_for_documents(jobs: JobCatalogue, tenant: TenantId, say: Say) -> 
     if not total:
         return 0
     moved = began
-    async with aside():
+    async with lend_places():
         while left and loop.time() - began < LONGEST_S and loop.time() - moved < STALLED_S:
             await say(total - left, total)
             await asyncio.sleep(_POLL_INTERVAL_S)
@@ -52,7 +52,7 @@ async def wait_for_names(outbox: Outbox, tenant: TenantId, deliver: Deliver) -> 
     """Settle the names that deletions, edits and failed commits recorded. Return whether every name is settled."""
     if not await outbox.holds(tenant, SETTLING):
         return True
-    async with aside():
+    async with lend_places():
         await deliver(tenant, SETTLED_WITHIN_S)
     settled = not await outbox.holds(tenant, SETTLING)
     if not settled:

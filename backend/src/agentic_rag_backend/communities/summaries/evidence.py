@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.communities.detection.hierarchy import EntityName
 from agentic_rag_backend.domain.graph import CommunitySummary, Support
-from agentic_rag_backend.language.independence import standing
+from agentic_rag_backend.language.independence import rate_independence
 from agentic_rag_backend.language.noun_phrases import noun_phrases
 from agentic_rag_backend.language.words import content_forms
 
@@ -40,7 +40,7 @@ class PassagePhrases:
     spellings: Mapping[tuple[str, ...], str]
 
     @classmethod
-    def of(cls, source: Support, text: str) -> PassagePhrases:
+    def from_text(cls, source: Support, text: str) -> PassagePhrases:
         """Read the phrases of ``text``; a phrase that occurs twice has its first spelling."""
         spellings: dict[tuple[str, ...], str] = {}
         for phrase in noun_phrases(text):
@@ -144,7 +144,7 @@ def telling_facts(
         _Candidate(
             fact,
             forms_of(fact),
-            _readability(fact),
+            _rate_readability(fact),
             tuple((entity, share[entity]) for entity in sorted(fact.entity_ids & share.keys())),
         )
         for fact in sorted(merge_facts(facts), key=lambda fact: fact.statement)
@@ -163,7 +163,7 @@ def telling_facts(
         chosen.append(best.fact)
         covered |= best.fact.entity_ids
         documents.update(source.document_id for source in best.fact.sources)
-        left = [each for each in left if each is not best and not _same(each.forms, best.forms)]
+        left = [each for each in left if each is not best and not _is_similar(each.forms, best.forms)]
     return tuple(chosen)
 
 
@@ -177,7 +177,7 @@ class _Candidate:
     shares: tuple[tuple[str, float], ...]
 
 
-def _readability(fact: Fact) -> float:
+def _rate_readability(fact: Fact) -> float:
     statement = fact.statement
     low, high = _COMFORTABLE_CHARACTERS
     length = len(statement)
@@ -185,10 +185,10 @@ def _readability(fact: Fact) -> float:
     if len({source.document_id for source in fact.sources}) >= _FORMULA:
         value *= _FRAGMENT
     # A heading, a table row or a list of names is useful only without any sentence.
-    return value * max(_FRAGMENT, standing(statement))
+    return value * max(_FRAGMENT, rate_independence(statement))
 
 
-def _same(first: frozenset[str], second: frozenset[str]) -> bool:
+def _is_similar(first: frozenset[str], second: frozenset[str]) -> bool:
     if not first or not second:
         return True
     common = len(first & second)

@@ -61,18 +61,18 @@ class EvidenceGatherer:
         self._weights = weights
         self._phrases: dict[str, PassagePhrases] = {}
 
-    async def gather(
+    async def gather_evidence(
         self, communities: Sequence[PlannedCommunity], children: Mapping[str, Sequence[CommunitySummary]]
     ) -> list[SummaryEvidence]:
         """Return the evidence of each community; ``children`` are the summaries of its parts, by its id."""
         # In a thread: a community may have as many relationships as the tenant.
-        central = await asyncio.to_thread(lambda: [self._central(each) for each in communities])
-        wanted = await asyncio.to_thread(lambda: list(map(self._relationships, communities, central)))
-        facts = await self._facts(communities, wanted)
+        central = await asyncio.to_thread(lambda: [self._select_central(each) for each in communities])
+        wanted = await asyncio.to_thread(lambda: list(map(self._rank_relationships, communities, central)))
+        facts = await self._read_facts(communities, wanted)
         facts |= await self._passage_facts([each for each in communities if not facts[each.id]])
         telling, first = await asyncio.to_thread(_choose_facts, communities, central, facts)
-        named = await self._named(communities, central, first)
-        texts = await self._texts(first)
+        named = await self._select_named_entities(communities, central, first)
+        texts = await self._read_phrases(first)
         return [
             SummaryEvidence(
                 fingerprint=each.fingerprint,
@@ -87,7 +87,7 @@ class EvidenceGatherer:
             for each in communities
         ]
 
-    async def _named(
+    async def _select_named_entities(
         self,
         communities: Sequence[PlannedCommunity],
         central: Sequence[Sequence[CentralEntity]],
@@ -100,7 +100,7 @@ class EvidenceGatherer:
         """
         sources_of = await asyncio.to_thread(_sources_by_name, communities, central, facts)
         elsewhere = {
-            (each.id, entity.id): self._about(each, entity, facts[each.id])
+            (each.id, entity.id): self._passages_about(each, entity, facts[each.id])
             for each, entities in zip(communities, central, strict=True)
             for entity in entities[:_CANDIDATES]
             if not sources_of[each.id, entity.id]
@@ -113,7 +113,7 @@ class EvidenceGatherer:
             found = sources_of[community, entity.id] or tuple(
                 each for each in doubtful if contains_label(texts[each.chunk_id], entity.name)
             )
-            return spread([*found, *self._mentions(entity)]) if found else ()
+            return spread([*found, *self._mentions_of(entity)]) if found else ()
 
         return {
             each.id: tuple(
@@ -122,7 +122,7 @@ class EvidenceGatherer:
             for each, entities in zip(communities, central, strict=True)
         }
 
-    async def _texts(self, facts: Mapping[str, Sequence[Fact]]) -> dict[str, tuple[PassagePhrases, ...]]:
+    async def _read_phrases(self, facts: Mapping[str, Sequence[Fact]]) -> dict[str, tuple[PassagePhrases, ...]]:
         """Return the phrases of the passages that state the facts, by community: at most `_TEXTS`, of as many documents as
         possible. Parents and children share passages, so each is read once.
         """
@@ -138,19 +138,19 @@ class EvidenceGatherer:
             for id, sources in wanted.items()
         }
 
-    def _about(self, community: PlannedCommunity, entity: CentralEntity, facts: Sequence[Fact]) -> tuple[Support, ...]:
+    def _passages_about(self, community: PlannedCommunity, entity: CentralEntity, facts: Sequence[Fact]) -> tuple[Support, ...]:
         """Return passages that mention the entity under any name."""
         if not community.inside:
-            return spread(self._mentions(entity))
+            return spread(self._mentions_of(entity))
         return spread(source for fact in facts if entity.id in fact.entity_ids for source in fact.sources)
 
-    def _mentions(self, entity: CentralEntity) -> tuple[Support, ...]:
+    def _mentions_of(self, entity: CentralEntity) -> tuple[Support, ...]:
         return self._knowledge.mentions.get(entity.id, ())[:_MENTIONS]
 
-    def _weight(self, source: str, target: str) -> float:
+    def _weight_between(self, source: str, target: str) -> float:
         return self._weights.get((source, target) if source < target else (target, source), 0.0)
 
-    def _central(self, community: PlannedCommunity) -> tuple[CentralEntity, ...]:
+    def _select_central(self, community: PlannedCommunity) -> tuple[CentralEntity, ...]:
         if not community.inside:
             # These members have no relationships, only shared contexts: the most mentioned ones are the most central.
             mentioned = [(member, member, float(len(self._knowledge.mentions.get(member, ())))) for member in community.members]
@@ -159,7 +159,7 @@ class EvidenceGatherer:
         weights = [(low, high, self._weights.get((low, high), 0.0)) for low, high in sorted(pairs)]
         return central_entities(community.members, self._knowledge.entities, weights, limit=len(community.members))
 
-    def _relationships(self, community: PlannedCommunity, entities: Sequence[CentralEntity]) -> list[str]:
+    def _rank_relationships(self, community: PlannedCommunity, entities: Sequence[CentralEntity]) -> list[str]:
         """Return the strongest relationships between central members."""
         share = {entity.id: entity.share for entity in entities}
         # Ids are random. Names order equal relationships alike in every tenant.
@@ -167,7 +167,7 @@ class EvidenceGatherer:
         ranked = sorted(
             community.inside,
             key=lambda edge: (
-                -self._weight(edge.source_id, edge.target_id) * (share[edge.source_id] + share[edge.target_id]),
+                -self._weight_between(edge.source_id, edge.target_id) * (share[edge.source_id] + share[edge.target_id]),
                 names[edge.source_id].name,
                 names[edge.target_id].name,
                 edge.relation,
@@ -176,7 +176,7 @@ class EvidenceGatherer:
         )
         return [edge.relationship_id for edge in ranked[:_RELATIONSHIPS]]
 
-    async def _facts(self, communities: Sequence[PlannedCommunity], wanted: Sequence[list[str]]) -> dict[str, list[Fact]]:
+    async def _read_facts(self, communities: Sequence[PlannedCommunity], wanted: Sequence[list[str]]) -> dict[str, list[Fact]]:
         found: defaultdict[str, list[tuple[str, Support]]] = defaultdict(list)
         ids = sorted({relationship for ranked in wanted for relationship in ranked})
         if ids:
@@ -184,7 +184,7 @@ class EvidenceGatherer:
                 if supports_now(self._versions, sentence.support):
                     found[sentence.relationship_id].append((sentence.fact, sentence.support))
         for sentences in found.values():
-            sentences.sort(key=lambda sentence: self._knowledge.position(sentence[1]))
+            sentences.sort(key=lambda sentence: self._knowledge.sort_key(sentence[1]))
         facts: dict[str, list[Fact]] = {}
         for community, ranked in zip(communities, wanted, strict=True):
             ends = {edge.relationship_id: frozenset((edge.source_id, edge.target_id)) for edge in community.inside}
@@ -200,7 +200,7 @@ class EvidenceGatherer:
         chosen: dict[str, list[Support]] = {}
         for each in communities:
             shared = Counter(support for member in each.members for support in self._knowledge.mentions.get(member, ()))
-            ranked = sorted(shared, key=lambda support: (-shared[support], *self._knowledge.position(support)))
+            ranked = sorted(shared, key=lambda support: (-shared[support], *self._knowledge.sort_key(support)))
             chosen[each.id] = ranked[:_PASSAGES]
         ids = sorted({support.chunk_id for supports in chosen.values() for support in supports})
         texts = {id: found.chunk.text for id, found in (await self._documents.hydrate(self._tenant, ids)).items()} if ids else {}
@@ -253,13 +253,13 @@ def _choose_facts(
     for community, entities in zip(communities, central, strict=True):
         merged = merge_facts(facts[community.id])
         chosen = telling[community.id] = telling_facts(merged, entities, limit=_FACTS)
-        ordered[community.id] = [*chosen, *sorted(set(merged) - set(chosen), key=_wording)]
+        ordered[community.id] = [*chosen, *sorted(set(merged) - set(chosen), key=_statement_of)]
     return telling, ordered
 
 
 def _read_phrases(passages: Sequence[tuple[Support, str]]) -> dict[str, PassagePhrases]:
-    return {source.chunk_id: PassagePhrases.of(source, text) for source, text in passages}
+    return {source.chunk_id: PassagePhrases.from_text(source, text) for source, text in passages}
 
 
-def _wording(fact: Fact) -> str:
+def _statement_of(fact: Fact) -> str:
     return fact.statement

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentic_rag_backend.communities.summaries.evidence import SummaryEvidence
-from agentic_rag_backend.communities.summaries.keywords import keywords
+from agentic_rag_backend.communities.summaries.keywords import select_keywords
 from agentic_rag_backend.communities.summaries.names import central_names
-from agentic_rag_backend.communities.summaries.prose import introduction, prose
+from agentic_rag_backend.communities.summaries.prose import write_introduction, write_prose
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support
 from agentic_rag_backend.language.words import words
 
@@ -28,11 +28,11 @@ def extractive_summary(evidence: SummaryEvidence, term_weights: Mapping[str, flo
         term_weights: inverse frequency of words, for the keywords.
     """
     names = central_names(evidence.entities)
-    found = keywords(evidence, names, term_weights)
+    found = select_keywords(evidence, names, term_weights)
     named = {label.text for label in names} | {each.name for each in evidence.entities}
     phrases = [label for label in found if label.text not in named]
-    lead, body = introduction(evidence, names, phrases), prose(evidence.facts, term_weights)
-    title = _title(evidence, names, phrases)
+    lead, body = write_introduction(evidence, names, phrases), write_prose(evidence.facts, term_weights)
+    title = _make_title(evidence, names, phrases)
     resting = [*lead.sources, *body.sources]
     if title is not None:
         resting += [label.sources[0] for label in (*names[:1], *phrases) if label.sources and label.text in title.text]
@@ -40,17 +40,17 @@ def extractive_summary(evidence: SummaryEvidence, term_weights: Mapping[str, flo
         fingerprint=evidence.fingerprint,
         names=names,
         title=title,
-        summary=" ".join(filter(None, (lead.text, body.text))) or _listing(evidence),
+        summary=" ".join(filter(None, (lead.text, body.text))) or _list_names(evidence),
         keywords=found,
         findings=tuple(Finding(fact.statement, fact.sources) for fact in evidence.facts[:MAX_FINDINGS]),
-        rating=rating(evidence.passages),
+        rating=rate_passages(evidence.passages),
         model=EXTRACTIVE_MODEL,
         prompt_version=EXTRACTIVE_VERSION,
-        sources=tuple(dict.fromkeys(resting)) or _listed(evidence),
+        sources=tuple(dict.fromkeys(resting)) or _list_passages(evidence),
     )
 
 
-def _title(evidence: SummaryEvidence, names: Sequence[Label], phrases: Sequence[Label]) -> Label | None:
+def _make_title(evidence: SummaryEvidence, names: Sequence[Label], phrases: Sequence[Label]) -> Label | None:
     """Return "Name: phrase", different from the titles of the children; None without a name or a phrase.
 
     The label has no passages of its own, so it is shown and withheld with the prose, which rests on the passages of both.
@@ -64,16 +64,16 @@ def _title(evidence: SummaryEvidence, names: Sequence[Label], phrases: Sequence[
     return next((Label(title) for title in titles if title not in taken), None)
 
 
-def rating(passages: int) -> float:
+def rate_passages(passages: int) -> float:
     """Return how well documented a community is, in [0, 10): 1.7 for 10 passages, 5 for 50, 9.1 for 500."""
     return round(10 * passages / (passages + 50), 1)
 
 
-def _listing(evidence: SummaryEvidence) -> str:
+def _list_names(evidence: SummaryEvidence) -> str:
     shown = [" ".join(entity.name.split()) for entity in evidence.entities[:_LISTED]]
     more = evidence.entity_count - len(shown)
     return f"{', '.join(shown)}{f' and {more} more' if more > 0 else ''}."
 
 
-def _listed(evidence: SummaryEvidence) -> tuple[Support, ...]:
+def _list_passages(evidence: SummaryEvidence) -> tuple[Support, ...]:
     return tuple(dict.fromkeys(support for entity in evidence.entities[:_LISTED] for support in entity.passages[:1]))

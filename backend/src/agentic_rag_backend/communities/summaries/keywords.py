@@ -48,7 +48,7 @@ class _Found:
     spellings: defaultdict[str, list[Support]] = field(default_factory=lambda: defaultdict(list))
 
 
-def keywords(evidence: SummaryEvidence, names: Sequence[Label], term_weights: Mapping[str, float]) -> tuple[Label, ...]:
+def select_keywords(evidence: SummaryEvidence, names: Sequence[Label], term_weights: Mapping[str, float]) -> tuple[Label, ...]:
     """Return up to eight: noun phrases by falling contrast, and central names that are not in ``names``.
 
     Args:
@@ -61,11 +61,11 @@ def keywords(evidence: SummaryEvidence, names: Sequence[Label], term_weights: Ma
         if len(further) < MAX_KEYWORDS - MAX_PHRASES and not forms <= known:
             further.append(name_label(entity))
             known |= forms
-    phrases = topics(evidence, known, term_weights)
+    phrases = select_topics(evidence, known, term_weights)
     return (*phrases[:MAX_PHRASES], *further)
 
 
-def topics(evidence: SummaryEvidence, known: Iterable[str], term_weights: Mapping[str, float]) -> tuple[Label, ...]:
+def select_topics(evidence: SummaryEvidence, known: Iterable[str], term_weights: Mapping[str, float]) -> tuple[Label, ...]:
     """Return the noun phrases that contrast most with the tenant's other facts, best first: tf · idf, both damped.
 
     The frequency is the mean of the passages and the documents that contain the phrase, the rarity that of its rarest word.
@@ -74,12 +74,14 @@ def topics(evidence: SummaryEvidence, known: Iterable[str], term_weights: Mappin
     Args:
         known: forms of words that are shown already.
     """
-    found = _occurrences(evidence)
+    found = _count_occurrences(evidence)
     shown = frozenset(known)
     documents = len({source.document_id for each in found.values() for source in each.passages})
     rarest = max(term_weights.values(), default=1.0)
     value = {
-        forms: _contrast(each, documents, len(forms), max(term_weights.get(form, _UNKNOWN_SHARE * rarest) for form in forms))
+        forms: _measure_contrast(
+            each, documents, len(forms), max(term_weights.get(form, _UNKNOWN_SHARE * rarest) for form in forms)
+        )
         for forms, each in found.items()
     }
     chosen: list[Label] = []
@@ -96,7 +98,7 @@ def topics(evidence: SummaryEvidence, known: Iterable[str], term_weights: Mappin
     return tuple(chosen)
 
 
-def _occurrences(evidence: SummaryEvidence) -> dict[tuple[str, ...], _Found]:
+def _count_occurrences(evidence: SummaryEvidence) -> dict[tuple[str, ...], _Found]:
     found: defaultdict[tuple[str, ...], _Found] = defaultdict(_Found)
     # The passages contain the further facts too.
     further = () if evidence.texts else evidence.further
@@ -118,7 +120,7 @@ def _occurrences(evidence: SummaryEvidence) -> dict[tuple[str, ...], _Found]:
     return found
 
 
-def _contrast(found: _Found, theme_documents: int, length: int, rarity: float) -> float:
+def _measure_contrast(found: _Found, theme_documents: int, length: int, rarity: float) -> float:
     documents = len({source.document_id for source in found.passages})
     count = min(_MOST, (len(found.passages) + documents) / 2)
     if len(found.passages) == 1 and theme_documents > _LEAST_DOCUMENTS:

@@ -26,7 +26,7 @@ class SummaryTally:
     rewritten: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
 
-    def count(self, id: str, written: WrittenSummary) -> None:
+    def count_summary(self, id: str, written: WrittenSummary) -> None:
         """Count a summary that was written, or replaced by an extractive one."""
         self.usage += written.usage
         self.rewritten.append(id)
@@ -35,7 +35,7 @@ class SummaryTally:
         else:
             self.failed.append(id)
 
-    def details(self) -> dict[str, Any]:
+    def make_details(self) -> dict[str, Any]:
         """Return the totals for a generation's details."""
         return {
             "summaries_written": self.written,
@@ -48,7 +48,7 @@ class SummaryTally:
 Save = Callable[[list[CommunitySummary]], Awaitable[None]]
 
 
-async def write_recorded(
+async def write_summaries(
     writers: Sequence[Callable[[], Awaitable[WrittenSummary]]],
     save: Save,
     recheck: Callable[[], Awaitable[None]],
@@ -63,7 +63,7 @@ async def write_recorded(
     found: dict[int, WrittenSummary] = {}
     left = list(range(len(writers)))
     while left:
-        written = await _each_saved([asyncio.ensure_future(writers[number]()) for number in left], save, recheck)
+        written = await _gather_summaries([asyncio.ensure_future(writers[number]()) for number in left], save, recheck)
         for number, each in zip(left, written, strict=True):
             spent = found[number].usage if number in found else Usage()
             found[number] = replace(each, usage=spent + each.usage)
@@ -82,7 +82,7 @@ def _model_away(written: WrittenSummary) -> bool:
     return failure is not None and is_transient(failure) and not isinstance(failure, ModelReplyInvalid)
 
 
-async def _each_saved(
+async def _gather_summaries(
     tasks: Sequence[asyncio.Future[WrittenSummary]], save: Save, recheck: Callable[[], Awaitable[None]]
 ) -> list[WrittenSummary]:
     """Return every task's result. Any exception during the wait cancels the tasks."""

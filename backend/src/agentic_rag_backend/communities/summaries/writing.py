@@ -85,30 +85,32 @@ class Summariser:
         extractive = (EXTRACTIVE_VERSION, EXTRACTIVE_MODEL)
         return ((self._prompt.id, self._asked or self._model.name), extractive) if self.generative else (extractive,)
 
-    async def write(self, evidence: SummaryEvidence, term_weights: Mapping[str, float], *, by_model: bool) -> WrittenSummary:
+    async def write_summary(
+        self, evidence: SummaryEvidence, term_weights: Mapping[str, float], *, by_model: bool
+    ) -> WrittenSummary:
         """Return the summary; a model's failure is logged, named in the result and answered by the extractive summary."""
         return await self.instead_of(extractive_summary(evidence, term_weights), evidence, by_model=by_model)
 
     async def instead_of(self, plain: CommunitySummary, evidence: SummaryEvidence, *, by_model: bool) -> WrittenSummary:
-        """As `write`, with an existing extractive summary."""
+        """As `write_summary`, with an existing extractive summary."""
         if not (by_model and self.generative):
             return WrittenSummary(plain)
         facts = self._within_budget(evidence)
-        request = self._request(evidence, facts)
+        request = self._make_request(evidence, facts)
         try:
             reply = await self._model.complete(request)
         except ModelUnavailable as error:
             _log.warning("community_summary_failed", fingerprint=evidence.fingerprint, code=error.code, reason=error.message)
             return WrittenSummary(plain, request.account.usage, failure=error)
         try:
-            return WrittenSummary(self._parse(evidence, facts, reply, plain), reply.usage)
+            return WrittenSummary(self._parse_reply(evidence, facts, reply, plain), reply.usage)
         except ModelReplyInvalid as error:
             _log.warning("community_summary_failed", fingerprint=evidence.fingerprint, code=error.code, reason=error.message)
             return WrittenSummary(plain, reply.usage, failure=error)
 
-    def estimate(self, evidence: SummaryEvidence) -> Usage:
+    def estimate_usage(self, evidence: SummaryEvidence) -> Usage:
         """Return the cost of writing this summary by the model, without calling it."""
-        messages = self._request(evidence, self._within_budget(evidence)).messages
+        messages = self._make_request(evidence, self._within_budget(evidence)).messages
         return Usage(text_tokens(message.content for message in messages), _REPLY_TOKENS // 2, 1)
 
     def _within_budget(self, evidence: SummaryEvidence) -> tuple[Fact, ...]:
@@ -121,12 +123,12 @@ class Summariser:
             chosen.append(fact)
         return tuple(chosen)
 
-    def _request(self, evidence: SummaryEvidence, facts: Sequence[Fact]) -> ModelRequest:
+    def _make_request(self, evidence: SummaryEvidence, facts: Sequence[Fact]) -> ModelRequest:
         entities = "\n".join(f"{entity.name} ({entity.type})" for entity in evidence.entities)
         system, user = self._prompt.render(
             {
                 "entities": fence("entities", entities, attributes={"total": evidence.entity_count}),
-                "parts": fence("parts", self._parts(evidence)) if evidence.children else "",
+                "parts": fence("parts", self._format_parts(evidence)) if evidence.children else "",
                 "facts": fence("facts", "\n".join(f"{n}. {' '.join(f.statement.split())}" for n, f in enumerate(facts, 1))),
             }
         )
@@ -138,7 +140,7 @@ class Summariser:
             max_tokens=_REPLY_TOKENS,
         )
 
-    def _parts(self, evidence: SummaryEvidence) -> str:
+    def _format_parts(self, evidence: SummaryEvidence) -> str:
         room = self._budget_tokens // 2
         lines = []
         for child in sorted(evidence.children, key=lambda child: (-child.rating, child.name)):
@@ -149,7 +151,7 @@ class Summariser:
             lines.append(line)
         return "\n".join(lines)
 
-    def _parse(
+    def _parse_reply(
         self, evidence: SummaryEvidence, facts: Sequence[Fact], reply: ModelReply, plain: CommunitySummary
     ) -> CommunitySummary:
         """Check the reply: findings must rest on facts that were given, and there must be a summary.
@@ -158,19 +160,19 @@ class Summariser:
             ModelReplyInvalid: no JSON object, or no text in it.
         """
         parsed = reply.parsed or {}
-        prose = _text(parsed.get("summary"))
+        prose = _read_text(parsed.get("summary"))
         if not prose:
             raise ModelReplyInvalid("the reply holds no summary")
-        title = _text(parsed.get("title"))[:_TITLE_CHARACTERS]
-        words = dict.fromkeys(text for text in map(_text, _list(parsed.get("keywords"))) if text)
+        title = _read_text(parsed.get("title"))[:_TITLE_CHARACTERS]
+        words = dict.fromkeys(text for text in map(_read_text, _read_list(parsed.get("keywords"))) if text)
         prompt_version, model = self.keys[0]
         return replace(
             plain,
-            title=_label(title, evidence, facts) if title else None,
+            title=_make_label(title, evidence, facts) if title else None,
             summary=prose,
-            keywords=tuple(_label(text, evidence, facts) for text in [*words][:MAX_KEYWORDS]) or plain.keywords,
-            findings=_findings(_list(parsed.get("findings")), evidence, facts) or plain.findings,
-            rating=_rating(parsed.get("rating"), plain.rating),
+            keywords=tuple(_make_label(text, evidence, facts) for text in [*words][:MAX_KEYWORDS]) or plain.keywords,
+            findings=_read_findings(_read_list(parsed.get("findings")), evidence, facts) or plain.findings,
+            rating=_read_rating(parsed.get("rating"), plain.rating),
             model=model,
             prompt_version=prompt_version,
             tokens=reply.usage.prompt_tokens + reply.usage.completion_tokens,
@@ -188,19 +190,19 @@ def _all_sources(evidence: SummaryEvidence, facts: Sequence[Fact]) -> tuple[Supp
     return tuple(dict.fromkeys([*shown, *(passages[0] for passages in names if passages)]))
 
 
-def _label(text: str, evidence: SummaryEvidence, facts: Sequence[Fact]) -> Label:
+def _make_label(text: str, evidence: SummaryEvidence, facts: Sequence[Fact]) -> Label:
     """Return a title or keyword with the evidence that contains it; without any, the text is the model's own, like the prose."""
     from_facts = [source for fact in facts if contains_name(fact.statement, text) for source in fact.sources]
     from_entities = [source for entity in evidence.entities if contains_name(entity.name, text) for source in entity.passages]
     return Label(text, spread([*from_facts, *from_entities]))
 
 
-def _findings(items: Sequence[object], evidence: SummaryEvidence, facts: Sequence[Fact]) -> tuple[Finding, ...]:
+def _read_findings(items: Sequence[object], evidence: SummaryEvidence, facts: Sequence[Fact]) -> tuple[Finding, ...]:
     """Return the findings that cite facts. A finding about an entity that none of its facts names also depends on its name."""
     found = []
     for item in items:
-        statement = _text(item.get("statement")) if isinstance(item, Mapping) else ""
-        numbers = _list(item.get("sources")) if isinstance(item, Mapping) else []
+        statement = _read_text(item.get("statement")) if isinstance(item, Mapping) else ""
+        numbers = _read_list(item.get("sources")) if isinstance(item, Mapping) else []
         valid = [n for n in numbers if isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= len(facts)]
         if statement and valid and len(valid) == len(numbers):
             named = [facts[number - 1] for number in valid]
@@ -214,14 +216,14 @@ def _findings(items: Sequence[object], evidence: SummaryEvidence, facts: Sequenc
     return tuple(found[:MAX_FINDINGS])
 
 
-def _rating(value: object, default: float) -> float:
+def _read_rating(value: object, default: float) -> float:
     usable = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 10
     return float(value) if usable and isinstance(value, int | float) else default
 
 
-def _text(value: object) -> str:
+def _read_text(value: object) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def _list(value: object) -> list[Any]:
+def _read_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []

@@ -16,8 +16,8 @@ from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.cutting import Cutter
 from agentic_rag_backend.ingestion.chunking.functions import definitions_of
-from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker, tiny
-from agentic_rag_backend.ingestion.chunking.sections import Section, joined, shared
+from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker, is_tiny
+from agentic_rag_backend.ingestion.chunking.sections import Section, join_tiny_sections, shared_path
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
@@ -61,24 +61,24 @@ class AstChunker:
         if not found:
             yield from RecursiveChunker(self._tokenizer)(parsed, options)
             return
-        cutter = Cutter.of(parsed, options, self._tokenizer)
+        cutter = Cutter.from_parsed_text(parsed, options, self._tokenizer)
         imports = _Imports(parsed.text, found)
 
         def joint(first: Section, second: Section, small: Section) -> Section | None:
-            if not tiny(cutter, small) or not cutter.fits(first.start, second.end):
+            if not is_tiny(cutter, small) or not cutter.fits_chunk(first.start, second.end):
                 return None
             inside = second.path[: len(first.path)] == first.path and not first.mixed
             if not inside and first.parent != second.parent and second.path != first.parent:
                 return None
-            path = shared(first.path, second.path)
+            path = shared_path(first.path, second.path)
             return Section(first.start, second.end, path, mixed=first.path != second.path)
 
-        for section in joined(_sections(cutter, found), joint):
-            for start, end in cutter.cut(section.start, section.end):
-                yield replace(cutter.piece(start, end, section.path), header=imports.of(start, end))
+        for section in join_tiny_sections(_split_sections(cutter, found), joint):
+            for start, end in cutter.cut_span(section.start, section.end):
+                yield replace(cutter.make_piece(start, end, section.path), header=imports.list_used(start, end))
 
 
-def _sections(cutter: Cutter, found: Sequence[Definition]) -> Iterator[Section]:
+def _split_sections(cutter: Cutter, found: Sequence[Definition]) -> Iterator[Section]:
     """Yield the parts of the text: definitions that fit, and the text between the definitions inside of longer ones."""
     around: list[Definition] = []
     at = whole_until = 0
@@ -86,20 +86,20 @@ def _sections(cutter: Cutter, found: Sequence[Definition]) -> Iterator[Section]:
         if each.kind == "import" or each.start_char < whole_until:
             continue
         while around and around[-1].end_char <= each.start_char:
-            yield from _part(cutter, at, around[-1].end_char, around[-1].path)
+            yield from _yield_part(cutter, at, around[-1].end_char, around[-1].path)
             at = max(at, around.pop().end_char)
-        yield from _part(cutter, at, each.start_char, around[-1].path if around else ())
+        yield from _yield_part(cutter, at, each.start_char, around[-1].path if around else ())
         at = max(at, each.start_char)
         around.append(each)
-        if cutter.fits(*cutter.trimmed(each.start_char, each.end_char)):
+        if cutter.fits_chunk(*cutter.trim_span(each.start_char, each.end_char)):
             whole_until = each.end_char
     for each in reversed(around):
-        yield from _part(cutter, at, each.end_char, each.path)
+        yield from _yield_part(cutter, at, each.end_char, each.path)
         at = max(at, each.end_char)
-    yield from _part(cutter, at, len(cutter.text), ())
+    yield from _yield_part(cutter, at, len(cutter.text), ())
 
 
-def _part(cutter: Cutter, start: int, end: int, path: tuple[str, ...]) -> Iterator[Section]:
+def _yield_part(cutter: Cutter, start: int, end: int, path: tuple[str, ...]) -> Iterator[Section]:
     if start < end and cutter.text[start:end].strip():
         yield Section(start, end, path)
 
@@ -116,7 +116,7 @@ class _Imports:
                 bound = frozenset(_NAME.findall(line.rpartition(" import ")[2])) - _KEYWORDS
                 self._lines.append((each.start_char, line, bound))
 
-    def of(self, start: int, end: int) -> str:
+    def list_used(self, start: int, end: int) -> str:
         """Return the imports above [start, end) that it uses, a line each."""
         used = frozenset(_NAME.findall(self._text[start:end]))
         lines = [line for place, line, names in self._lines if place < start and names & used]

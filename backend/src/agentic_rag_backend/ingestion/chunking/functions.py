@@ -25,7 +25,7 @@ def definitions_of(parsed: ParsedDocument) -> Sequence[Definition]:
     """Return the definitions of source code by their starts. Empty for other texts."""
     if parsed.language is None:
         return ()
-    found: Sequence[Definition] = import_module(_DEFINITIONS).definitions(parsed.text, parsed.language)
+    found: Sequence[Definition] = import_module(_DEFINITIONS).find_definitions(parsed.text, parsed.language)
     return found
 
 
@@ -42,17 +42,21 @@ def with_functions(pieces: Iterable[Piece], parsed: ParsedDocument) -> Iterator[
             begun.append(definitions[number])
             number += 1
         begun = [each for each in begun if each.end_char > piece.start]
-        names = [_name(each) for each in begun if each.start_char < piece.end and _defines(piece, each, parsed.text)]
+        names = [
+            _name_definition(each)
+            for each in begun
+            if each.start_char < piece.end and _contains_definition(piece, each, parsed.text)
+        ]
         yield replace(piece, functions=tuple(dict.fromkeys(names))[:MAX_FUNCTIONS])
 
 
-def _defines(piece: Piece, definition: Definition, text: str) -> bool:
+def _contains_definition(piece: Piece, definition: Definition, text: str) -> bool:
     if definition.kind == "function" or definition.start_char >= piece.start:
         return True
     indent = piece.start - definition.start_char
     return indent < _MAX_INDENT and not text[definition.start_char : piece.start].strip()
 
 
-def _name(definition: Definition) -> str:
+def _name_definition(definition: Definition) -> str:
     name = ".".join(definition.path)
     return name if len(name) <= MAX_NAME_CHARACTERS else "…" + name[1 - MAX_NAME_CHARACTERS :]

@@ -19,7 +19,7 @@ class Locator:
         self._text, self._regions = parsed.text, parsed.regions
         self._line, self._counted = 1, 0
 
-    def locate(self, piece: Piece) -> Location:
+    def locate_piece(self, piece: Piece) -> Location:
         """Return where ``piece`` is.
 
         It counts the lines between the previous piece and this one, so that a whole document takes one pass.

@@ -48,7 +48,7 @@ def windows_of(text: str, units: Sequence[Piece], *, tokens: int = WINDOW_TOKENS
     while first < len(units):
         end, held = first, 0
         while end < len(units) and end - first < WINDOW_UNITS:
-            held += estimate_tokens(_shown(text, units[end])) + _NUMBER_TOKENS
+            held += estimate_tokens(_shorten_sentence(text, units[end])) + _NUMBER_TOKENS
             if held > tokens and end > first:
                 break
             end += 1
@@ -69,12 +69,12 @@ def gaps_of(text: str, units: Sequence[Piece]) -> Gaps:
     return np.array(ranks, dtype=np.float64) + _LATER * np.arange(len(ranks))
 
 
-def numbered(text: str, units: Sequence[Piece], window: Window) -> str:
+def number_sentences(text: str, units: Sequence[Piece], window: Window) -> str:
     """Return the fenced sentences of a window, each on a line with its number."""
-    lines = [f"{number}. {_shown(text, unit)}" for number, unit in enumerate(units[window.first : window.end], 1)]
+    lines = [f"{number}. {_shorten_sentence(text, unit)}" for number, unit in enumerate(units[window.first : window.end], 1)]
     return fence("sentences", "\n".join(lines))
 
 
-def _shown(text: str, unit: Piece) -> str:
+def _shorten_sentence(text: str, unit: Piece) -> str:
     line = " ".join(text[unit.start : unit.end].split())
     return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]} …"

@@ -25,8 +25,8 @@ class ParentChildChunker:
 
     def __call__(self, parsed: ParsedDocument, options: ChunkingOptions) -> Iterator[Piece]:
         """Cut the text into pieces of at most ``options.chunk_size`` units, in parents of at most ``options.parent_size``."""
-        cutter = Cutter.of(parsed, options, self._tokenizer)
+        cutter = Cutter.from_parsed_text(parsed, options, self._tokenizer)
         parents = replace(cutter, options=replace(options, chunk_size=options.parent_size, overlap=0))
         for start, end, path in passages_of(parents, parsed):
-            for piece in cutter.cut(start, end):
-                yield replace(cutter.piece(*piece, path), parent=(start, end))
+            for piece in cutter.cut_span(start, end):
+                yield replace(cutter.make_piece(*piece, path), parent=(start, end))

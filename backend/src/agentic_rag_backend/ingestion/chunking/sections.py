@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 
 from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument
-from agentic_rag_backend.language.sentences import is_ended
+from agentic_rag_backend.language.sentences import has_end_mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,12 @@ def _page_starts(parsed: ParsedDocument) -> list[int]:
         if (before.page, before.sheet) == (after.page, after.sheet):
             continue
         first = parsed.text[after.start_char : after.start_char + 1]
-        if is_ended(parsed.text[before.start_char : before.end_char]) or not first.islower():
+        if has_end_mark(parsed.text[before.start_char : before.end_char]) or not first.islower():
             starts.append(after.start_char)
     return starts
 
 
-def joined(sections: Iterable[Section], joint: Joint) -> Iterator[Section]:
+def join_tiny_sections(sections: Iterable[Section], joint: Joint) -> Iterator[Section]:
     """Yield the sections, tiny ones joined with what follows; a tiny last one with what precedes."""
     held: list[Section] = []
     for section in sections:
@@ -83,6 +83,6 @@ def joined(sections: Iterable[Section], joint: Joint) -> Iterator[Section]:
     yield from held
 
 
-def shared(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
+def shared_path(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
     """Return the beginning that two heading paths have in common."""
     return tuple(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

@@ -23,21 +23,21 @@ def units_of(parsed: ParsedDocument, options: ChunkingOptions, tokenizer: WordPi
     A heading belongs to the sentence after it, and the header of a table to its first row. A sentence that is longer than
     ``chunk_size`` stays whole; a row is cut then.
     """
-    cutter = Cutter.of(parsed, options, tokenizer)
+    cutter = Cutter.from_parsed_text(parsed, options, tokenizer)
     for section in sections_of(parsed.text, parsed.headings):
-        for start, end in _spans(cutter, section.start, section.end):
-            if cutter.headers.inside(start) and not cutter.fits(start, end):
-                yield from (cutter.piece(*part, section.path) for part in cutter.cut(start, end))
+        for start, end in _split_units(cutter, section.start, section.end):
+            if cutter.headers.is_inside(start) and not cutter.fits_chunk(start, end):
+                yield from (cutter.make_piece(*part, section.path) for part in cutter.cut_span(start, end))
             else:
-                yield cutter.piece(start, end, section.path)
+                yield cutter.make_piece(start, end, section.path)
 
 
-def _spans(cutter: Cutter, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _split_units(cutter: Cutter, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the trimmed units of a section. The first one includes the heading."""
-    places = _places(cutter, start, end)
-    at = cutter.trimmed(start, end)[0]
+    places = _find_unit_ends(cutter, start, end)
+    at = cutter.trim_span(start, end)[0]
     for number, place in enumerate(places):
-        first, last = cutter.trimmed(at, place)
+        first, last = cutter.trim_span(at, place)
         # The first unit is the heading, which does not stand alone.
         if first < last and not (number == 0 and len(places) > 1 and _is_heading(cutter.text, first, last)):
             yield first, last
@@ -48,12 +48,12 @@ def _is_heading(text: str, start: int, end: int) -> bool:
     return "\n" not in text[start:end] and text[end - 1] not in ".!?…:"
 
 
-def _places(cutter: Cutter, start: int, end: int) -> list[int]:
+def _find_unit_ends(cutter: Cutter, start: int, end: int) -> list[int]:
     """Return where units end: at the ends of sentences outside of tables, and between their rows."""
     if cutter.code:
         return [place for place in range(start + 1, end) if cutter.text[place - 1] == "\n"] + [end]
     ends = [start + sentence.end for sentence in split_sentences(cutter.text[start:end])]
-    plain = [place for place in ends[:-1] if cutter.headers.whole(place)]
-    rows = cutter.headers.cuts(start + 1, end)
+    plain = [place for place in ends[:-1] if cutter.headers.is_whole(place)]
+    rows = cutter.headers.list_cuts(start + 1, end)
     merged = sorted({*plain, *rows, end})
     return merged[bisect_left(merged, start + 1) :]

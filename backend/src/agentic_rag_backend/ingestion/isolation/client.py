@@ -23,7 +23,7 @@ from agentic_rag_backend.errors import (
 from agentic_rag_backend.fairness import FairSlots
 from agentic_rag_backend.ingestion.isolation.calls import CHECK, media_type_of
 from agentic_rag_backend.ingestion.isolation.fork_client import ForkedWorker, ServerGone, WorkerServer
-from agentic_rag_backend.ingestion.isolation.frames import HEADER, Reply, packed, unpacked
+from agentic_rag_backend.ingestion.isolation.frames import HEADER, Reply, pack_value, unpack_value
 from agentic_rag_backend.ingestion.isolation.limits import CallLimits, OcrTime
 from agentic_rag_backend.priority import BACKGROUND
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -93,7 +93,7 @@ class Isolation:
         self._requests = FairSlots(MAX_AT_ONCE, of_tenant=MAX_PER_TENANT)
         self._closed = False
 
-    async def call(
+    async def call_worker(
         self, name: str, *arguments: Any, size_bytes: int, tenant: TenantId | None = None, ocr: OcrTime | None = None
     ) -> Any:
         """Return the result of the call.
@@ -109,10 +109,10 @@ class Isolation:
             StoreUnavailable: no process can be started.
             WorkerFault: the code has an error.
         """
-        async with (self._jobs if tenant is None else self._requests).taken(tenant):
-            limits = self.limits.of_check(size_bytes) if name == CHECK else self.limits.of(size_bytes, ocr)
-            payload = await _packed((name, limits, arguments), size_bytes)
-            return await self._tried(
+        async with (self._jobs if tenant is None else self._requests).hold_slot(tenant):
+            limits = self.limits.of_check(size_bytes) if name == CHECK else self.limits.limits_for_size(size_bytes, ocr)
+            payload = await _pack_call((name, limits, arguments), size_bytes)
+            return await self._try_call(
                 _Request(payload=payload, limits=limits, size_bytes=size_bytes, media_type=media_type_of(name, arguments))
             )
 
@@ -135,48 +135,48 @@ class Isolation:
             if self._server is not None:
                 await self._server.close()
 
-    async def _tried(self, request: _Request) -> Any:
+    async def _try_call(self, request: _Request) -> Any:
         for remaining in reversed(range(_TRIES)):
-            worker = await self._worker(request.media_type)
+            worker = await self._take_worker(request.media_type)
             used, worker.calls = worker.calls > 0, worker.calls + 1
             try:
-                kind, payload = await self._asked(worker, request.payload, request.limits)
+                kind, payload = await self._send_call(worker, request.payload, request.limits)
             except _Died as died:
                 # An earlier call may have left a reused worker too little memory, and a dying server ends all workers.
                 if remaining and (used or not worker.server.alive):
                     continue
                 raise died.problem from None
             if kind is not Reply.OUT_OF_MEMORY:
-                self._keep(worker, request.size_bytes)
-                return await _answer(kind, payload)
+                self._keep_worker(worker, request.size_bytes)
+                return await _read_answer(kind, payload)
             worker.hang_up()
             if not used:
                 break
         raise request.limits.out_of_memory()
 
-    async def _asked(self, worker: ForkedWorker, request: bytes, limits: CallLimits) -> tuple[Reply, bytearray]:
+    async def _send_call(self, worker: ForkedWorker, request: bytes, limits: CallLimits) -> tuple[Reply, bytearray]:
         loop = asyncio.get_running_loop()
         slow = loop.call_later(SLOW_S, worker.demote)
         try:
             async with asyncio.timeout(limits.timeout_s):
                 await loop.sock_sendall(worker.connection, HEADER.pack(0, len(request)))
                 await loop.sock_sendall(worker.connection, request)
-                kind, length = HEADER.unpack(await _exactly(worker, HEADER.size))
+                kind, length = HEADER.unpack(await _receive_exactly(worker, HEADER.size))
                 if length > limits.memory_mb * 1024 * 1024:
                     raise limits.out_of_memory()
-                return Reply(kind), await _exactly(worker, length)
+                return Reply(kind), await _receive_exactly(worker, length)
         except TimeoutError:
             worker.kill()
             raise limits.out_of_time() from None
         except OSError:  # the worker disconnected: it has ended or is ending
-            raise _Died(await self._cause(worker, limits)) from None
+            raise _Died(await self._find_cause(worker, limits)) from None
         except BaseException:
             worker.kill()
             raise
         finally:
             slow.cancel()
 
-    async def _cause(self, worker: ForkedWorker, limits: CallLimits) -> ResourceLimit:
+    async def _find_cause(self, worker: ForkedWorker, limits: CallLimits) -> ResourceLimit:
         worker.connection.close()
         try:
             async with asyncio.timeout(SLOW_S):
@@ -191,11 +191,11 @@ class Isolation:
             return limits.out_of_cpu()
         return limits.ended_by(signal.Signals(-status).name if status < 0 else f"exit status {status}")
 
-    async def _worker(self, media_type: str | None) -> ForkedWorker:
+    async def _take_worker(self, media_type: str | None) -> ForkedWorker:
         """Return an idle worker that has the libraries of ``media_type``, otherwise a new one: a fork is faster than imports."""
         for worker in reversed(self._idle.copy()):
             if worker.ended.done() or not worker.server.alive:
-                self._retire(worker)
+                self._retire_worker(worker)
             elif media_type is None or media_type in worker.media_types:
                 self._idle.remove(worker)
                 if worker.retiring is not None:
@@ -217,23 +217,23 @@ class Isolation:
                 self._server = await WorkerServer.start(self._tokenizer_file, self._niceness)
             return self._server
 
-    def _keep(self, worker: ForkedWorker, size_bytes: int) -> None:
+    def _keep_worker(self, worker: ForkedWorker, size_bytes: int) -> None:
         worn = worker.demoted or worker.calls >= CALLS_PER_WORKER or size_bytes > LARGE_BYTES
         if self._closed or worn:
             worker.hang_up()
             return
         if len(self._idle) >= min(KEPT_WORKERS, os.cpu_count() or 1) + 1:  # the newest has the libraries of most media types
-            self._retire(self._idle[0])
-        worker.retiring = asyncio.get_running_loop().call_later(KEPT_S, self._retire, worker)
+            self._retire_worker(self._idle[0])
+        worker.retiring = asyncio.get_running_loop().call_later(KEPT_S, self._retire_worker, worker)
         self._idle.append(worker)
 
-    def _retire(self, worker: ForkedWorker) -> None:
+    def _retire_worker(self, worker: ForkedWorker) -> None:
         if worker in self._idle:
             self._idle.remove(worker)
             worker.hang_up()
 
 
-async def _exactly(worker: ForkedWorker, count: int) -> bytearray:
+async def _receive_exactly(worker: ForkedWorker, count: int) -> bytearray:
     loop = asyncio.get_running_loop()
     buffer = bytearray(count)
     view = memoryview(buffer)
@@ -245,12 +245,12 @@ async def _exactly(worker: ForkedWorker, count: int) -> bytearray:
     return buffer
 
 
-async def _packed(call: tuple[Any, ...], size_bytes: int) -> bytes:
-    return packed(call) if size_bytes <= _PACKED_IN_LOOP_BYTES else await asyncio.to_thread(packed, call)
+async def _pack_call(call: tuple[Any, ...], size_bytes: int) -> bytes:
+    return pack_value(call) if size_bytes <= _PACKED_IN_LOOP_BYTES else await asyncio.to_thread(pack_value, call)
 
 
-async def _answer(kind: Reply, payload: bytearray) -> Any:
-    value = unpacked(payload) if len(payload) <= _UNPACKED_IN_LOOP_BYTES else await asyncio.to_thread(unpacked, payload)
+async def _read_answer(kind: Reply, payload: bytearray) -> Any:
+    value = unpack_value(payload) if len(payload) <= _UNPACKED_IN_LOOP_BYTES else await asyncio.to_thread(unpack_value, payload)
     if kind is Reply.RESULT:
         return value
     name, message = value

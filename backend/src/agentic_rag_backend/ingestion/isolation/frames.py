@@ -90,12 +90,12 @@ class _Values(pickle.Unpickler):
         return _READABLE[module, name]
 
 
-def packed(value: object) -> bytes:
+def pack_value(value: object) -> bytes:
     """Return a payload of plain values and document values."""
     return pickle.dumps(value, PROTOCOL)
 
 
-def unpacked(payload: bytes | bytearray) -> Any:
+def unpack_value(payload: bytes | bytearray) -> Any:
     """Return the value of a payload from a worker. Only classes of document values are ever called for it.
 
     Raises:

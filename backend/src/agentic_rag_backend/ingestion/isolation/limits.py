@@ -33,7 +33,7 @@ class CallLimits:
     checking: bool = False
     """Whether these are the limits of the check at upload."""
 
-    def of(self, size_bytes: int, ocr: OcrTime | None = None) -> CallLimits:
+    def limits_for_size(self, size_bytes: int, ocr: OcrTime | None = None) -> CallLimits:
         """Return the limits for a document of this size, with the time ``ocr`` in addition."""
         steps = steps_of(size_bytes)
         return CallLimits(
@@ -45,19 +45,21 @@ class CallLimits:
 
     def of_check(self, size_bytes: int) -> CallLimits:
         """Return the limits of the check at upload."""
-        limits = self.of(size_bytes)
+        limits = self.limits_for_size(size_bytes)
         return replace(limits, cpu_s=limits.cpu_s * CHECK_SHARE, checking=True)
 
     def out_of_cpu(self) -> ResourceLimit:
         """Return the error of a call that exceeded its processor time."""
         work, share = ("checking", f", of which a check has {CHECK_SHARE:.0%}") if self.checking else ("processing", "")
         return ResourceLimit(
-            f"{work} the document took more than {self.cpu_s:g} seconds of processor time ({self._named('CPU_S')}{share})"
+            f"{work} the document took more than {self.cpu_s:g} seconds of processor time ({self._name_settings('CPU_S')}{share})"
         )
 
     def out_of_time(self) -> ResourceLimit:
         """Return the error of a call that exceeded its time limit."""
-        return ResourceLimit(f"processing the document took more than {self.timeout_s:g} seconds ({self._named('TIMEOUT_S')})")
+        return ResourceLimit(
+            f"processing the document took more than {self.timeout_s:g} seconds ({self._name_settings('TIMEOUT_S')})"
+        )
 
     def out_of_memory(self) -> ResourceLimit:
         """Return the error of a call that exceeded its memory limit."""
@@ -67,10 +69,10 @@ class CallLimits:
         """Return the error of a call whose process died. The usual cause is refused memory."""
         return ResourceLimit(
             f"the process that processed the document ended by {signal_name}; its limits are {self.memory_mb} MiB of memory "
-            f"(PARSE_MEMORY_MB) and {self.cpu_s:g} seconds of processor time ({self._named('CPU_S')})"
+            f"(PARSE_MEMORY_MB) and {self.cpu_s:g} seconds of processor time ({self._name_settings('CPU_S')})"
         )
 
-    def _named(self, setting: str) -> str:
+    def _name_settings(self, setting: str) -> str:
         return f"PARSE_{setting} and OCR_{setting}" if self.ocr is not None else f"PARSE_{setting}"
 
 

@@ -25,4 +25,4 @@ class IsolatedOffload:
         if items <= SMALL_ITEMS:
             return function(*arguments)
         size_bytes = items * _ITEM_BYTES
-        return cast(T, await self._isolation.call("compute", function.__name__, arguments, size_bytes=size_bytes))
+        return cast(T, await self._isolation.call_worker("compute", function.__name__, arguments, size_bytes=size_bytes))

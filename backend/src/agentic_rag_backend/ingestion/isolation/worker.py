@@ -15,7 +15,7 @@ from typing import Any
 
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.isolation.calls import CALLS, WorkerResources
-from agentic_rag_backend.ingestion.isolation.frames import HEADER, Reply, packed
+from agentic_rag_backend.ingestion.isolation.frames import HEADER, Reply, pack_value
 from agentic_rag_backend.ingestion.isolation.limits import CallLimits
 
 OPEN_FILES = 64
@@ -23,7 +23,7 @@ _MIB = 1024 * 1024
 _PAGES = Path("/proc/self/statm")
 
 
-def confine() -> None:
+def confine_process() -> None:
     """Remove access that reading does not need: other processes' terminals, files, core dumps."""
     signal.set_wakeup_fd(-1)
     for each in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
@@ -33,20 +33,20 @@ def confine() -> None:
     for standard in (0, 1, 2):
         os.dup2(quiet, standard)
     os.close(quiet)
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_FSIZE, 0)
-    _limit(resource.RLIMIT_NOFILE, OPEN_FILES)
+    _limit_resource(resource.RLIMIT_CORE, 0)
+    _limit_resource(resource.RLIMIT_FSIZE, 0)
+    _limit_resource(resource.RLIMIT_NOFILE, OPEN_FILES)
     with contextlib.suppress(OSError):  # Linux only: if the machine runs out of memory, this process is killed first
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
-def serve(connection: socket.socket, resources: WorkerResources) -> None:
+def serve_calls(connection: socket.socket, resources: WorkerResources) -> None:
     """Answer calls until the other side disconnects. After a lack of memory, end: the process is no longer reliable."""
-    while (frame := receive(connection)) is not None:
+    while (frame := receive_frame(connection)) is not None:
         _, payload = frame
         name, limits, arguments = pickle.loads(payload)  # noqa: S301 - from the serving process
         del payload, frame
-        kind, answer = _answer(name, limits, arguments, resources)
+        kind, answer = _answer_call(name, limits, arguments, resources)
         del arguments
         try:
             connection.sendall(HEADER.pack(kind, len(answer)))
@@ -57,31 +57,31 @@ def serve(connection: socket.socket, resources: WorkerResources) -> None:
             return
 
 
-def _answer(name: str, limits: CallLimits, arguments: tuple[Any, ...], resources: WorkerResources) -> tuple[Reply, bytes]:
+def _answer_call(name: str, limits: CallLimits, arguments: tuple[Any, ...], resources: WorkerResources) -> tuple[Reply, bytes]:
     try:
-        with _within(limits):
-            return Reply.RESULT, packed(CALLS[name](resources, *arguments))
+        with _apply_limits(limits):
+            return Reply.RESULT, pack_value(CALLS[name](resources, *arguments))
     except MemoryError:
         return Reply.OUT_OF_MEMORY, b""
     except AgenticRagError as error:
-        return Reply.REFUSED, packed((type(error).__name__, error.message))
+        return Reply.REFUSED, pack_value((type(error).__name__, error.message))
     except Exception as error:  # noqa: BLE001
         # The error boundary of the job is in the calling process. The error is passed on to it with its traceback.
-        return Reply.FAULT, packed((type(error).__name__, traceback.format_exc()))
+        return Reply.FAULT, pack_value((type(error).__name__, traceback.format_exc()))
 
 
 @contextlib.contextmanager
-def _within(limits: CallLimits) -> Any:
+def _apply_limits(limits: CallLimits) -> Any:
     used = resource.getrusage(resource.RUSAGE_SELF)
-    _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + limits.cpu_s) + 1, soft_only=True)
+    _limit_resource(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + limits.cpu_s) + 1, soft_only=True)
     size = _address_space_bytes()
     if size:
-        _limit(resource.RLIMIT_AS, size + limits.memory_mb * _MIB, soft_only=True)
+        _limit_resource(resource.RLIMIT_AS, size + limits.memory_mb * _MIB, soft_only=True)
     try:
         yield
     finally:
         if size:
-            _limit(resource.RLIMIT_AS, resource.RLIM_INFINITY, soft_only=True)
+            _limit_resource(resource.RLIMIT_AS, resource.RLIM_INFINITY, soft_only=True)
 
 
 def _address_space_bytes() -> int:
@@ -92,7 +92,7 @@ def _address_space_bytes() -> int:
         return 0
 
 
-def _limit(what: int, most: int, *, soft_only: bool = False) -> None:
+def _limit_resource(what: int, most: int, *, soft_only: bool = False) -> None:
     _, hard = resource.getrlimit(what)
     if hard != resource.RLIM_INFINITY and (most == resource.RLIM_INFINITY or most > hard):
         most = hard
@@ -100,17 +100,17 @@ def _limit(what: int, most: int, *, soft_only: bool = False) -> None:
         resource.setrlimit(what, (most, hard if soft_only else most))
 
 
-def receive(connection: socket.socket) -> tuple[int, bytearray] | None:
+def receive_frame(connection: socket.socket) -> tuple[int, bytearray] | None:
     """Return the kind and payload of the next frame. None if the other side disconnected."""
-    header = _exactly(connection, HEADER.size)
+    header = _receive_exactly(connection, HEADER.size)
     if header is None:
         return None
     kind, length = HEADER.unpack(header)
-    payload = _exactly(connection, length)
+    payload = _receive_exactly(connection, length)
     return None if payload is None else (kind, payload)
 
 
-def _exactly(connection: socket.socket, count: int) -> bytearray | None:
+def _receive_exactly(connection: socket.socket, count: int) -> bytearray | None:
     buffer = bytearray(count)
     view = memoryview(buffer)
     while view:
@@ -124,15 +124,15 @@ def _exactly(connection: socket.socket, count: int) -> bytearray | None:
     return buffer
 
 
-def run(connection: socket.socket, resources: WorkerResources) -> None:
+def run_worker(connection: socket.socket, resources: WorkerResources) -> None:
     """Run a worker in a process that was just forked. Never returns."""
     code = 1
     try:
         os.setpgid(0, 0)
-        confine()
+        confine_process()
         os.closerange(3, connection.fileno())
         os.closerange(connection.fileno() + 1, 1024)
-        serve(connection, resources)
+        serve_calls(connection, resources)
         code = 0
     finally:
         sys.stdout.flush()

@@ -28,7 +28,7 @@ def wide_table(columns: int) -> str:
     return f"only the first {MAX_COLUMNS} columns of a table are read; the widest table of the file has {columns}"
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten_text(text: str, limit: int) -> str:
     """Return a text of at most ``limit`` characters. A longer one ends with an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
@@ -120,7 +120,7 @@ class Parser(Protocol):
 class PictureParser(Parser, Protocol):
     """`Parser` of files that may contain pictures of text."""
 
-    def recognising(self, recogniser: Recogniser) -> Parser:
+    def with_recogniser(self, recogniser: Recogniser) -> Parser:
         """Return a parser of one file that reads pictures with ``recogniser``."""
 
 

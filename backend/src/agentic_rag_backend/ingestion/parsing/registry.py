@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
 from agentic_rag_backend.domain.document import AttachmentOptions
-from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, storable
+from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, make_storable
 from agentic_rag_backend.domain.media_types import (
     CSV,
     DOCX,
@@ -26,7 +26,7 @@ from agentic_rag_backend.domain.media_types import (
     SOURCE_CODE,
     TEXT,
     XLSX,
-    unsupported,
+    unsupported_type,
 )
 from agentic_rag_backend.errors import UnsupportedMediaType
 from agentic_rag_backend.ingestion.parsing.base import (
@@ -93,12 +93,12 @@ def parser_of(
         UnsupportedMediaType: there is none.
     """
     if media_type not in PARSERS:
-        raise unsupported(media_type)
-    parser = _loaded(PARSERS[media_type])
+        raise unsupported_type(media_type)
+    parser = _load_parser(PARSERS[media_type])
     if attachments is not None and media_type in ATTACHMENT_READERS:
-        parser = cast("MailParser", parser).attaching(attachments)
+        parser = cast("MailParser", parser).with_attachments(attachments)
     if recogniser is not None and media_type in WITH_PICTURES:
-        return cast(PictureParser, parser).recognising(recogniser)
+        return cast(PictureParser, parser).with_recogniser(recogniser)
     return DecodingParser(cast(TextParser, parser), media_type, charset) if media_type in _TEXTS else cast(Parser, parser)
 
 
@@ -110,20 +110,20 @@ def renderer_of(media_type: str) -> PdfRenderer:
     """
     if media_type not in RENDERERS:
         raise UnsupportedMediaType(f"pages of {media_type} have no picture; documents with one are {', '.join(RENDERERS)}")
-    return cast("PdfRenderer", _loaded(RENDERERS[media_type]))
+    return cast("PdfRenderer", _load_parser(RENDERERS[media_type]))
 
 
 def attachments_of(media_type: str) -> MailAttachments:
     """Return the reader of attachments of ``media_type``, a key of `ATTACHMENT_READERS`."""
-    return cast("MailAttachments", _loaded(ATTACHMENT_READERS[media_type]))
+    return cast("MailAttachments", _load_parser(ATTACHMENT_READERS[media_type]))
 
 
 def number_of(media_type: str) -> int:
-    """Return the number of a media type with a parser, by which another process of the same release can `load` it."""
+    """Return the number of a media type with a parser, by which another process of the same release can `load_libraries` it."""
     return _NUMBERS[media_type]
 
 
-def load(number: int) -> None:
+def load_libraries(number: int) -> None:
     """Import the libraries of the media type with this number, so that its first document need not wait for them.
 
     Raises:
@@ -136,7 +136,7 @@ def load(number: int) -> None:
 
 
 @functools.cache
-def _loaded(name: str) -> object:
+def _load_parser(name: str) -> object:
     module, found, *arguments = name.split(":")
     return getattr(importlib.import_module(f"{__package__}.{module}"), found)(*arguments)
 
@@ -148,7 +148,7 @@ def title_of(preview: Preview, file_name: str | None) -> str:
     """
     stem = PurePath((file_name or "").replace("\\", "/")).stem.strip()
     if preview.title or stem:
-        return storable(preview.title or stem)[:MAX_TITLE_CHARACTERS]
+        return make_storable(preview.title or stem)[:MAX_TITLE_CHARACTERS]
     line = next((line for line in map(str.strip, preview.text.splitlines()) if line), "")
     if not line:
         return UNTITLED

@@ -62,31 +62,31 @@ class Ocr:
     settings: OcrSettings = field(default_factory=OcrSettings)
     _found: tuple[OcrStatus, TesseractOptions | None] | None = None
 
-    async def status(self) -> OcrStatus:
+    async def read_status(self) -> OcrStatus:
         """Return whether text in pictures is recognised, and how."""
-        return (await self._asked())[0]
+        return (await self._find_once())[0]
 
-    async def options(self) -> TesseractOptions | str:
+    async def choose_options(self) -> TesseractOptions | str:
         """Return the options of a document's recogniser, or the reason why there is none."""
-        status, options = await self._asked()
+        status, options = await self._find_once()
         return options if options is not None else status.reason or HOW_TO_GET
 
-    async def require(self) -> None:
+    async def require_installation(self) -> None:
         """Check that what the settings require is installed.
 
         Raises:
             ConfigurationError: OCR=tesseract, and Tesseract or a language is missing.
         """
-        if self.settings.mode == "tesseract" and (reason := (await self.status()).reason) is not None:
+        if self.settings.mode == "tesseract" and (reason := (await self.read_status()).reason) is not None:
             raise ConfigurationError(f"OCR=tesseract: {reason}")
 
-    async def _asked(self) -> tuple[OcrStatus, TesseractOptions | None]:
+    async def _find_once(self) -> tuple[OcrStatus, TesseractOptions | None]:
         if self._found is None:
-            self._found = await asyncio.to_thread(_find, self.settings)
+            self._found = await asyncio.to_thread(_find_tesseract, self.settings)
         return self._found
 
 
-def _find(settings: OcrSettings) -> tuple[OcrStatus, TesseractOptions | None]:
+def _find_tesseract(settings: OcrSettings) -> tuple[OcrStatus, TesseractOptions | None]:
     wanted = tuple(settings.languages.split("+"))
     if settings.mode == "off":
         return OcrStatus(languages=wanted, reason="OCR is switched off (OCR=off)"), None
@@ -94,12 +94,14 @@ def _find(settings: OcrSettings) -> tuple[OcrStatus, TesseractOptions | None]:
     if program is None:
         return OcrStatus(languages=wanted, reason=f"the program '{PROGRAM}' is not in PATH; {HOW_TO_GET}"), None
     program = os.path.abspath(program)  # noqa: PTH100 - links stay, unlike with `resolve`
-    version = _VERSION.search(_said(program, "--version"))
-    installed = languages_of(_said(program, "--list-langs"))
+    version = _VERSION.search(_read_output(program, "--version"))
+    installed = languages_of(_read_output(program, "--list-langs"))
     if version is None or int(re.split(r"\D", version[1])[0]) < _LEAST_VERSION:
         reason = f"{program} is not Tesseract {_LEAST_VERSION} or later; {HOW_TO_GET}"
         return OcrStatus(languages=wanted, reason=reason), None
-    status = OcrStatus(languages=wanted, version=version[1], installed_languages=installed, reason=_missing(wanted, installed))
+    status = OcrStatus(
+        languages=wanted, version=version[1], installed_languages=installed, reason=_describe_missing_languages(wanted, installed)
+    )
     if status.reason is not None:
         return status, None
     options = TesseractOptions(
@@ -115,7 +117,7 @@ def _find(settings: OcrSettings) -> tuple[OcrStatus, TesseractOptions | None]:
     return status, options
 
 
-def _missing(wanted: Sequence[str], installed: Sequence[str]) -> str | None:
+def _describe_missing_languages(wanted: Sequence[str], installed: Sequence[str]) -> str | None:
     missing = [each for each in wanted if each not in installed]
     if not missing:
         return None
@@ -131,7 +133,7 @@ def languages_of(listed: str) -> tuple[str, ...]:
     return tuple(name for line in listed.splitlines()[1:] if (name := line.strip()))
 
 
-def _said(program: str, option: str) -> str:
+def _read_output(program: str, option: str) -> str:
     """Return the output of the program; empty if it fails. Old versions write to the stream of errors."""
     try:
         ended = subprocess.run(  # noqa: S603 - a program of this machine, without input

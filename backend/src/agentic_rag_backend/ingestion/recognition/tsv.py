@@ -26,7 +26,7 @@ def words_of(output: bytes) -> list[RecognisedWord]:
     if head.rstrip("\r") != _HEADER:
         raise NotRecognised("Tesseract wrote something else than its table of words")
     words: list[RecognisedWord] = []
-    for level, box, confidence, text in _rows(body.splitlines()):
+    for level, box, confidence, text in _read_rows(body.splitlines()):
         if level == _LINE:
             _end_line(words)
         elif level == _WORD and text and (confidence >= LEAST_CONFIDENCE or any(map(str.isalnum, text))):
@@ -37,7 +37,7 @@ def words_of(output: bytes) -> list[RecognisedWord]:
     return words
 
 
-def _rows(lines: Iterable[str]) -> Iterable[tuple[str, PixelBox, float, str]]:
+def _read_rows(lines: Iterable[str]) -> Iterable[tuple[str, PixelBox, float, str]]:
     """Yield the level, box, confidence and text of each row."""
     for line in lines:
         cells = line.split("\t", 11)

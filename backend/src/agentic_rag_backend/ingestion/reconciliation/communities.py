@@ -28,9 +28,9 @@ class CommunitiesRound:
         await self.round.progress("communities", 0, 0)
         await self._orphaned_generations()
         await self._orphaned_points()
-        await self._missing()
+        await self._check_missing_communities()
 
-    async def _current(self) -> GenerationPointer | None:
+    async def _read_pointer(self) -> GenerationPointer | None:
         """Return the pointer. None if a rebuild is unfinished."""
         tenant, catalogue = self.round.tenant, self.round.stores.catalogue
         for state in (JobState.QUEUED, JobState.RUNNING):
@@ -41,52 +41,52 @@ class CommunitiesRound:
     async def _orphaned_generations(self) -> None:
         tenant, graph, report = self.round.tenant, self.round.stores.graph, self.round.report
         held = await graph.generations(tenant)
-        pointer = await self._current()
+        pointer = await self._read_pointer()
         orphans = [] if pointer is None else [each for each in held if each != pointer.generation]
-        report.found(Kind.COMMUNITY_ORPHANED, [f"generation {each}" for each in orphans])
+        report.count_differences(Kind.COMMUNITY_ORPHANED, [f"generation {each}" for each in orphans])
         if self.round.repair:
             for generation in orphans:
                 await graph.write_communities(tenant, generation, [])
-            report.repaired(Kind.COMMUNITY_ORPHANED, len(orphans))
+            report.count_repairs(Kind.COMMUNITY_ORPHANED, len(orphans))
 
     async def _orphaned_points(self) -> None:
         tenant, vectors, report = self.round.tenant, self.round.stores.vectors, self.round.report
         async for points in vectors.points(tenant, Collection.NODES, kind=NodeKind.COMMUNITY):
-            pointer = await self._current()
+            pointer = await self._read_pointer()
             if pointer is None:
                 return
             orphans = [point.id for point in points if point.generation != pointer.generation]
-            report.found(Kind.COMMUNITY_VECTOR_ORPHANED, orphans)
+            report.count_differences(Kind.COMMUNITY_VECTOR_ORPHANED, orphans)
             if self.round.repair and orphans:
                 gone = await vectors.delete(tenant, Collection.NODES, orphans)
-                report.repaired(Kind.COMMUNITY_VECTOR_ORPHANED, gone)
+                report.count_repairs(Kind.COMMUNITY_VECTOR_ORPHANED, gone)
                 self.round.changed = True
             await self.round.progress("communities", 0, 0)
 
-    async def _missing(self) -> None:
+    async def _check_missing_communities(self) -> None:
         tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
-        pointer = await self._current()
+        pointer = await self._read_pointer()
         if pointer is None or pointer.generation == 0:
             return
         held = await stores.graph.communities(tenant, pointer.generation)
         restorer = Restorer(communities=stores.catalogue.communities, vectors=stores.vectors, embedder=stores.embedder)
-        missing = await restorer.missing(tenant, held)
-        again = await self._current()
+        missing = await restorer.list_missing_communities(tenant, held)
+        again = await self._read_pointer()
         if again is None or again.generation != pointer.generation:
-            report.skipped(Kind.COMMUNITY_VECTOR_MISSING, len(missing))
+            report.count_skips(Kind.COMMUNITY_VECTOR_MISSING, len(missing))
             return
         lost = max(0, int(pointer.details.get("communities", 0)) - len(held))
-        report.found(Kind.COMMUNITY_MISSING, [f"generation {pointer.generation}"] * lost)
-        report.found(Kind.COMMUNITY_VECTOR_MISSING, [each.id for each in missing])
+        report.count_differences(Kind.COMMUNITY_MISSING, [f"generation {pointer.generation}"] * lost)
+        report.count_differences(Kind.COMMUNITY_VECTOR_MISSING, [each.id for each in missing])
         if not self.round.repair:
             return
         written = await restorer.restore(tenant, missing)
-        report.repaired(Kind.COMMUNITY_VECTOR_MISSING, len(written))
+        report.count_repairs(Kind.COMMUNITY_VECTOR_MISSING, len(written))
         self.round.changed |= bool(written)
-        now = await self._current()
+        now = await self._read_pointer()
         if written and (now is None or now.generation != pointer.generation):
             await stores.vectors.delete(tenant, Collection.NODES, written)  # their generation was replaced in the meantime
         if lost or len(written) < len(missing):
-            report.queued((await self.round.services.rebuild(tenant)).id)
-            report.repaired(Kind.COMMUNITY_MISSING, lost)
-            report.repaired(Kind.COMMUNITY_VECTOR_MISSING, len(missing) - len(written))
+            report.record_job((await self.round.services.rebuild(tenant)).id)
+            report.count_repairs(Kind.COMMUNITY_MISSING, lost)
+            report.count_repairs(Kind.COMMUNITY_VECTOR_MISSING, len(missing) - len(written))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from agentic_rag_backend.domain.filters import filterable
+from agentic_rag_backend.domain.filters import filterable_fields
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.stores.catalogue.base import DocumentStatus
 from agentic_rag_backend.stores.graph.base import HeldVersion
@@ -51,7 +51,7 @@ class DocumentComparison:
 
     def __post_init__(self) -> None:
         document = self.status.document
-        fields = filterable(document.metadata, document_id=document.id, key=document.key, title=document.title)
+        fields = filterable_fields(document.metadata, document_id=document.id, key=document.key, title=document.title)
         self._tags = frozenset(tags_of(fields))
         self._wanted = frozenset(self.expected)
         self._asked = frozenset(self.questions)
@@ -64,33 +64,33 @@ class DocumentComparison:
                 self._add_question(point, shown)
                 continue
             if point.id not in self._wanted:
-                self._note(Kind.CHUNK_VECTOR_ORPHANED, point.id)
+                self._note_difference(Kind.CHUNK_VECTOR_ORPHANED, point.id)
                 continue
             self._seen.add(point.id)
             if point.version != shown:
-                self._note(Kind.CHUNK_VECTOR_VERSION, point.id)
+                self._note_difference(Kind.CHUNK_VECTOR_VERSION, point.id)
             elif point.tags != self._tags:
-                self._note(Kind.CHUNK_VECTOR_METADATA, point.id)
+                self._note_difference(Kind.CHUNK_VECTOR_METADATA, point.id)
 
     def _add_question(self, point: StoredPoint, shown: int) -> None:
         if point.id not in self._asked:
-            self._note(Kind.QUESTION_VECTOR_ORPHANED, point.id)
+            self._note_difference(Kind.QUESTION_VECTOR_ORPHANED, point.id)
         elif point.version == shown:  # a point of another version is written again, as a missing one
             self._seen.add(point.id)
             if point.tags != self._tags:
-                self._note(Kind.CHUNK_VECTOR_METADATA, point.id)
+                self._note_difference(Kind.CHUNK_VECTOR_METADATA, point.id)
 
     def add_version(self, held: HeldVersion) -> None:
         """Add a version that the graph holds."""
         shown = shown_version(self.status)
         if held.version != shown:
-            self._note(Kind.KNOWLEDGE_ORPHANED, f"{held.document_id}@{held.version}")
+            self._note_difference(Kind.KNOWLEDGE_ORPHANED, f"{held.document_id}@{held.version}")
             return
         self._held.add(held.version)
         if not held.whole:
-            self._note(Kind.KNOWLEDGE_DAMAGED, f"{held.document_id}@{held.version}")
+            self._note_difference(Kind.KNOWLEDGE_DAMAGED, f"{held.document_id}@{held.version}")
 
-    def differences(self, *, original_missing: bool) -> Differences:
+    def list_differences(self, *, original_missing: bool) -> Differences:
         """Return the differences. Call this after everything was added."""
         found = {kind: list(ids) for kind, ids in self._wrong.items()}
         missing = [id for id in self.expected if id not in self._seen]
@@ -106,5 +106,5 @@ class DocumentComparison:
             found[Kind.ORIGINAL_MISSING] = [document.id]
         return found
 
-    def _note(self, kind: Kind, id: str) -> None:
+    def _note_difference(self, kind: Kind, id: str) -> None:
         self._wrong.setdefault(kind, []).append(id)

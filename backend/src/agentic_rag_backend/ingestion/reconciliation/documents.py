@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.chunk_points import PointFields
 from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.mirroring import mirror
+from agentic_rag_backend.ingestion.mirroring import mirror_labels
 from agentic_rag_backend.ingestion.questions.asking import embedded, is_current
 from agentic_rag_backend.ingestion.reconciliation.comparison import (
     Differences,
@@ -56,11 +56,11 @@ class DocumentsRound:
             page = await documents.statuses(self.round.tenant, after=after, limit=DOCUMENTS_PER_PAGE)
             if not page:
                 return
-            for some in _bounded(page):
-                await self._page(some)
+            for some in _split_page(page):
+                await self._check_page(some)
             after = page[-1].document.id
 
-    async def _page(self, page: Sequence[DocumentStatus]) -> None:
+    async def _check_page(self, page: Sequence[DocumentStatus]) -> None:
         report = self.round.report
         report.documents += len(page)
         report.in_flight += sum(status.in_flight for status in page)
@@ -71,12 +71,12 @@ class DocumentsRound:
                 await self._take_up(status, lacking)
             elif not status.in_flight:
                 settled.append(status)
-        compared = await self._compared(settled)
+        compared = await self._compare_page(settled)
         for status in settled:
             if compared[status.document.id]:
-                await self._settle(status, compared[status.document.id])
+                await self._settle_document(status, compared[status.document.id])
 
-    async def _compared(self, page: Sequence[DocumentStatus]) -> dict[str, Differences]:
+    async def _compare_page(self, page: Sequence[DocumentStatus]) -> dict[str, Differences]:
         """Return the differences of each document. None of the documents may be in flight."""
         tenant, stores = self.round.tenant, self.round.stores
         ids = [status.document.id for status in page]
@@ -98,7 +98,7 @@ class DocumentsRound:
                 comparisons[held.document_id].add_version(held)
         originals = {each.blob_key: each.document.id for each in page if each.blob_key is not None and shown_version(each)}
         gone = {originals[key] for key in await stores.blobs.missing(tenant, list(originals))}
-        return {id: each.differences(original_missing=id in gone) for id, each in comparisons.items()}
+        return {id: each.list_differences(original_missing=id in gone) for id, each in comparisons.items()}
 
     async def _take_up(self, status: DocumentStatus, kind: Kind) -> None:
         document_id, report = status.document.id, self.round.report
@@ -106,67 +106,67 @@ class DocumentsRound:
         if not self.round.repair:
             again = await documents.statuses(self.round.tenant, ids=[document_id])
             stands = bool(again) and lacks_a_job(again[0]) is kind
-            report.found(kind, [document_id]) if stands else report.skipped(kind, 1)
+            report.count_differences(kind, [document_id]) if stands else report.count_skips(kind, 1)
             return
         job = await documents.take_up(self.round.tenant, document_id, self.round.services.enqueue)
         if job is None:
-            report.skipped(kind, 1)
+            report.count_skips(kind, 1)
             return
-        report.found(kind, [document_id])
-        report.repaired(kind, 1)
-        report.queued(job.id)
+        report.count_differences(kind, [document_id])
+        report.count_repairs(kind, 1)
+        report.record_job(job.id)
 
-    async def _settle(self, status: DocumentStatus, suspected: Differences) -> None:
+    async def _settle_document(self, status: DocumentStatus, suspected: Differences) -> None:
         """Check one document again under the tenant's lock, and repair the differences that remain."""
         results = _Results(self.round, status)
         if self.round.repair:
-            await results.prepare(suspected)  # Outside the lock: model calls may be slow, and others may write meanwhile.
+            await results.load_results(suspected)  # Outside the lock: model calls may be slow, and others may write meanwhile.
         async with self.round.tenant_lock():
             # New kinds of difference are left to the next round: nothing was prepared to repair them.
-            found = {kind: ids for kind, ids in (await self._still(status)).items() if kind in suspected}
+            found = {kind: ids for kind, ids in (await self._compare_again(status)).items() if kind in suspected}
             for kind, ids in suspected.items():
-                self.round.report.skipped(kind, len(set(ids) - set(found.get(kind, ()))))
+                self.round.report.count_skips(kind, len(set(ids) - set(found.get(kind, ()))))
             for kind, ids in found.items():
-                self.round.report.found(kind, ids)
+                self.round.report.count_differences(kind, ids)
             if Kind.ORIGINAL_MISSING in found:
                 self.round.report.not_repairable(Kind.ORIGINAL_MISSING, 1)
             if self.round.repair and set(found) - {Kind.ORIGINAL_MISSING}:
-                await self._repair(status, found, results)
+                await self._repair_document(status, found, results)
 
-    async def _still(self, status: DocumentStatus) -> Differences:
+    async def _compare_again(self, status: DocumentStatus) -> Differences:
         """Return the current differences of the document. Empty if its state has changed since the first check."""
         again = await self.round.stores.catalogue.documents.statuses(self.round.tenant, ids=[status.document.id])
         if not again or again[0].in_flight or again[0].deleted or again[0].unfinished:
             return {}
         if again[0].document.current_version != status.document.current_version:
             return {}
-        return (await self._compared(again))[status.document.id]
+        return (await self._compare_page(again))[status.document.id]
 
-    async def _repair(self, status: DocumentStatus, found: Differences, results: _Results) -> None:
+    async def _repair_document(self, status: DocumentStatus, found: Differences, results: _Results) -> None:
         """Repair in the order of a commit: removals start with the vectors, additions start with the graph."""
         tenant, stores, document = self.round.tenant, self.round.stores, status.document
         report = self.round.report
         for kind in (Kind.CHUNK_VECTOR_ORPHANED, Kind.QUESTION_VECTOR_ORPHANED):
             if orphans := found.get(kind, ()):
                 await stores.vectors.delete(tenant, Collection.CHUNKS, orphans)
-                report.repaired(kind, len(orphans))
+                report.count_repairs(kind, len(orphans))
         if Kind.KNOWLEDGE_ORPHANED in found:
             for held in {int(each.rpartition("@")[2]) for each in found[Kind.KNOWLEDGE_ORPHANED]}:
-                await stores.facts.remove(tenant, document.id, up_to_version=held, above=held - 1)
-            report.repaired(Kind.KNOWLEDGE_ORPHANED, len(found[Kind.KNOWLEDGE_ORPHANED]))
+                await stores.facts.remove_knowledge(tenant, document.id, up_to_version=held, above=held - 1)
+            report.count_repairs(Kind.KNOWLEDGE_ORPHANED, len(found[Kind.KNOWLEDGE_ORPHANED]))
         knowledge = [kind for kind in _KNOWLEDGE if kind in found]
         if knowledge and await results.write_knowledge():
             for kind in knowledge:
-                report.repaired(kind, len(found[kind]))
+                report.count_repairs(kind, len(found[kind]))
         for kind in (each for each in _VECTORS if each in found):
-            report.repaired(kind, await results.write_points(found[kind]))
+            report.count_repairs(kind, await results.write_points(found[kind]))
         if _QUESTIONS in found:
-            report.repaired(_QUESTIONS, await results.write_questions(found[_QUESTIONS]))
+            report.count_repairs(_QUESTIONS, await results.write_questions(found[_QUESTIONS]))
         if Kind.CHUNK_VECTOR_METADATA in found:
-            await mirror(stores.catalogue.documents, stores.vectors, tenant, document.id)
-            report.repaired(Kind.CHUNK_VECTOR_METADATA, len(found[Kind.CHUNK_VECTOR_METADATA]))
+            await mirror_labels(stores.catalogue.documents, stores.vectors, tenant, document.id)
+            report.count_repairs(Kind.CHUNK_VECTOR_METADATA, len(found[Kind.CHUNK_VECTOR_METADATA]))
         changed = bool(knowledge or Kind.KNOWLEDGE_ORPHANED in found)
-        await self.round.repaired(document.id, knowledge=changed)
+        await self.round.publish_repair(document.id, knowledge=changed)
 
 
 class _Results:
@@ -179,7 +179,7 @@ class _Results:
         self._order: list[str] = []
         self._asked: dict[str, PreparedQuestion] = {}
 
-    async def prepare(self, suspected: Mapping[Kind, Sequence[str]]) -> None:
+    async def load_results(self, suspected: Mapping[Kind, Sequence[str]]) -> None:
         """Load the results that a repair needs. Missing results are computed by the embedder and the extractor."""
         if not any(kind in suspected for kind in (*_VECTORS, _QUESTIONS, *_KNOWLEDGE)):
             return
@@ -196,7 +196,7 @@ class _Results:
         wanted = self._order if whole else [id for kind in _VECTORS for id in suspected.get(kind, ())]
         lacking = [id for id in wanted if id not in self._held]
         for first in range(0, len(lacking), GROUP_CHUNKS):
-            await self._compute(lacking[first : first + GROUP_CHUNKS])
+            await self._compute_results(lacking[first : first + GROUP_CHUNKS])
 
     async def _with_vectors(self, questions: Sequence[ChunkQuestions]) -> dict[str, PreparedQuestion]:
         """Return the questions by id. Vectors of another embedder are computed again."""
@@ -205,24 +205,24 @@ class _Results:
         current = [each if is_current(computation, each) else next(stale) for each in questions]
         return {item.question.id: item for each in current for item in each.items}
 
-    async def _compute(self, ids: Sequence[str]) -> None:
+    async def _compute_results(self, ids: Sequence[str]) -> None:
         stores, title = self._round.stores, self._document.title
         shown = await stores.catalogue.documents.hydrate(self._round.tenant, ids)
         group: list[Chunk] = [shown[id].chunk for id in ids if id in shown]
         if group:
-            computation = await self._computation()
-            recipes = [computation.recipe(title, chunk) for chunk in group]
+            computation = await self._make_computation()
+            recipes = [computation.make_recipe(title, chunk) for chunk in group]
             computed = await computation.compute(title, group, recipes)
             self._held.update((item.chunk.id, item) for item in computed)
 
-    async def _computation(self) -> Computation:
+    async def _make_computation(self) -> Computation:
         """Return the computation of the version's own method of extraction."""
         tenant, id, number, stores = self._round.tenant, self._document.id, self._document.current_version, self._round.stores
         version = await stores.catalogue.documents.version(tenant, id, number)
         record = VersionRecord(stores.catalogue.model_results, tenant, id, number)
         ontology = await stores.catalogue.tenants.ontology(tenant)
         origin = Origin(tenant, id, document_date("", version.metadata))
-        return stores.computation.of(version.options.extraction, ontology, record, origin=origin)
+        return stores.computation.make_computation(version.options.extraction, ontology, record, origin=origin)
 
     async def write_knowledge(self) -> bool:
         """Rewrite the version's knowledge. Return False if results are missing."""
@@ -232,20 +232,24 @@ class _Results:
         version = document.current_version
         ontology = await stores.catalogue.tenants.ontology(tenant)
         extractions = with_fields([self._held[id].extraction for id in self._order], document.metadata, ontology)
-        await stores.facts.replace(
+        await stores.facts.replace_knowledge(
             tenant, await stores.resolver.resolve(tenant, document.id, version, document.title, extractions)
         )
         return True
 
     async def write_points(self, ids: Sequence[str]) -> int:
         """Write the points of the chunks that have results, and return their number."""
-        return await self._write(lambda fields: [fields.chunk(self._held[id]) for id in ids if id in self._held])
+        return await self._write_points(
+            lambda fields: [fields.make_chunk_fields(self._held[id]) for id in ids if id in self._held]
+        )
 
     async def write_questions(self, ids: Sequence[str]) -> int:
         """Write the points of synthetic questions, and return their number."""
-        return await self._write(lambda fields: fields.questions([self._asked[id] for id in ids if id in self._asked]))
+        return await self._write_points(
+            lambda fields: fields.make_question_fields([self._asked[id] for id in ids if id in self._asked])
+        )
 
-    async def _write(self, points_of: Callable[[PointFields], list[VectorPoint]]) -> int:
+    async def _write_points(self, points_of: Callable[[PointFields], list[VectorPoint]]) -> int:
         try:
             document = await self._round.stores.catalogue.documents.document(self._round.tenant, self._document.id)
         except NotFound:
@@ -262,7 +266,7 @@ class _Results:
         return len(points)
 
 
-def _bounded(page: Sequence[DocumentStatus]) -> list[list[DocumentStatus]]:
+def _split_page(page: Sequence[DocumentStatus]) -> list[list[DocumentStatus]]:
     """Split a page so that no part has more chunks than the limit, unless one document has."""
     parts: list[list[DocumentStatus]] = [[]]
     chunks = 0

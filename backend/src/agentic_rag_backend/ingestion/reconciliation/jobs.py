@@ -31,24 +31,24 @@ class JobsRound:
             cursor: str | None = None
             while True:
                 page = await jobs.jobs(self.round.tenant, limit=_PAGE, cursor=cursor, state=state)
-                await self._page(page.items)
+                await self._check_page(page.items)
                 cursor = page.next_cursor
                 if cursor is None:
                     break
                 await self.round.progress("jobs", 0, 0)
 
-    async def _page(self, open_ones: Sequence[Job]) -> None:
+    async def _check_page(self, open_ones: Sequence[Job]) -> None:
         unended = await self.round.services.queue.unended(open_ones)
         for job in open_ones:
             if job.id in unended:
                 continue
             if not await self._still_open(job):
-                self.round.report.skipped(Kind.JOB_LOST, 1)
+                self.round.report.count_skips(Kind.JOB_LOST, 1)
                 continue
-            self.round.report.found(Kind.JOB_LOST, [job.id])
+            self.round.report.count_differences(Kind.JOB_LOST, [job.id])
             if self.round.repair:
-                await self._repair(job)
-                self.round.report.repaired(Kind.JOB_LOST, 1)
+                await self._repair_job(job)
+                self.round.report.count_repairs(Kind.JOB_LOST, 1)
 
     async def _still_open(self, job: Job) -> bool:
         try:
@@ -57,13 +57,13 @@ class JobsRound:
             return False
         return not now.state.ended and now.attempt == job.attempt
 
-    async def _repair(self, job: Job) -> None:
+    async def _repair_job(self, job: Job) -> None:
         tenant, services = self.round.tenant, self.round.services
         async with self.round.tenant_lock():
             await services.give_up(tenant, job.id, job.attempt, AgenticRagError("the queue no longer has this job"))
             if job.cancel_requested:
                 return
             try:
-                self.round.report.queued((await services.retry(tenant, job.id)).id)
+                self.round.report.record_job((await services.retry(tenant, job.id)).id)
             except Conflict:
                 return  # replaced by another version, or the document was deleted: the job stays ended

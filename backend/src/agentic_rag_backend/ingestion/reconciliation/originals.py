@@ -28,17 +28,17 @@ class OriginalsRound:
         report = self.round.report
         held = 0
         orphans: list[str] = []
-        async for keys, unknown in self._pages():
+        async for keys, unknown in self._list_pages():
             held += len(keys)
             orphans += unknown
-        report.found(Kind.ORIGINAL_ORPHANED, orphans)
+        report.count_differences(Kind.ORIGINAL_ORPHANED, orphans)
         if not may_remove(report, Kind.ORIGINAL_ORPHANED, len(orphans), held):
             return
         for key in orphans:
-            report.repaired(Kind.ORIGINAL_ORPHANED, int(await self.round.stores.blobs.delete(self.round.tenant, key)))
+            report.count_repairs(Kind.ORIGINAL_ORPHANED, int(await self.round.stores.blobs.delete(self.round.tenant, key)))
         _log.info("originals_of_no_document_removed", tenant=self.round.tenant.value, count=len(orphans))
 
-    async def _pages(self) -> AsyncIterator[tuple[list[str], list[str]]]:
+    async def _list_pages(self) -> AsyncIterator[tuple[list[str], list[str]]]:
         """Yield pages of keys, each with its keys that no version of a document has."""
         tenant, stores = self.round.tenant, self.round.stores
         await self.round.progress("originals", 0, 0)

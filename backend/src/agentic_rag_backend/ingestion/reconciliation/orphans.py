@@ -33,68 +33,70 @@ class OrphansRound:
         known: frozenset[str] = frozenset()
         orphans: set[str] = set()
         async for points in stores.vectors.points(tenant, Collection.CHUNKS):
-            await self._points([point.id for point in points if point.document_id is None])
+            await self._check_points([point.id for point in points if point.document_id is None])
             named = {point.document_id for point in points if point.document_id is not None}
-            unknown = await self._unknown(named - known)
+            unknown = await self._select_unknown_ids(named - known)
             known = frozenset(named - unknown)
             orphans |= unknown
             await self.round.progress("orphans", 0, 0)
         repairing = self._may_repair(Kind.CHUNK_VECTOR_ORPHANED, orphans)
         for document_id in sorted(orphans):
-            await self._vectors(document_id, repairing=repairing)
+            await self._remove_vectors(document_id, repairing=repairing)
         orphans = set()
         async for versions in stores.graph.all_versions(tenant):
-            orphans |= await self._unknown({held.document_id for held in versions})
+            orphans |= await self._select_unknown_ids({held.document_id for held in versions})
             await self.round.progress("orphans", 0, 0)
         repairing = self._may_repair(Kind.KNOWLEDGE_ORPHANED, orphans)
         for document_id in sorted(orphans):
-            await self._knowledge(document_id, repairing=repairing)
+            await self._remove_knowledge(document_id, repairing=repairing)
 
     def _may_repair(self, kind: Kind, orphans: Collected[str]) -> bool:
         report = self.round.report
         return may_remove(report, kind, len(orphans), report.documents + len(orphans))
 
-    async def _unknown(self, document_ids: Iterable[str]) -> set[str]:
+    async def _select_unknown_ids(self, document_ids: Iterable[str]) -> set[str]:
         ids = sorted(document_ids)
         documents = self.round.stores.catalogue.documents
         found = {each.document.id for each in await documents.statuses(self.round.tenant, ids=ids, limit=_PAGE)} if ids else set()
         return set(ids) - found
 
-    async def _points(self, ids: Sequence[str]) -> None:
+    async def _check_points(self, ids: Sequence[str]) -> None:
         if not ids:
             return
-        self.round.report.found(Kind.CHUNK_VECTOR_ORPHANED, ids)
+        self.round.report.count_differences(Kind.CHUNK_VECTOR_ORPHANED, ids)
         if self.round.repair:
             gone = await self.round.stores.vectors.delete(self.round.tenant, Collection.CHUNKS, ids)
-            self.round.report.repaired(Kind.CHUNK_VECTOR_ORPHANED, gone)
+            self.round.report.count_repairs(Kind.CHUNK_VECTOR_ORPHANED, gone)
             self.round.changed = True
 
-    async def _vectors(self, document_id: str, *, repairing: bool) -> None:
+    async def _remove_vectors(self, document_id: str, *, repairing: bool) -> None:
         async with self.round.tenant_lock():
-            if not await self._unknown([document_id]):
+            if not await self._select_unknown_ids([document_id]):
                 return
             vectors, tenant = self.round.stores.vectors, self.round.tenant
             async for points in vectors.points(tenant, Collection.CHUNKS, document_ids=[document_id]):
-                self.round.report.found(Kind.CHUNK_VECTOR_ORPHANED, [point.id for point in points])
+                self.round.report.count_differences(Kind.CHUNK_VECTOR_ORPHANED, [point.id for point in points])
             if repairing:
                 gone = await vectors.delete_document(tenant, document_id, up_to_version=ALL_VERSIONS)
-                self.round.report.repaired(Kind.CHUNK_VECTOR_ORPHANED, gone)
-                await self.round.repaired(document_id, knowledge=False)
+                self.round.report.count_repairs(Kind.CHUNK_VECTOR_ORPHANED, gone)
+                await self.round.publish_repair(document_id, knowledge=False)
 
-    async def _knowledge(self, document_id: str, *, repairing: bool) -> None:
+    async def _remove_knowledge(self, document_id: str, *, repairing: bool) -> None:
         async with self.round.tenant_lock():
-            if not await self._unknown([document_id]):
+            if not await self._select_unknown_ids([document_id]):
                 return
             held = [
                 each async for batch in self.round.stores.graph.all_versions(self.round.tenant, [document_id]) for each in batch
             ]
-            self.round.report.found(Kind.KNOWLEDGE_ORPHANED, [f"{document_id}@{each.version}" for each in held])
+            self.round.report.count_differences(Kind.KNOWLEDGE_ORPHANED, [f"{document_id}@{each.version}" for each in held])
             if repairing and held:
                 # The range starts below version 0: orphaned data may have a version number that we never assign.
                 least = min(0, *(each.version for each in held)) - 1
-                await self.round.stores.facts.remove(self.round.tenant, document_id, up_to_version=ALL_VERSIONS, above=least)
-                self.round.report.repaired(Kind.KNOWLEDGE_ORPHANED, len(held))
-                await self.round.repaired(document_id, knowledge=True)
+                await self.round.stores.facts.remove_knowledge(
+                    self.round.tenant, document_id, up_to_version=ALL_VERSIONS, above=least
+                )
+                self.round.report.count_repairs(Kind.KNOWLEDGE_ORPHANED, len(held))
+                await self.round.publish_repair(document_id, knowledge=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,57 +110,57 @@ class FactsRound:
         tenant, stores = self.round.tenant, self.round.stores
         await self.round.progress("facts", 0, 0)
         async for relationships in stores.graph.all_relationships(tenant):
-            missing = await self._without_point([each.id for each in relationships])
+            missing = await self._select_without_points([each.id for each in relationships])
             if missing:
-                await self._write(sorted(missing))
+                await self._write_points(sorted(missing))
             await self.round.progress("facts", 0, 0)
         async for points in stores.vectors.points(tenant, Collection.NODES, kind=NodeKind.FACT):
             ids = [point.id for point in points]
             known = await stores.graph.relationships(tenant, ids)
             orphans = [id for id in ids if id not in known]
             if orphans:
-                await self._remove(orphans)
+                await self._remove_points(orphans)
             await self.round.progress("facts", 0, 0)
 
-    async def _without_point(self, ids: Sequence[str]) -> set[str]:
+    async def _select_without_points(self, ids: Sequence[str]) -> set[str]:
         points = self.round.stores.vectors.points(self.round.tenant, Collection.NODES, ids=ids)
         return set(ids) - {point.id async for page in points for point in page}
 
-    async def _write(self, suspected: Sequence[str]) -> None:
+    async def _write_points(self, suspected: Sequence[str]) -> None:
         tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
         async with self.round.tenant_lock():
-            held = await stores.graph.relationships(tenant, await self._sorted_without_point(suspected))
-            found = [each for each in held.values() if not await self._in_flight(each)]
-            report.skipped(Kind.FACT_VECTOR_MISSING, len(suspected) - len(found))
+            held = await stores.graph.relationships(tenant, await self._sort_without_points(suspected))
+            found = [each for each in held.values() if not await self._has_running_support(each)]
+            report.count_skips(Kind.FACT_VECTOR_MISSING, len(suspected) - len(found))
             if not found:
                 return
-            report.found(Kind.FACT_VECTOR_MISSING, [each.id for each in found])
+            report.count_differences(Kind.FACT_VECTOR_MISSING, [each.id for each in found])
             if self.round.repair:
                 facts = [VectorPoint(id=each.id, kind=NodeKind.FACT, text=each.fact) for each in found]
                 await stores.vectors.upsert(tenant, Collection.NODES, facts)
-                report.repaired(Kind.FACT_VECTOR_MISSING, len(facts))
-                await self.round.repaired(found[0].supports[0].document_id, knowledge=False)
+                report.count_repairs(Kind.FACT_VECTOR_MISSING, len(facts))
+                await self.round.publish_repair(found[0].supports[0].document_id, knowledge=False)
 
-    async def _sorted_without_point(self, ids: Sequence[str]) -> list[str]:
-        return sorted(await self._without_point(ids))
+    async def _sort_without_points(self, ids: Sequence[str]) -> list[str]:
+        return sorted(await self._select_without_points(ids))
 
-    async def _in_flight(self, relationship: Relationship) -> bool:
+    async def _has_running_support(self, relationship: Relationship) -> bool:
         """Return whether only documents with running jobs support it. Their jobs write its point."""
         ids = sorted({support.document_id for support in relationship.supports})
         documents = self.round.stores.catalogue.documents
         statuses = await documents.statuses(self.round.tenant, ids=ids[:_PAGE], limit=_PAGE)
         return bool(statuses) and all(each.in_flight for each in statuses)
 
-    async def _remove(self, suspected: Sequence[str]) -> None:
+    async def _remove_points(self, suspected: Sequence[str]) -> None:
         tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
         async with self.round.tenant_lock():
             known = await stores.graph.relationships(tenant, suspected)
-            gone = await self._without_point(suspected)
+            gone = await self._select_without_points(suspected)
             found = [id for id in suspected if id not in known and id not in gone]
-            report.skipped(Kind.FACT_VECTOR_ORPHANED, len(suspected) - len(found))
+            report.count_skips(Kind.FACT_VECTOR_ORPHANED, len(suspected) - len(found))
             if not found:
                 return
-            report.found(Kind.FACT_VECTOR_ORPHANED, found)
+            report.count_differences(Kind.FACT_VECTOR_ORPHANED, found)
             if self.round.repair:
-                report.repaired(Kind.FACT_VECTOR_ORPHANED, await stores.vectors.delete(tenant, Collection.NODES, found))
+                report.count_repairs(Kind.FACT_VECTOR_ORPHANED, await stores.vectors.delete(tenant, Collection.NODES, found))
                 self.round.changed = True

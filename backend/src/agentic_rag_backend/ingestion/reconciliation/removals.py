@@ -29,6 +29,6 @@ def may_remove(report: Report, kind: Kind, found: int, held: int) -> bool:
         return False
     if report.confirmed or not is_mass(found, held):
         return True
-    report.withheld(kind, found)
+    report.count_deferrals(kind, found)
     _log.warning("removal_withheld", kind=kind.value, found=found, held=held, confirm="agentic-rag doctor --repair --confirm")
     return False

@@ -104,7 +104,7 @@ class Round:
                 raise Unfinished(f"the tenant's commits did not pause for {TURN_S:g} s; nothing was lost, try again") from None
             yield
 
-    async def repaired(self, document_id: str, *, knowledge: bool) -> None:
+    async def publish_repair(self, document_id: str, *, knowledge: bool) -> None:
         """Make a document's repair visible to readers."""
         self.changed = True
         await self.stores.catalogue.documents.record_repair(self.tenant, document_id, knowledge=knowledge)

@@ -64,7 +64,7 @@ class Schedule:
             page = await self._tenants.tenants(limit=_PAGE, cursor=cursor)
             for tenant in page.items:
                 if await self._is_due(tenant, now):
-                    await self._reconciler.request(tenant.id, repair=True)
+                    await self._reconciler.request_job(tenant.id, repair=True)
                     queued += 1
             cursor = page.next_cursor
             if cursor is None:
@@ -73,7 +73,7 @@ class Schedule:
     async def _is_due(self, tenant: Tenant, now: datetime) -> bool:
         if tenant.state is not TenantState.ACTIVE:
             return False
-        last = await self._reconciler.last(tenant.id)
+        last = await self._reconciler.find_last(tenant.id)
         if last is not None and not last.state.ended:
             return False
         return due_at(tenant.id, last.created_at if last is not None else tenant.created_at, self._interval_s) <= now

@@ -40,45 +40,45 @@ class TenantsRound:
         known: set[TenantId] = set()
         for store in (self.stores.vectors, self.stores.graph, self.stores.blobs):
             known.update(await store.tenants())
-        await self._orphaned(known, report)
-        await self._deleting(report)
+        await self._check_orphans(known, report)
+        await self._check_deletions(report)
         return report
 
-    async def _orphaned(self, held: Iterable[TenantId], report: Report) -> None:
+    async def _check_orphans(self, held: Iterable[TenantId], report: Report) -> None:
         directory = self.stores.catalogue.tenants
         asked = sorted(held)
         # Removed tenants are read first: a removal that ends in between is then recorded, or its tenant is still known.
         removed = await directory.removed(asked)
         orphans = sorted(set(asked) - await directory.known(asked))
-        report.found(Kind.TENANT_ORPHANED, [tenant.value for tenant in orphans])
+        report.count_differences(Kind.TENANT_ORPHANED, [tenant.value for tenant in orphans])
         if not report.repair:
             return
         going = [tenant for tenant in orphans if report.confirmed or tenant in removed]
         for tenant in going:
             counts = await self.erase(tenant)
-            report.repaired(Kind.TENANT_ORPHANED, 1)
+            report.count_repairs(Kind.TENANT_ORPHANED, 1)
             _log.info("data_of_removed_tenant_removed", tenant=tenant.value, **counts)
         if kept := len(orphans) - len(going):
-            report.withheld(Kind.TENANT_ORPHANED, kept)
+            report.count_deferrals(Kind.TENANT_ORPHANED, kept)
             examples = [tenant.value for tenant in orphans if tenant not in removed][:EXAMPLES]
             way_out = "'agentic-rag doctor --repair --confirm' removes their data"
             _log.warning("data_of_unknown_tenants_kept", tenants=kept, examples=examples, confirm=way_out)
 
-    async def _deleting(self, report: Report) -> None:
+    async def _check_deletions(self, report: Report) -> None:
         cursor: str | None = None
         while True:
             page = await self.stores.catalogue.tenants.tenants(limit=_PAGE, cursor=cursor)
             for tenant in page.items:
                 if tenant.state is TenantState.DELETING:
-                    await self._finish(tenant.id, report)
+                    await self._finish_deletion(tenant.id, report)
             cursor = page.next_cursor
             if cursor is None:
                 return
 
-    async def _finish(self, tenant: TenantId, report: Report) -> None:
-        report.found(Kind.TENANT_DELETING, [tenant.value])
+    async def _finish_deletion(self, tenant: TenantId, report: Report) -> None:
+        report.count_differences(Kind.TENANT_DELETING, [tenant.value])
         if not report.repair:
             return
         with contextlib.suppress(NotFound):  # then the request that started it has finished it
             await self.delete(tenant)
-        report.repaired(Kind.TENANT_DELETING, 1)
+        report.count_repairs(Kind.TENANT_DELETING, 1)

@@ -29,9 +29,9 @@ class TreesRound:
         await self.round.progress("tree", 0, 0)
         await self._orphaned_generations()
         await self._orphaned_points()
-        await self._missing()
+        await self._check_missing_nodes()
 
-    async def _current(self) -> GenerationPointer | None:
+    async def _read_pointer(self) -> GenerationPointer | None:
         """Return the pointer. None if a build is unfinished."""
         tenant, catalogue = self.round.tenant, self.round.stores.catalogue
         for state in (JobState.QUEUED, JobState.RUNNING):
@@ -42,42 +42,42 @@ class TreesRound:
     async def _orphaned_generations(self) -> None:
         tenant, trees, report = self.round.tenant, self.round.stores.catalogue.trees, self.round.report
         held = await trees.generations(tenant)
-        pointer = await self._current()
+        pointer = await self._read_pointer()
         orphans = [] if pointer is None else [each for each in held if each != pointer.generation]
-        report.found(Kind.TREE_ORPHANED, [f"generation {each}" for each in orphans])
+        report.count_differences(Kind.TREE_ORPHANED, [f"generation {each}" for each in orphans])
         if self.round.repair and orphans and pointer is not None:
             await trees.delete_generations(tenant, keep=pointer.generation)
-            report.repaired(Kind.TREE_ORPHANED, len(orphans))
+            report.count_repairs(Kind.TREE_ORPHANED, len(orphans))
 
     async def _orphaned_points(self) -> None:
         tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
         async for points in stores.vectors.points(tenant, Collection.NODES, kind=NodeKind.RAPTOR):
-            pointer = await self._current()
+            pointer = await self._read_pointer()
             if pointer is None:
                 return
             ids = [point.id for point in points]
             used = await stores.catalogue.trees.nodes(tenant, pointer.generation, point_ids=ids)
             orphans = sorted(set(ids) - {node.point_id(tenant) for node in used})
-            report.found(Kind.TREE_VECTOR_ORPHANED, orphans)
+            report.count_differences(Kind.TREE_VECTOR_ORPHANED, orphans)
             if self.round.repair and orphans:
-                report.repaired(Kind.TREE_VECTOR_ORPHANED, await stores.vectors.delete(tenant, Collection.NODES, orphans))
+                report.count_repairs(Kind.TREE_VECTOR_ORPHANED, await stores.vectors.delete(tenant, Collection.NODES, orphans))
                 self.round.changed = True
             await self.round.progress("tree", 0, 0)
 
-    async def _missing(self) -> None:
+    async def _check_missing_nodes(self) -> None:
         tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
-        pointer = await self._current()
+        pointer = await self._read_pointer()
         if pointer is None or pointer.generation == 0:
             return
         trees = stores.catalogue.trees
         scrubber = TreeScrubber(stores.catalogue.documents, trees, NodePoints(stores.vectors, stores.embedder))
-        missing = await scrubber.missing(tenant, await trees.nodes(tenant, pointer.generation))
-        again = await self._current()
+        missing = await scrubber.list_missing_nodes(tenant, await trees.nodes(tenant, pointer.generation))
+        again = await self._read_pointer()
         if again != pointer:
-            report.skipped(Kind.TREE_VECTOR_MISSING, len(missing))
+            report.count_skips(Kind.TREE_VECTOR_MISSING, len(missing))
             return
-        report.found(Kind.TREE_VECTOR_MISSING, [node.id for node in missing])
+        report.count_differences(Kind.TREE_VECTOR_MISSING, [node.id for node in missing])
         if self.round.repair:
             written = await scrubber.restore(tenant, missing)
-            report.repaired(Kind.TREE_VECTOR_MISSING, len(written))
+            report.count_repairs(Kind.TREE_VECTOR_MISSING, len(written))
             self.round.changed |= bool(written)

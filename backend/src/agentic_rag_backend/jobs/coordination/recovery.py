@@ -40,7 +40,7 @@ class Plan:
     kills: Mapping[str, int]
 
 
-def plan(left: Collection[str], running: Collection[str], kills: Mapping[str, int]) -> Plan:
+def plan_recovery(left: Collection[str], running: Collection[str], kills: Mapping[str, int]) -> Plan:
     """Decide about ``left``, the workflows that the killed process had claimed.
 
     Args:
@@ -55,7 +55,7 @@ def plan(left: Collection[str], running: Collection[str], kills: Mapping[str, in
     return Plan(frozenset(left) - given_up, given_up, kill_counts)
 
 
-def caution(kills: int) -> Caution:
+def choose_caution(kills: int) -> Caution:
     """Return the isolation of a workflow that was present at ``kills`` kills."""
     if kills >= ALONE_AFTER:
         return Caution.ALONE

@@ -28,7 +28,7 @@ class UnstartedClaims:
         self._lost_after_s = lost_after_s
         self._since: dict[str, float] = {}
 
-    def lost(self, claimed: Iterable[ClaimedWorkflow], begun: Container[str], now_s: float) -> list[ClaimedWorkflow]:
+    def find_lost(self, claimed: Iterable[ClaimedWorkflow], begun: Container[str], now_s: float) -> list[ClaimedWorkflow]:
         """Return the workflows of ``claimed`` that have waited too long at ``now_s``, a monotonic time in seconds."""
         waiting = [workflow for workflow in claimed if workflow.id not in begun]
         self._since = {workflow.id: self._since.get(workflow.id, now_s) for workflow in waiting}
@@ -48,7 +48,7 @@ class OwnClaims:
         self._begun: dict[str, float] = {}
         self._again: set[str] = set()
 
-    def begun(self, workflow_id: str) -> None:
+    def note_start(self, workflow_id: str) -> None:
         """Note that a workflow started here. It may end here before the database records its end."""
         self._begun[workflow_id] = time.monotonic()
 
@@ -56,7 +56,7 @@ class OwnClaims:
         """Mark a workflow that stopped without an end, to be enqueued again."""
         self._again.add(workflow_id)
 
-    def forget(self) -> None:
+    def forget_claims(self) -> None:
         """Forget all claims: they belong to other processes now."""
         self._begun.clear()
         self._again.clear()
@@ -73,11 +73,11 @@ class OwnClaims:
         """
         asked_s = time.monotonic()
         with as_unavailable():
-            claimed = await asyncio.to_thread(self._table.claimed)
+            claimed = await asyncio.to_thread(self._table.list_claims)
         ids = {workflow.id for workflow in claimed}
         self._begun = {id: at for id, at in self._begun.items() if id in ids or at >= asked_s}
         own_claims = [workflow for workflow in claimed if workflow.executor_id == executor_id and workflow.name in known]
-        lost = self._unstarted.lost(own_claims, self._begun, asked_s)
+        lost = self._unstarted.find_lost(own_claims, self._begun, asked_s)
         for workflow in lost:
             _log.warning("unheard_workflow_queued_again", workflow=workflow.id)
         again = set(self._again)

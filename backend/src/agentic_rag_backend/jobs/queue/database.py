@@ -43,7 +43,7 @@ def sidecar_path(engine: Engine, suffix: str) -> Path | None:
     return Path(f"{file}{suffix}") if engine.dialect.name == "sqlite" and file else None
 
 
-def ping(engine: Engine) -> None:
+def ping_database(engine: Engine) -> None:
     """Run a trivial query."""
     with engine.connect() as connection:
         connection.exec_driver_sql("SELECT 1")

@@ -82,11 +82,11 @@ def sentence_of(entry: Entry, values: Iterable[Value] | None = None) -> str:
     """
     chosen = entry.values if values is None else tuple(values)
     said = _BETWEEN_VALUES.join(map(str, chosen))
-    text = _separator(chosen).join(filter(None, (entry.subject, said)))
+    text = _choose_separator(chosen).join(filter(None, (entry.subject, said)))
     return text if _ENDED.search(text) else f"{text}."
 
 
-def _separator(values: Sequence[Value]) -> str:
+def _choose_separator(values: Sequence[Value]) -> str:
     return " – " if any(value.label for value in values) else ": "
 
 

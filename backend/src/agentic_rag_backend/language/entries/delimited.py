@@ -14,7 +14,7 @@ from agentic_rag_backend.language.entries.base import (
     plain_cell,
     row_of,
 )
-from agentic_rag_backend.language.entries.lines import Line, above
+from agentic_rag_backend.language.entries.lines import Line, line_above
 
 DELIMITERS = ("\t", ";", ",")
 _FEW = 2
@@ -33,7 +33,7 @@ def delimited_tables(text: str, lines: Sequence[Line], first_table: int, *, know
     """
     number, index = first_table, 0
     while index + 1 < len(lines):
-        found = _header(text, lines, index, known=known and index == 0)
+        found = _find_header(text, lines, index, known=known and index == 0)
         if found is None:
             index += 1
             continue
@@ -47,22 +47,22 @@ def delimited_tables(text: str, lines: Sequence[Line], first_table: int, *, know
             index += 1
         if index > first:
             rows = lines[first:index]
-            read = partial(_entries, text, lines, header, rows, found, number)
+            read = partial(_make_entries, text, lines, header, rows, found, number)
             yield Block(lines[header].start, rows[-1].end, lines[header].end, tuple(row.start for row in rows[1:]), read)
             number += 1
 
 
-def _entries(
+def _make_entries(
     text: str, lines: Sequence[Line], header: int, rows: Sequence[Line], found: tuple[str, Sequence[str]], number: int
 ) -> list[Entry]:
-    context = above(text, lines, header)
+    context = line_above(text, lines, header)
     delimiter, labels = found
     spans = (_as_wide(text, row, delimiter, len(labels)) for row in rows)
-    cells = ([(unquoted(text[start:end]), start, end) for start, end in own] for own in spans)
+    cells = ([(unquote_field(text[start:end]), start, end) for start, end in own] for own in spans)
     return [row_of(row.start, row.end, labels, own, table=number, context=context) for row, own in zip(rows, cells, strict=True)]
 
 
-def _header(text: str, lines: Sequence[Line], index: int, *, known: bool) -> tuple[str, list[str]] | None:
+def _find_header(text: str, lines: Sequence[Line], index: int, *, known: bool) -> tuple[str, list[str]] | None:
     """Return the delimiter and the names of the columns if a table begins at line ``index``."""
     line = lines[index]
     if not 0 < line.end - line.start <= MAX_HEADER_CHARACTERS or "|" in text[line.start : line.end]:
@@ -74,7 +74,7 @@ def _header(text: str, lines: Sequence[Line], index: int, *, known: bool) -> tup
         spans = fields_of(text, line, delimiter)
         if not 1 < len(spans) <= MAX_COLUMNS:
             continue
-        labels = [unquoted(text[start:end]) for start, end in spans]
+        labels = [unquote_field(text[start:end]) for start, end in spans]
         spaced = any(text[start : start + 1].isspace() for start, _ in spans)
         if not names_columns(labels) or (spaced and not known):
             continue
@@ -120,7 +120,7 @@ def _quoted_end(text: str, start: int, last: int) -> int:
     return last + 1
 
 
-def unquoted(field: str) -> str:
+def unquote_field(field: str) -> str:
     """Return the text of a value."""
     bare = field.strip()
     if len(bare) > 1 and bare[0] == bare[-1] == '"':

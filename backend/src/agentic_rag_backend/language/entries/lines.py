@@ -41,7 +41,7 @@ def lines_of(text: str) -> list[Line]:
     return lines
 
 
-def above(text: str, lines: Sequence[Line], index: int) -> str:
+def line_above(text: str, lines: Sequence[Line], index: int) -> str:
     """Return the line above line ``index``, a blank one between them ignored, without markup; empty if it is long."""
     for line in reversed(lines[max(0, index - 2) : index]):
         if not line.blank:

@@ -47,13 +47,13 @@ def lists_of(text: str, lines: Sequence[Line], taken: Sequence[tuple[int, int]],
     Args:
         begins: start of a line whose indentation is unknown, because a passage begins there; 0 for none.
     """
-    for found in _runs(text, lines, taken, begins):
-        block = _block(text, found)
+    for found in _find_lists(text, lines, taken, begins):
+        block = _make_block(text, found)
         if block is not None:
             yield block
 
 
-def _runs(text: str, lines: Sequence[Line], taken: Sequence[tuple[int, int]], begins: int) -> Iterator[_List]:
+def _find_lists(text: str, lines: Sequence[Line], taken: Sequence[tuple[int, int]], begins: int) -> Iterator[_List]:
     current: _List | None = None
     place = 0
     for line in lines:
@@ -78,29 +78,29 @@ def _runs(text: str, lines: Sequence[Line], taken: Sequence[tuple[int, int]], be
         yield current
 
 
-def _block(text: str, found: _List) -> Block | None:
+def _make_block(text: str, found: _List) -> Block | None:
     pieces = [text[line.start : line.end] for line in found.lines]
     if any(len(piece) > MAX_ITEM_CHARACTERS for piece in pieces):
         return None
-    labels = [_label(piece) for piece in pieces]
+    labels = [_read_label(piece) for piece in pieces]
     records = len(set(labels)) == len(labels) > 1 and all(labels)
     if any(is_statement(piece) for piece in pieces) or (not records and not found.marked):
         return None
-    start, subject = _introduction(text, found, headings=records)
+    start, subject = _find_introduction(text, found, headings=records)
     if not records and not subject:
         return None
     named = labels if records else [""] * len(labels)
-    values = [_value(line, piece, label) for line, piece, label in zip(found.lines, pieces, named, strict=True)]
+    values = [_make_value(line, piece, label) for line, piece, label in zip(found.lines, pieces, named, strict=True)]
     values = [value for value in values if value.text]
     if not values:
         return None
     first = found.lines[0].first
     begin = first if start is None else text.rfind("\n", 0, start) + 1 if found.under or records else start
-    entries = partial(_entries, values[0].start if start is None else start, subject, values)
+    entries = partial(_make_entries, values[0].start if start is None else start, subject, values)
     return Block(begin, values[-1].end, first, tuple(line.first for line in found.lines[1:]), entries)
 
 
-def _entries(start: int, subject: str, values: Sequence[Value]) -> list[Entry]:
+def _make_entries(start: int, subject: str, values: Sequence[Value]) -> list[Entry]:
     entries: list[Entry] = []
     held: list[Value] = []
     for value in values:
@@ -111,19 +111,19 @@ def _entries(start: int, subject: str, values: Sequence[Value]) -> list[Entry]:
     return [*entries, Entry(start, held[-1].end, subject, tuple(held))]
 
 
-def _label(piece: str) -> str:
+def _read_label(piece: str) -> str:
     match = _LABELLED.match(piece)
     label = plain_cell(match[1]) if match else ""
     return label if len(label.split()) <= _LABEL_WORDS else ""
 
 
-def _value(line: Line, piece: str, label: str) -> Value:
+def _make_value(line: Line, piece: str, label: str) -> Value:
     match = _LABELLED.match(piece) if label else None
     start = match.end() if match else 0
     return Value(label, plain_cell(piece[start:]).rstrip(";"), line.start, line.end)
 
 
-def _introduction(text: str, found: _List, *, headings: bool) -> tuple[int | None, str]:
+def _find_introduction(text: str, found: _List, *, headings: bool) -> tuple[int | None, str]:
     """Return start and text of what introduces a list: the item above it, a sentence with a colon, or its heading."""
     if found.under is not None:
         return found.under.start, plain_cell(text[found.under.start : found.under.end]).rstrip(" :")

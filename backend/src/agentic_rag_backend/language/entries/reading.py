@@ -32,8 +32,10 @@ def read_entries(text: str, header: str = "") -> Reading:
     """
     before = len(header) + 1 if header else 0
     blocks = blocks_of(f"{header}\n{text}" if header else text, begins=before)
-    entries = [_moved(entry, -before) for block in blocks for entry in block.read() if entry.end > before]
-    return Reading(tuple(entries), tuple(_outside(text, [(block.start - before, block.end - before) for block in blocks])))
+    entries = [_move_entry(entry, -before) for block in blocks for entry in block.read() if entry.end > before]
+    return Reading(
+        tuple(entries), tuple(_sentences_outside(text, [(block.start - before, block.end - before) for block in blocks]))
+    )
 
 
 def header_at(text: str, header: str, position: int) -> str:
@@ -46,7 +48,7 @@ def header_at(text: str, header: str, position: int) -> str:
         return header
     before = len(header) + 1 if header else 0
     source = f"{header}\n{text}" if header else text
-    return Headers(source, blocks_of(source, begins=before)).at(position + before)
+    return Headers(source, blocks_of(source, begins=before)).header_at(position + before)
 
 
 def header_text(header: str) -> str:
@@ -66,16 +68,16 @@ class Headers:
         self._blocks = blocks
         self._starts = [block.start for block in blocks]
 
-    def whole(self, place: int) -> bool:
+    def is_whole(self, place: int) -> bool:
         """Return whether ``place`` is outside of tables and lists, or begins a row or item."""
-        block = self._around(place)
-        return block is None or self._begins(block, place)
+        block = self._block_around(place)
+        return block is None or self._begins_at(block, place)
 
-    def inside(self, place: int) -> bool:
+    def is_inside(self, place: int) -> bool:
         """Return whether ``place`` is within a table or list, after its beginning."""
-        return self._around(place) is not None
+        return self._block_around(place) is not None
 
-    def cuts(self, start: int, end: int) -> list[int]:
+    def list_cuts(self, start: int, end: int) -> list[int]:
         """Return the starts of rows and items in [start, end), except the first of each table and list."""
         first = max(0, bisect_right(self._starts, start) - 1)
         last = bisect_left(self._starts, end)
@@ -85,18 +87,18 @@ class Headers:
             for place in block.cuts[bisect_left(block.cuts, start) : bisect_left(block.cuts, end)]
         ]
 
-    def at(self, place: int) -> str:
+    def header_at(self, place: int) -> str:
         """Return the header of the table or list in which a row or item begins at ``place``; otherwise an empty text."""
-        block = self._around(place)
-        if block is None or block.header - block.start > MAX_HEADER_CHARACTERS or not self._begins(block, place):
+        block = self._block_around(place)
+        if block is None or block.header - block.start > MAX_HEADER_CHARACTERS or not self._begins_at(block, place):
             return ""
         return self._text[block.start : block.header].rstrip()
 
-    def _around(self, place: int) -> Block | None:
+    def _block_around(self, place: int) -> Block | None:
         index = bisect_left(self._starts, place) - 1
         return self._blocks[index] if index >= 0 and place < self._blocks[index].end else None
 
-    def _begins(self, block: Block, place: int) -> bool:
+    def _begins_at(self, block: Block, place: int) -> bool:
         index = bisect_right(block.cuts, place) - 1
         # A passage does not begin with the white space before an item.
         return index >= 0 and not self._text[block.cuts[index] : place].strip()
@@ -110,12 +112,12 @@ def blocks_of(text: str, *, begins: int = 0) -> list[Block]:
     """
     lines = lines_of(text)
     blocks = list(markup_tables(text, 0))
-    blocks = joined(blocks, pipe_tables(text, lines, len(blocks)) if "|" in text else ())
-    blocks = joined(blocks, delimited_tables(text, lines, len(blocks), known=begins > 0 and not blocks))
-    return joined(blocks, lists_of(text, lines, [(block.start, block.end) for block in blocks], begins=begins))
+    blocks = join_blocks(blocks, pipe_tables(text, lines, len(blocks)) if "|" in text else ())
+    blocks = join_blocks(blocks, delimited_tables(text, lines, len(blocks), known=begins > 0 and not blocks))
+    return join_blocks(blocks, lists_of(text, lines, [(block.start, block.end) for block in blocks], begins=begins))
 
 
-def joined(blocks: Sequence[Block], others: Iterable[Block]) -> list[Block]:
+def join_blocks(blocks: Sequence[Block], others: Iterable[Block]) -> list[Block]:
     """Return all blocks in order, without those of ``others`` that overlap ``blocks``."""
     found: list[Block] = []
     place = 0
@@ -128,13 +130,13 @@ def joined(blocks: Sequence[Block], others: Iterable[Block]) -> list[Block]:
     return [*found, *blocks[place:]]
 
 
-def _moved(entry: Entry, by: int) -> Entry:
+def _move_entry(entry: Entry, by: int) -> Entry:
     values = tuple(value._replace(start=value.start + by, end=value.end + by) for value in entry.values)
     start = entry.start + by
     return replace(entry, start=start if start >= 0 or not values else values[0].start, end=entry.end + by, values=values)
 
 
-def _outside(text: str, spans: Sequence[tuple[int, int]]) -> Iterable[Sentence]:
+def _sentences_outside(text: str, spans: Sequence[tuple[int, int]]) -> Iterable[Sentence]:
     """Yield the sentences of ``text`` outside of ``spans``, in order."""
     at = 0
     for start, end in [*spans, (len(text), len(text))]:

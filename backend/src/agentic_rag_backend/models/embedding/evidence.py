@@ -29,26 +29,26 @@ class EvidenceEncoder:
 
     async def encode_words(self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]) -> list[TextVectors]:
         """See `WordEncoder`."""
-        return await (await self._bundled()).encode_words(texts, spans)
+        return await (await self._load_bundled_embedder()).encode_words(texts, spans)
 
     async def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
         """See `TokenEncoder`."""
-        return await (await self._bundled()).encode_tokens(texts)
+        return await (await self._load_bundled_embedder()).encode_tokens(texts)
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """See `TextEncoder`."""
-        return await (await self._bundled()).embed(texts)
+        return await (await self._load_bundled_embedder()).embed(texts)
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """See `TextEncoder`."""
-        return await (await self._bundled()).embed_query(text)
+        return await (await self._load_bundled_embedder()).embed_query(text)
 
     async def close(self) -> None:
         """Release the weights that it loaded itself."""
         if self._own is not None:
             await self._own.close()
 
-    async def _bundled(self) -> BundledEmbedder:
+    async def _load_bundled_embedder(self) -> BundledEmbedder:
         if loaded := self._shared or self._own:
             return loaded
         async with self._loading:

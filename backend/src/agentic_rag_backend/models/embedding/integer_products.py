@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from agentic_rag_backend.models.embedding.onnx_graph import INT8, OnnxGraph, OnnxNode, attribute, rewritten
+from agentic_rag_backend.models.embedding.onnx_graph import INT8, OnnxGraph, OnnxNode, make_attribute, rewrite_model
 
 _BY_ROW = range(13, 18)
 """Versions of the standard operators in which `_by_row` is written. For others, every factor has one scale."""
@@ -27,16 +27,16 @@ _UINT8 = 2
 
 def with_integer_products(model: bytes) -> bytes:
     """Return the serialised model with integer products; the same object if it has no int8 weights, or cannot be read."""
-    return rewritten(model, _products)
+    return rewrite_model(model, _find_products)
 
 
-def _products(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
+def _find_products(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
     """Return the steps in place of each ``Cast``, ``Mul`` and ``MatMul`` of int8 weights."""
     instead: dict[int, Sequence[OnnxNode]] = {}
     quantised: set[str] = set()
     in_floats = _values_of_attention(graph)
     for position, node in graph.nodes.items():
-        weights = graph.dequantised(node.inputs[1]) if node.operator == "MatMul" else None
+        weights = graph.find_dequantiser(node.inputs[1]) if node.operator == "MatMul" else None
         if weights is None or position in in_floats:
             continue
         cast, scaled = (graph.nodes[step] for step in weights)
@@ -46,7 +46,7 @@ def _products(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
         by_row = rows != columns and graph.operator_set in _BY_ROW
         quantise = _by_row if by_row else _as_a_whole
         before = () if node.inputs[0] in quantised else quantise(node.inputs[0])
-        instead[position] = (*before, *_product(cast, scaled, node, by_row=by_row))
+        instead[position] = (*before, *_make_product(cast, scaled, node, by_row=by_row))
         quantised.add(node.inputs[0])
         if graph.is_used_once(*weights):
             instead |= dict.fromkeys(weights, ())
@@ -81,7 +81,7 @@ def _by_row(factor: str) -> Sequence[OnnxNode]:
 
     def step(operator: str, inputs: Sequence[str], output: str, **attributes: float | Sequence[int]) -> OnnxNode:
         names = tuple(name if name == factor else f"{factor}/{name}" for name in inputs)
-        written = tuple(attribute(name, value) for name, value in attributes.items())
+        written = tuple(make_attribute(name, value) for name, value in attributes.items())
         return OnnxNode(operator, names, (f"{factor}/{output}",), f"{factor}/{output}", rest=written)
 
     return (
@@ -103,7 +103,7 @@ def _by_row(factor: str) -> Sequence[OnnxNode]:
     )
 
 
-def _product(cast: OnnxNode, scaled: OnnxNode, product: OnnxNode, *, by_row: bool) -> Sequence[OnnxNode]:
+def _make_product(cast: OnnxNode, scaled: OnnxNode, product: OnnxNode, *, by_row: bool) -> Sequence[OnnxNode]:
     """Return the integer product and its scaling. The runtime computes the last three steps as one, for a single scale."""
     factor, (result,) = product.inputs[0], product.outputs
     integers, scale, zero_point = (f"{factor}/{part}" for part in ("uint8", "scale", "zero_point"))
@@ -125,14 +125,14 @@ def with_float_products(model: bytes) -> bytes:
 
     The quantised numbers stay the same, so the results are equal up to rounding on a processor that multiplies exactly.
     """
-    return rewritten(model, _float_products)
+    return rewrite_model(model, _float_products)
 
 
 def _float_products(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
     """Return the steps in place of each ``MatMulInteger`` and the ``Cast`` of its result to float32."""
     instead: dict[int, Sequence[OnnxNode]] = {}
     for position, cast in graph.nodes.items():
-        product = graph.maker(cast.inputs[0], "MatMulInteger") if cast.operator == "Cast" else None
+        product = graph.find_maker(cast.inputs[0], "MatMulInteger") if cast.operator == "Cast" else None
         if product is not None and graph.is_used_once(product):
             instead[product] = tuple(_float_steps(graph.nodes[product], cast))
             instead[position] = ()

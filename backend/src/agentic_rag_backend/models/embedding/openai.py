@@ -141,7 +141,7 @@ class OpenAIEmbedder:
     @property
     def stats(self) -> EmbedderStats:
         """Return the counters since the start."""
-        return self._clock.stats()
+        return self._clock.read_stats()
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed passages: float32, shape (len(texts), dimensions), unit rows, in order. Long texts in windows, pooled.
@@ -156,14 +156,14 @@ class OpenAIEmbedder:
         prefix = self._texts.passage_prefix
         windows = [window for owner, text in enumerate(texts) for window in windows_of(owner, text, prefix)]
         batches = batches_of(windows, self._texts.batch_size)
-        tasks = [asyncio.ensure_future(self._passages(batch)) for batch in batches]
+        tasks = [asyncio.ensure_future(self._embed_batch(batch)) for batch in batches]
         try:
             parts = await asyncio.gather(*tasks)
         finally:
             for task in tasks:  # after a failure, the other requests are useless
                 task.cancel()
-        self._clock.count(texts=len(texts), windows=len(windows))
-        return self._pooled(len(texts), batches, parts)
+        self._clock.add_counts(texts=len(texts), windows=len(windows))
+        return self._pool_vectors(len(texts), batches, parts)
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed one question: float32, shape (dimensions,)."""
@@ -171,11 +171,11 @@ class OpenAIEmbedder:
         batches = batches_of(windows, self._texts.batch_size)
         parts = []
         for batch in batches:
-            call = self._call()
-            async with self._endpoint.admitted(call), self._endpoint.watching(call):
-                parts.append(await self._send(call, batch))
-        self._clock.count(queries=1)
-        row: NDArray[np.float32] = self._pooled(1, batches, parts)[0]
+            call = self._begin_call()
+            async with self._endpoint.admit_call(call), self._endpoint.watch_call(call):
+                parts.append(await self._send_batch(call, batch))
+        self._clock.add_counts(queries=1)
+        row: NDArray[np.float32] = self._pool_vectors(1, batches, parts)[0]
         return row
 
     @property
@@ -201,17 +201,17 @@ class OpenAIEmbedder:
         """Whether the endpoint answers."""
         return self._endpoint.health
 
-    def _call(self) -> Call:
-        return self._endpoint.call(self._model, "embedding")
+    def _begin_call(self) -> Call:
+        return self._endpoint.begin_call(self._model, "embedding")
 
-    async def _passages(self, batch: Sequence[ByteWindow]) -> Vectors:
-        call = self._call()
-        async with self._endpoint.admitted(call):
+    async def _embed_batch(self, batch: Sequence[ByteWindow]) -> Vectors:
+        call = self._begin_call()
+        async with self._endpoint.admit_call(call):
             with self._clock:
-                async with self._endpoint.watching(call):
-                    return await self._send(call, batch)
+                async with self._endpoint.watch_call(call):
+                    return await self._send_batch(call, batch)
 
-    def _pooled(self, count: int, batches: Sequence[Sequence[ByteWindow]], parts: Sequence[Vectors]) -> Vectors:
+    def _pool_vectors(self, count: int, batches: Sequence[Sequence[ByteWindow]], parts: Sequence[Vectors]) -> Vectors:
         """Return each text's mean over its windows, weighted by their length, at length 1."""
         totals = np.zeros((count, self._dimensions), dtype=np.float32)
         for batch, vectors in zip(batches, parts, strict=True):
@@ -220,26 +220,26 @@ class OpenAIEmbedder:
         result: Vectors = totals / np.maximum(np.linalg.norm(totals, axis=1, keepdims=True), np.float32(1e-12))
         return result
 
-    async def _send(self, call: Call, batch: Sequence[ByteWindow]) -> Vectors:
+    async def _send_batch(self, call: Call, batch: Sequence[ByteWindow]) -> Vectors:
         """Return the unit vectors of one batch."""
         arguments: dict[str, Any] = {"model": self._model, "input": [window.text for window in batch], "encoding_format": "float"}
         if self._shortened:
             arguments["dimensions"] = self._dimensions
         while True:
-            attempt = self._endpoint.attempt(call)
+            attempt = self._endpoint.begin_attempt(call)
             try:
-                with attempt.watched():
+                with attempt.watch_failure():
                     # The SDK's parsing visits every number in Python: 6 ms per text of 1,536 dimensions, on the event loop.
                     reply = await self._endpoint.client.embeddings.with_raw_response.create(**arguments)
-                    read = self._loaded(reply.http_response.content)
-                    vectors = self._checked(read, len(batch))
+                    read = self._load_json(reply.http_response.content)
+                    vectors = self._check_reply(read, len(batch))
             except (openai.OpenAIError, ValueError) as error:
-                await self._endpoint.pause(call, error)
+                await self._endpoint.pause_call(call, error)
             else:
-                attempt.end("ok", prompt_tokens=_tokens_of(read))
+                attempt.end_attempt("ok", prompt_tokens=_tokens_of(read))
                 return vectors
 
-    def _loaded(self, content: bytes) -> Any:
+    def _load_json(self, content: bytes) -> Any:
         """Return the JSON value of a reply.
 
         Raises:
@@ -257,7 +257,7 @@ class OpenAIEmbedder:
                 "number; restart its server, or use another model or precision"
             ) from None
 
-    def _checked(self, reply: Any, count: int) -> Vectors:
+    def _check_reply(self, reply: Any, count: int) -> Vectors:
         """Return the reply's vectors in the order of the request, at length 1."""
         try:
             unnumbered = all("index" not in row for row in reply["data"])

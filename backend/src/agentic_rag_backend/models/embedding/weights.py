@@ -42,20 +42,20 @@ class ModelFile:
     sha256: str
 
 
-def locate(name: str, folder: Path | None) -> ModelFile:
+def locate_file(name: str, folder: Path | None) -> ModelFile:
     """Return the file ``name`` (`MODEL_FILE` or `TOKENIZER_FILE`) of ``folder``. None selects the bundled file.
 
     Raises:
         ConfigurationError: it is missing, or the bundled file differs from the one this release was measured with.
     """
     if folder is not None:
-        return _read(folder / name, f"EMBEDDING_MODEL_PATH must be a folder with {MODEL_FILE} and {TOKENIZER_FILE}")
+        return _read_file(folder / name, f"EMBEDDING_MODEL_PATH must be a folder with {MODEL_FILE} and {TOKENIZER_FILE}")
     wanted = BUNDLED_MODEL if name == MODEL_FILE else BUNDLED_TOKENIZER
     try:
         path = Path(str(distribution(wanted.distribution).locate_file(wanted.path)))
     except PackageNotFoundError as error:
         raise ConfigurationError(f"the package {wanted.distribution} that carries {name} is not installed") from error
-    found = _read(path, f"the package {wanted.distribution} must carry {wanted.path}")
+    found = _read_file(path, f"the package {wanted.distribution} must carry {wanted.path}")
     if found.sha256 != wanted.sha256:
         raise ConfigurationError(
             f"{wanted.path} of {wanted.distribution} has SHA-256 {found.sha256}, not {wanted.sha256}: install the pinned version"
@@ -63,7 +63,7 @@ def locate(name: str, folder: Path | None) -> ModelFile:
     return found
 
 
-def _read(path: Path, expectation: str) -> ModelFile:
+def _read_file(path: Path, expectation: str) -> ModelFile:
     try:
         with path.open("rb") as file:
             return ModelFile(path, hashlib.file_digest(file, "sha256").hexdigest())

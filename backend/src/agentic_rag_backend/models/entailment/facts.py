@@ -17,7 +17,7 @@ EXAMPLE = '{"labels": ["contradiction", "entailment", "neutral"]}'
 Labels = tuple[Label, Label, Label]
 
 
-def _distinct(labels: Labels) -> Labels:
+def _require_distinct(labels: Labels) -> Labels:
     if len(set(labels)) != len(labels):
         raise ValueError("each of contradiction, entailment and neutral must occur once")
     return labels
@@ -33,7 +33,7 @@ class ReaderFacts:
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
 
-    labels: Annotated[Labels, AfterValidator(_distinct)]
+    labels: Annotated[Labels, AfterValidator(_require_distinct)]
     max_word_pieces: Annotated[int, Field(ge=16, le=8192)] = 512
 
 

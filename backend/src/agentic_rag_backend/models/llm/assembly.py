@@ -42,7 +42,7 @@ class Assembly:
         """Whether a piece said why the reply ended."""
         return any(piece.ending is not None for piece in self._pieces)
 
-    def completion(self, *, cut: bool = False) -> ChatCompletion:
+    def make_completion(self, *, cut: bool = False) -> ChatCompletion:
         """Return the whole reply as a server without streams would. ``cut``: the reply did not end by itself."""
         message: dict[str, Any] = {
             "role": "assistant",
@@ -68,7 +68,7 @@ def arguments_of(chunk: object) -> str:
     return arguments if isinstance(arguments, str) else ""
 
 
-async def unstreamed(reply: AsyncStream[Any]) -> ChatCompletion | None:
+async def read_whole_reply(reply: AsyncStream[Any]) -> ChatCompletion | None:
     """Return the whole reply of a server that ignored the request to stream it. None: the reply is a stream.
 
     Raises:

@@ -47,7 +47,7 @@ class Speed:
     read_tps: float
     write_tps: float
 
-    def seconds(self, read_tokens: float, written_tokens: float) -> float:
+    def predict_seconds(self, read_tokens: float, written_tokens: float) -> float:
         """Return the predicted time of a call."""
         return read_tokens / self.read_tps + written_tokens / self.write_tps
 
@@ -81,7 +81,7 @@ class Measuring:
         """
         began = time.perf_counter()
         await self._model.complete(
-            self._request("When and in which city was the United Nations founded? Reply in JSON.", _SCHEMA)
+            self._make_request("When and in which city was the United Nations founded? Reply in JSON.", _SCHEMA)
         )
         return time.perf_counter() - began
 
@@ -97,8 +97,8 @@ class Measuring:
         text = (
             f"The code word is {mark}.\n\n{lines}\n\nReply with the code word from the start of this message, and nothing else."
         )
-        long = await self._timed(text)
-        written = await self._timed("Write the numbers from one to one hundred in words, separated by commas.")
+        long = await self._time_call(text)
+        written = await self._time_call("Write the numbers from one to one hundred in words, separated by commas.")
         tokens = written.usage.completion_tokens
         # A reply in one piece was written before its first piece arrived.
         write_s = written.rest_s if written.rest_s > written.first_s / 10 else written.first_s + written.rest_s
@@ -106,9 +106,9 @@ class Measuring:
         prompt = LongPrompt(mark in long.text, estimate_tokens(text), long.usage.prompt_tokens)
         return prompt, Speed(max(read_tps, 1e-3), max(tokens / max(write_s, 1e-3), 1e-3))
 
-    async def _timed(self, text: str) -> _Timed:
+    async def _time_call(self, text: str) -> _Timed:
         began, first, usage, pieces = time.perf_counter(), None, Usage(), list[str]()
-        async with aclosing(self._model.stream(self._request(text))) as deltas:
+        async with aclosing(self._model.stream(self._make_request(text))) as deltas:
             async for delta in deltas:
                 first = time.perf_counter() if first is None else first
                 pieces.append(delta.text)
@@ -117,7 +117,7 @@ class Measuring:
         first = ended if first is None else first
         return _Timed("".join(pieces), usage, first - began, ended - first)
 
-    def _request(self, text: str, schema: dict[str, object] | None = None) -> ModelRequest:
+    def _make_request(self, text: str, schema: dict[str, object] | None = None) -> ModelRequest:
         return ModelRequest(
             prompt=_PROMPT,
             messages=(Message("user", text),),

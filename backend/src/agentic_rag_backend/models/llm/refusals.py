@@ -45,17 +45,17 @@ class Refusals:
         self._clock = clock
         self._traits: dict[str, ModelTraits] = {}
 
-    def of(self, model: str) -> ModelTraits:
+    def traits_of(self, model: str) -> ModelTraits:
         """Return what is known about a model, to read and to change."""
         return self._traits.setdefault(model, ModelTraits())
 
-    def add(self, model: str, feature: Feature) -> None:
+    def add_feature(self, model: str, feature: Feature) -> None:
         """Remember that a model refuses a feature."""
-        self.of(model).refused[feature] = self._clock() + REMEMBERED_S
+        self.traits_of(model).refused[feature] = self._clock() + REMEMBERED_S
 
-    def current(self, model: str) -> frozenset[Feature]:
+    def current_features(self, model: str) -> frozenset[Feature]:
         """Return the features that must not be sent now."""
-        refused, now = self.of(model).refused, self._clock()
+        refused, now = self.traits_of(model).refused, self._clock()
         for feature in [feature for feature, until in refused.items() if until <= now]:
             del refused[feature]
         return frozenset(refused)
@@ -72,5 +72,5 @@ class Refusals:
                 "reasoning_tokens": traits.reasoning_tokens,
             }
             for model, traits in self._traits.items()
-            if self.current(model) or traits.window or traits.reply_tokens or traits.reasoning_tokens
+            if self.current_features(model) or traits.window or traits.reply_tokens or traits.reasoning_tokens
         ]

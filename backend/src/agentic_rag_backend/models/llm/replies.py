@@ -16,7 +16,7 @@ from agentic_rag_backend.models.llm.base import ModelDelta
 from agentic_rag_backend.models.llm.lenient_json import AROUND, NotJson, ReadValue, read_values
 from agentic_rag_backend.models.llm.reasoning import ReasoningFilter, VisibleText, without_reasoning
 from agentic_rag_backend.models.llm.repetition import LoopDetector, without_loop
-from agentic_rag_backend.models.llm.structured import fit, unwrap
+from agentic_rag_backend.models.llm.structured import fit_schema, unwrap_object
 
 REASONING = "removed reasoning"
 LOOP = "stopped a repetition"
@@ -93,7 +93,9 @@ def read_text(raw: RawReply) -> ReadReply:
     )
 
 
-def read_structured(raw: RawReply, schema: Mapping[str, Any], *, partial: bool = False) -> tuple[ReadReply, ReadObject | str]:
+def read_structured_reply(
+    raw: RawReply, schema: Mapping[str, Any], *, partial: bool = False
+) -> tuple[ReadReply, ReadObject | str]:
     """Return the text of a reply and the object in it, or the error in it. The error is for the model."""
     read = read_text(raw)
     if LOOP in read.mended and not raw.cut:
@@ -136,7 +138,7 @@ def read_object(text: str, schema: Mapping[str, Any], *, partial: bool = False, 
         ValueError: there is no such object. The message has place and error, for the model.
     """
     try:
-        return _fit_object(json.loads(text, parse_constant=_refuse_constant), schema)
+        return _fit_object(json.loads(text, parse_constant=_reject_constant_name), schema)
     except (ValueError, RecursionError):
         pass
     errors: list[ValueError] = []
@@ -172,17 +174,17 @@ def _has_items(value: Any) -> bool:
 
 def _fit_object(value: Any, schema: Mapping[str, Any], *, lists: bool = False) -> ReadObject:
     """Return a value that fits the schema. ``lists``: whether missing lists are empty."""
-    inner = unwrap(value, schema)
+    inner = unwrap_object(value, schema)
     if not isinstance(inner, dict):
         raise ValueError(f"the reply must be a JSON object, not {type(inner).__name__}")
     if lists:
         properties = schema.get("properties", {})
         inner = {**{name: [] for name, kind in properties.items() if kind.get("type") == "array"}, **inner}
-    fitted, mended = fit(inner, schema)
+    fitted, mended = fit_schema(inner, schema)
     return ReadObject(fitted, mended=(*((WRAPPER,) if inner is not value and not lists else ()), *mended))
 
 
-def _refuse_constant(constant: str) -> Any:
+def _reject_constant_name(constant: str) -> Any:
     raise ValueError(f"not JSON: {constant}")
 
 
@@ -206,22 +208,22 @@ class ReplyStream:
         """Whether the rest of the stream has no use: the reply ended, or it repeats itself."""
         return self._filter.ended or self._loops.start is not None
 
-    def feed(self, piece: RawReply) -> Iterator[ModelDelta]:
+    def feed_piece(self, piece: RawReply) -> Iterator[ModelDelta]:
         """Yield the visible text of a piece."""
         self.size += len(piece.content) + len(piece.reasoning)
         self._thought = self._thought or bool(piece.reasoning)
-        yield from self._deltas(self._filter.feed(piece.content or piece.other))
+        yield from self._make_deltas(self._filter.feed_piece(piece.content or piece.other))
         if self._filter.hold and (self._thought or self._filter.opened):
-            yield from self._deltas(self._filter.release())  # the reasoning is known, so that no other mark will follow
+            yield from self._make_deltas(self._filter.release_text())  # the reasoning is known, so that no other mark will follow
 
-    def finish(self) -> Iterator[ModelDelta]:
+    def finish_reply(self) -> Iterator[ModelDelta]:
         """Yield the rest."""
-        yield from self._deltas(self._filter.finish())
-        if rest := self._restorer.finish():
+        yield from self._make_deltas(self._filter.finish_reply())
+        if rest := self._restorer.finish_text():
             self._shown.append(rest)
             yield ModelDelta(rest)
 
-    def read(self, ending: str | None) -> ReadReply:
+    def read_reply(self, ending: str | None) -> ReadReply:
         """Return the whole reply after its end."""
         looped = self._loops.start is not None
         return ReadReply(
@@ -232,7 +234,7 @@ class ReplyStream:
             mended=(*((REASONING,) if self._filter.reasoned else ()), *((LOOP,) if looped else ())),
         )
 
-    def _deltas(self, pieces: Iterator[VisibleText]) -> Iterator[ModelDelta]:
+    def _make_deltas(self, pieces: Iterator[VisibleText]) -> Iterator[ModelDelta]:
         for piece in pieces:
             if piece.restart:
                 self._loops, self._restorer = LoopDetector(), StreamRestorer()
@@ -240,7 +242,7 @@ class ReplyStream:
                     self._shown.clear()
                     yield ModelDelta("", restart=True)
             elif self._loops.start is None:
-                self._loops.feed(piece.text)
-                if restored := self._restorer.feed(piece.text):
+                self._loops.feed_piece(piece.text)
+                if restored := self._restorer.feed_piece(piece.text):
                     self._shown.append(restored)
                     yield ModelDelta(restored)

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentic_rag_backend.language.prompt_marks import neutralise
+from agentic_rag_backend.language.prompt_marks import neutralise_marks
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.refusals import ModelTraits
 from agentic_rag_backend.models.server_errors import Feature
@@ -72,22 +72,22 @@ class Body:
 
 def reasoning_room(model: str, options: RequestOptions, traits: ModelTraits) -> int:
     """Return the tokens that a reply needs in addition, for reasoning."""
-    named = REASONING_TOKENS if options.reasoning_effort != "none" and reasons(model) else 0
+    named = REASONING_TOKENS if options.reasoning_effort != "none" and is_reasoning_model(model) else 0
     configured = named if options.reasoning_tokens is None else options.reasoning_tokens
     return max(configured, traits.reasoning_tokens)
 
 
-def reasons(model: str) -> bool:
+def is_reasoning_model(model: str) -> bool:
     """Return whether the name of a model says that it reasons before it replies."""
-    return _name(model).startswith(_REASONING) or _name(model).endswith(_REASONING_ENDS)
+    return _base_name(model).startswith(_REASONING) or _base_name(model).endswith(_REASONING_ENDS)
 
 
 def may_hide_opening(model: str) -> bool:
     """Return whether the reasoning of a model may lack its opening mark."""
-    return _name(model).startswith(_UNOPENED) or _name(model).endswith(_UNOPENED_ENDS)
+    return _base_name(model).startswith(_UNOPENED) or _base_name(model).endswith(_UNOPENED_ENDS)
 
 
-def _name(model: str) -> str:
+def _base_name(model: str) -> str:
     """Return the name without vendor and tag: ``deepseek-r1`` for ``deepseek-ai/DeepSeek-R1:8b``."""
     return model.lower().rsplit("/", 1)[-1].partition(":")[0]
 
@@ -136,7 +136,7 @@ def build_body(
 
 def _limit_of(model: str, refused: AbstractSet[Feature]) -> Feature | None:
     names: tuple[Feature, ...] = ("max_tokens", "max_completion_tokens")
-    if _name(model).startswith(_COMPLETION_TOKENS):
+    if _base_name(model).startswith(_COMPLETION_TOKENS):
         names = names[::-1]
     return next((name for name in names if name not in refused), None)
 
@@ -162,8 +162,10 @@ def _with_one_system(
     messages: Sequence[Message], rule: str, refused: AbstractSet[Feature], sent: set[Feature]
 ) -> list[dict[str, str]]:
     parts = [message.content for message in messages if message.role == "system"]
-    system = neutralise("\n\n".join([*parts, *([rule] if rule else [])]))
-    turns = [{"role": message.role, "content": neutralise(message.content)} for message in messages if message.role != "system"]
+    system = neutralise_marks("\n\n".join([*parts, *([rule] if rule else [])]))
+    turns = [
+        {"role": message.role, "content": neutralise_marks(message.content)} for message in messages if message.role != "system"
+    ]
     if not system:
         return turns
     if "system_role" in refused:

@@ -50,7 +50,7 @@ class RetryDecision:
     retry_after_s: float | None = None
 
 
-def decide(failure: FailedAttempt, *, attempt: int, left_s: float, jitter: float) -> RetryDecision:
+def decide_retry(failure: FailedAttempt, *, attempt: int, left_s: float, jitter: float) -> RetryDecision:
     """Decide after the ``attempt``-th attempt (from 1) failed.
 
     Args:
@@ -74,7 +74,7 @@ def decide(failure: FailedAttempt, *, attempt: int, left_s: float, jitter: float
     return RetryDecision(Verdict.GIVE_UP, retry_after_s=failure.retry_after_s)
 
 
-def refusal(status: int | None) -> type[ModelUnavailable]:
+def error_for_status(status: int | None) -> type[ModelUnavailable]:
     """Return the error of a call that was given up after HTTP ``status`` (None: no response)."""
     if status in _OF_INPUT:
         return ModelInputRefused

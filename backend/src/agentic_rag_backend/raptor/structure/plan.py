@@ -9,9 +9,9 @@ import numpy as np
 
 from agentic_rag_backend.domain.document import stable_id
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.tree import TreeNode, inner_fingerprint, leaf_fingerprint
+from agentic_rag_backend.domain.tree import TreeNode, fingerprint_children, fingerprint_leaves
 from agentic_rag_backend.raptor.options import TreeOptions
-from agentic_rag_backend.raptor.structure.clustering import Vectors, centre, cluster
+from agentic_rag_backend.raptor.structure.clustering import Vectors, centre_of, cluster_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ def plan_tree(tenant: TenantId, leaves: Leaves, options: TreeOptions) -> list[Tr
     members: list[tuple[int, ...]] = []
     centres = leaves.vectors
     for level in range(1, options.max_levels + 1):
-        groups = cluster(centres, options)
-        members = [_rows(group, members) for group in groups]
-        made = [_node(tenant, level, group, leaves, below) for group in groups]
+        groups = cluster_rows(centres, options)
+        members = [_list_rows(group, members) for group in groups]
+        made = [_make_node(tenant, level, group, leaves, below) for group in groups]
         made = [replace(node, size=len(rows)) for node, rows in zip(made, members, strict=True)]
         nodes += made
         below = made
         if len(made) < 2:
             break
-        centres = np.stack([centre(leaves.vectors[list(rows)]) for rows in members])
+        centres = np.stack([centre_of(leaves.vectors[list(rows)]) for rows in members])
     return nodes
 
 
@@ -52,14 +52,14 @@ def new_node_id(tenant: TenantId, level: int, children: Sequence[str]) -> str:
     return stable_id("raptor-node", tenant, level, *sorted(children))
 
 
-def _node(tenant: TenantId, level: int, group: tuple[int, ...], leaves: Leaves, below: Sequence[TreeNode]) -> TreeNode:
+def _make_node(tenant: TenantId, level: int, group: tuple[int, ...], leaves: Leaves, below: Sequence[TreeNode]) -> TreeNode:
     if level == 1:
         children = tuple(leaves.ids[row] for row in group)
         documents = tuple(leaves.documents[row] for row in group)
-        fingerprint = leaf_fingerprint(children)
+        fingerprint = fingerprint_leaves(children)
     else:
         children, documents = tuple(below[row].id for row in group), ()
-        fingerprint = inner_fingerprint(level, (below[row].fingerprint for row in group))
+        fingerprint = fingerprint_children(level, (below[row].fingerprint for row in group))
     return TreeNode(
         id=new_node_id(tenant, level, children),
         level=level,
@@ -70,7 +70,7 @@ def _node(tenant: TenantId, level: int, group: tuple[int, ...], leaves: Leaves, 
     )
 
 
-def _rows(group: tuple[int, ...], members: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+def _list_rows(group: tuple[int, ...], members: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """Return the passages below a group of children, each once."""
     if not members:
         return group

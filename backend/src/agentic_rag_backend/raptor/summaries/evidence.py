@@ -24,13 +24,13 @@ _LONGEST = 300
 
 def leaf_evidence(node: TreeNode, passages: Sequence[VisibleChunk], weights: Mapping[str, float]) -> SummaryEvidence:
     """Return the sentences of the passages: first the most telling ones, then the others in the order of reading."""
-    return _evidence(node, [fact for passage in passages for fact in _facts(passage)], weights)
+    return _make_evidence(node, [fact for passage in passages for fact in _read_facts(passage)], weights)
 
 
 def inner_evidence(node: TreeNode, children: Sequence[CommunitySummary], weights: Mapping[str, float]) -> SummaryEvidence:
     """Return the findings of the children, and their summaries."""
-    found = [_fact(finding.statement, finding.sources) for child in children for finding in child.findings]
-    return replace(_evidence(node, found, weights), children=tuple(children))
+    found = [_make_fact(finding.statement, finding.sources) for child in children for finding in child.findings]
+    return replace(_make_evidence(node, found, weights), children=tuple(children))
 
 
 def leaf_names(passages: Sequence[VisibleChunk]) -> tuple[Label, ...]:
@@ -38,8 +38,8 @@ def leaf_names(passages: Sequence[VisibleChunk]) -> tuple[Label, ...]:
     held: defaultdict[str, list[Support]] = defaultdict(list)
     for passage in passages:
         if title := " ".join(passage.document_title.split()):
-            held[title].append(_support(passage))
-    return _most({title: tuple(supports) for title, supports in held.items()})
+            held[title].append(_support_of(passage))
+    return _rank_labels({title: tuple(supports) for title, supports in held.items()})
 
 
 def inner_names(children: Sequence[CommunitySummary]) -> tuple[Label, ...]:
@@ -48,12 +48,12 @@ def inner_names(children: Sequence[CommunitySummary]) -> tuple[Label, ...]:
     for child in children:
         for label in child.names:
             held[label.text] += label.sources
-    return _most({text: tuple(dict.fromkeys(supports)) for text, supports in held.items()})
+    return _rank_labels({text: tuple(dict.fromkeys(supports)) for text, supports in held.items()})
 
 
-def _evidence(node: TreeNode, facts: Sequence[Fact], weights: Mapping[str, float]) -> SummaryEvidence:
+def _make_evidence(node: TreeNode, facts: Sequence[Fact], weights: Mapping[str, float]) -> SummaryEvidence:
     merged = merge_facts(facts)
-    telling = telling_facts(merged, _terms(merged, weights), limit=_TELLING, forms_of=attrgetter("entity_ids"))
+    telling = telling_facts(merged, _select_terms(merged, weights), limit=_TELLING, forms_of=attrgetter("entity_ids"))
     first = {fact.statement for fact in telling}
     return SummaryEvidence(
         fingerprint=node.fingerprint,
@@ -64,7 +64,7 @@ def _evidence(node: TreeNode, facts: Sequence[Fact], weights: Mapping[str, float
     )
 
 
-def _terms(facts: Sequence[Fact], weights: Mapping[str, float]) -> list[CentralEntity]:
+def _select_terms(facts: Sequence[Fact], weights: Mapping[str, float]) -> list[CentralEntity]:
     """Return the words that several of the facts contain and few others do; informative facts cover these words."""
     counts = Counter(form for fact in facts for form in fact.entity_ids)
     rarest = max(weights.values(), default=1.0)
@@ -74,21 +74,21 @@ def _terms(facts: Sequence[Fact], weights: Mapping[str, float]) -> list[CentralE
     return [CentralEntity(form, form, "word", value[form] / total) for form in best]
 
 
-def _facts(passage: VisibleChunk) -> Iterable[Fact]:
+def _read_facts(passage: VisibleChunk) -> Iterable[Fact]:
     text = passage.chunk.text
     sentences = [" ".join(sentence.text.split()) for sentence in split_sentences(text)]
     kept = [sentence for sentence in sentences if sentence] or [" ".join(text.split())[:_LONGEST]]
-    return (_fact(sentence, (_support(passage),)) for sentence in kept)
+    return (_make_fact(sentence, (_support_of(passage),)) for sentence in kept)
 
 
-def _fact(statement: str, sources: tuple[Support, ...]) -> Fact:
+def _make_fact(statement: str, sources: tuple[Support, ...]) -> Fact:
     return Fact(statement, sources, content_forms(statement))
 
 
-def _support(passage: VisibleChunk) -> Support:
+def _support_of(passage: VisibleChunk) -> Support:
     return Support(passage.chunk.document_id, passage.chunk.version, passage.chunk.id)
 
 
-def _most(held: Mapping[str, tuple[Support, ...]]) -> tuple[Label, ...]:
+def _rank_labels(held: Mapping[str, tuple[Support, ...]]) -> tuple[Label, ...]:
     order = sorted(held, key=lambda text: (-len(held[text]), text))
     return tuple(Label(text, spread(held[text])) for text in order[:_NAMES])

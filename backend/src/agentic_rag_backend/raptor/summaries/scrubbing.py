@@ -50,21 +50,23 @@ class TreeScrubber:
             nodes = await self.trees.nodes(tenant, generation, ids=ids[start : start + _PAGE])
             summaries = await self.visible_summaries(tenant, nodes)
             await self.trees.save_summaries(tenant, list(summaries.values()))
-            searchable_nodes = [node for node in nodes if node.id in summaries and searchable(summaries[node.id])]
+            searchable_nodes = [node for node in nodes if node.id in summaries and has_searchable_text(summaries[node.id])]
             silent = [node.point_id(tenant) for node in nodes if node not in searchable_nodes]
             if silent:
                 await self.points.vectors.delete(tenant, Collection.NODES, silent)
             for first in range(0, len(searchable_nodes), _BATCH):
-                await self._write(tenant, searchable_nodes[first : first + _BATCH], summaries)
+                await self._write_points(tenant, searchable_nodes[first : first + _BATCH], summaries)
         return len(ids)
 
-    async def _write(self, tenant: TenantId, nodes: Sequence[TreeNode], summaries: Mapping[str, CommunitySummary]) -> list[str]:
+    async def _write_points(
+        self, tenant: TenantId, nodes: Sequence[TreeNode], summaries: Mapping[str, CommunitySummary]
+    ) -> list[str]:
         """Write the points of nodes of the current tree; return the ids of points that are still in it.
 
         During the embedding, a build may publish another tree and remove all other points before these points are written. So
         the tree is read again afterwards; a later build removes them itself.
         """
-        written = await self.points.write(tenant, nodes, summaries)
+        written = await self.points.write_points(tenant, nodes, summaries)
         generation = (await self.trees.pointer(tenant)).generation
         used = {node.point_id(tenant) for node in await self.trees.nodes(tenant, generation, point_ids=written)}
         unused = sorted(set(written) - used)
@@ -78,15 +80,17 @@ class TreeScrubber:
         visible = await passages_behind(self.documents, tenant, held.values())
         return {node.id: visible_summary(held[key_of(node)], visible) for node in nodes if key_of(node) in held}
 
-    async def missing(self, tenant: TenantId, nodes: Sequence[TreeNode]) -> list[TreeNode]:
+    async def list_missing_nodes(self, tenant: TenantId, nodes: Sequence[TreeNode]) -> list[TreeNode]:
         """Return the nodes that have searchable text and no point."""
         found: list[TreeNode] = []
         for start in range(0, len(nodes), _PAGE):
             batch = nodes[start : start + _PAGE]
-            there = await self.points.held(tenant, [node.point_id(tenant) for node in batch])
+            there = await self.points.list_stored_ids(tenant, [node.point_id(tenant) for node in batch])
             lacking = [node for node in batch if node.point_id(tenant) not in there]
             visible_summaries = await self.visible_summaries(tenant, lacking) if lacking else {}
-            found += [node for node in lacking if node.id in visible_summaries and searchable(visible_summaries[node.id])]
+            found += [
+                node for node in lacking if node.id in visible_summaries and has_searchable_text(visible_summaries[node.id])
+            ]
         return found
 
     async def restore(self, tenant: TenantId, missing: Sequence[TreeNode]) -> list[str]:
@@ -95,10 +99,12 @@ class TreeScrubber:
         for start in range(0, len(missing), _BATCH):
             batch = missing[start : start + _BATCH]
             visible_summaries = await self.visible_summaries(tenant, batch)
-            written += await self._write(tenant, [node for node in batch if node.id in visible_summaries], visible_summaries)
+            written += await self._write_points(
+                tenant, [node for node in batch if node.id in visible_summaries], visible_summaries
+            )
         return written
 
 
-def searchable(summary: CommunitySummary) -> bool:
+def has_searchable_text(summary: CommunitySummary) -> bool:
     """Return whether the summary has any text to search."""
     return bool(summary.summary or summary.findings)

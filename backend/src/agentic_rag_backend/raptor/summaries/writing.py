@@ -9,7 +9,7 @@ from functools import partial
 
 from agentic_rag_backend.communities.summaries.evidence import SummaryEvidence
 from agentic_rag_backend.communities.summaries.extractive import extractive_summary
-from agentic_rag_backend.communities.summaries.recording import SummaryTally, write_recorded
+from agentic_rag_backend.communities.summaries.recording import SummaryTally, write_summaries
 from agentic_rag_backend.communities.summaries.writing import Summariser, WrittenSummary
 from agentic_rag_backend.communities.theme_index import SUMMARISE, RebuildProgress
 from agentic_rag_backend.domain.answer import Usage
@@ -48,7 +48,7 @@ class NodeWriter:
     passages: PassageReader
     summariser: Summariser
 
-    async def write(
+    async def write_nodes(
         self,
         tenant: TenantId,
         nodes: Sequence[TreeNode],
@@ -65,27 +65,27 @@ class NodeWriter:
         """
         tally = SummaryTally()
         found = await self._on_record(tenant, nodes, by_model=by_model)
-        signed = {node.id: _sign(node, found[node.id]) for node in nodes if node.id in found}
+        signed = {node.id: _sign_node(node, found[node.id]) for node in nodes if node.id in found}
         tally.reused = len(found)
         missing = [node for node in nodes if node.id not in found]
-        weights = await self._weights(tenant, missing, known)
+        weights = await self._weigh_terms(tenant, missing, known)
         tree = {**known, **signed}
         done = 0
-        for batch in _batches(missing):
+        for batch in _batch_nodes(missing):
             await report(SUMMARISE, done, len(missing))
-            given = await self._given(tenant, batch, tree, weights)
-            writers = [partial(self._one, node, each, by_model=by_model) for node, each in zip(batch, given, strict=True)]
+            given = await self._gather_evidence(tenant, batch, tree, weights)
+            writers = [partial(self._write_node, node, each, by_model=by_model) for node, each in zip(batch, given, strict=True)]
             save, progress = partial(self.trees.save_summaries, tenant), partial(report, SUMMARISE, done, len(missing))
-            written = await write_recorded(writers, save, progress, report.wait_for_model)
+            written = await write_summaries(writers, save, progress, report.wait_for_model)
             for node, each in zip(batch, written, strict=True):
-                tally.count(node.id, each)
-                signed[node.id] = tree[node.id] = _sign(node, each.summary)
+                tally.count_summary(node.id, each)
+                signed[node.id] = tree[node.id] = _sign_node(node, each.summary)
                 found[node.id] = each.summary
             done += len(batch)
         await report(SUMMARISE, done, len(missing))
         return Signed([signed[node.id] for node in nodes], found), tally
 
-    async def estimate(
+    async def estimate_usage(
         self, tenant: TenantId, nodes: Sequence[TreeNode], *, by_model: bool, report: RebuildProgress
     ) -> tuple[int, Usage]:
         """Return the number of summaries to write, and the model usage for them, without calling the model.
@@ -99,8 +99,8 @@ class NodeWriter:
         for start in range(0, len(paid), _BATCH):
             await report("estimate", start, len(paid))
             leaves = [node for node in paid[start : start + _BATCH] if node.level == 1]
-            for given in await self._given(tenant, leaves, {}, {}):
-                usage += self.summariser.estimate(given.evidence)
+            for given in await self._gather_evidence(tenant, leaves, {}, {}):
+                usage += self.summariser.estimate_usage(given.evidence)
         above = sum(node.level > 1 for node in paid)
         if above:
             of_leaves = max(1, usage.calls)
@@ -123,22 +123,24 @@ class NodeWriter:
         held = await self.trees.summaries(tenant, list({key for keys in wanted.values() for key in keys}))
         return {id: next(held[key] for key in keys if key in held) for id, keys in wanted.items() if any(k in held for k in keys)}
 
-    async def _weights(self, tenant: TenantId, missing: Sequence[TreeNode], known: Mapping[str, TreeNode]) -> dict[str, float]:
+    async def _weigh_terms(
+        self, tenant: TenantId, missing: Sequence[TreeNode], known: Mapping[str, TreeNode]
+    ) -> dict[str, float]:
         if not missing:
             return {}
         ids = {id for node in (*missing, *known.values()) if node.level == 1 for id in node.children}
         return await self.passages.term_weights(tenant, sorted(ids))
 
-    async def _one(self, node: TreeNode, given: _Given, *, by_model: bool) -> WrittenSummary:
+    async def _write_node(self, node: TreeNode, given: _Given, *, by_model: bool) -> WrittenSummary:
         written = await self.summariser.instead_of(given.plain, given.evidence, by_model=self._by_model(node, by_model))
         return replace(written, summary=replace(written.summary, names=given.names))
 
-    async def _given(
+    async def _gather_evidence(
         self, tenant: TenantId, nodes: Sequence[TreeNode], tree: Mapping[str, TreeNode], weights: Mapping[str, float]
     ) -> list[_Given]:
         below = [tree[id] for node in nodes if node.level > 1 for id in node.children]
         summaries = await self.trees.summaries(tenant, [key_of(child) for child in below])
-        texts = await self.passages.texts(tenant, [id for node in nodes if node.level == 1 for id in node.children])
+        texts = await self.passages.read_texts(tenant, [id for node in nodes if node.level == 1 for id in node.children])
 
         def given(node: TreeNode) -> _Given:
             if node.level == 1:
@@ -163,11 +165,11 @@ class _Given:
     plain: CommunitySummary
 
 
-def _sign(node: TreeNode, summary: CommunitySummary) -> TreeNode:
+def _sign_node(node: TreeNode, summary: CommunitySummary) -> TreeNode:
     return replace(node, prompt_version=summary.prompt_version, model=summary.model)
 
 
-def _batches(nodes: Sequence[TreeNode]) -> Iterator[list[TreeNode]]:
+def _batch_nodes(nodes: Sequence[TreeNode]) -> Iterator[list[TreeNode]]:
     """Yield batches, each of one level, the lowest level first."""
     for level in sorted({node.level for node in nodes}):
         here = [node for node in nodes if node.level == level]

@@ -25,11 +25,11 @@ from agentic_rag_backend.domain.filters import (
     Not,
     Or,
     Scalar,
-    leaves,
+    list_leaves,
 )
 from agentic_rag_backend.errors import InvalidRequest, in_field
 from agentic_rag_backend.language.languages import ENGLISH
-from agentic_rag_backend.wording import shortened
+from agentic_rag_backend.wording import shorten_line
 
 MAX_DEPTH = 5
 MAX_COMPARISONS = 50
@@ -64,7 +64,7 @@ def parse_filter(value: Mapping[str, Any] | None, *, of_documents: bool = False)
     if parser.comparisons > MAX_COMPARISONS:
         raise InvalidRequest(f"filters may hold at most {MAX_COMPARISONS} comparisons; got {parser.comparisons}")
     if of_documents:
-        for leaf in leaves(parsed):
+        for leaf in list_leaves(parsed):
             if isinstance(leaf, Link):
                 raise InvalidRequest(
                     f"{leaf.field}: belongs to passages, so only searches and answers filter by it; "
@@ -97,7 +97,7 @@ class _Written:
             elif name == "not":
                 parts.append(Not(self._part(name, operand, depth)))
             else:
-                with _name_path(shortened(name, MAX_SHOWN_NAME) or "''"):
+                with _name_path(shorten_line(name, MAX_SHOWN_NAME) or "''"):
                     parts.extend(self._of_field(name, operand))
         return parts[0] if len(parts) == 1 else And(tuple(parts))
 

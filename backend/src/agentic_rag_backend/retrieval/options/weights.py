@@ -13,7 +13,7 @@ from typing import Any
 from agentic_rag_backend.domain.query import BALANCED, LegWeights, LevelWeights
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.language.languages import STOP_WORDS, is_mostly_latin
-from agentic_rag_backend.language.literals import literals
+from agentic_rag_backend.language.literals import find_literals
 from agentic_rag_backend.language.questions import AnswerKind, asked_for
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, LOW_WEIGHT, Features
@@ -166,7 +166,7 @@ def leg_weights_of(
 
 def _find_leaning(text: str, languages: Collection[str] | None) -> tuple[float, str] | None:
     """Return the share of the dense leg for the form of a query, and the name of the form. None: it has no such form."""
-    parts = literals(text)
+    parts = find_literals(text)
     if parts.identifiers:
         return LEANING_DENSE, "query_form"
     if languages is not None and set(languages) <= STOP_WORDS.keys() and not is_mostly_latin(text):
@@ -209,7 +209,7 @@ class LevelPolicy:
         """Return the tenant's default weights, used if the request gives none and the question's form selects no preset."""
         if LOW_WEIGHT not in flags:
             return self._deployment
-        return choose_weights(self._features.number(LOW_WEIGHT, flags), None)[0]
+        return choose_weights(self._features.read_share(LOW_WEIGHT, flags), None)[0]
 
     def choose(
         self, overrides: RequestOverrides, *, question: str, flags: Mapping[str, object]
@@ -220,7 +220,7 @@ class LevelPolicy:
             InvalidRequest: a weight is not a number in [0, 1], both are 0, or the preset is unknown.
         """
         preset = overrides.preset
-        if preset == AUTO or (preset is None and self._features.enabled(AUTO_WEIGHTS, flags)):
+        if preset == AUTO or (preset is None and self._features.is_on(AUTO_WEIGHTS, flags)):
             preset = preset_for(question)
         default, fields = self.of_tenant(flags), overrides.level_fields
         return choose_weights(overrides.low, overrides.high, preset=preset, default=default, fields=fields)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agentic_rag_backend.domain.filters import And, ChunkSet, Filter, Link, Not, Or, leaves
+from agentic_rag_backend.domain.filters import And, ChunkSet, Filter, Link, Not, Or, list_leaves
 from agentic_rag_backend.domain.graph import normalise_name, type_key
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
@@ -48,7 +48,7 @@ class LinkedChunks:
         Raises:
             StoreUnavailable: the graph cannot be read. The filter is never dropped.
         """
-        links = [leaf for leaf in leaves(filter) if isinstance(leaf, Link)] if filter is not None else []
+        links = [leaf for leaf in list_leaves(filter) if isinstance(leaf, Link)] if filter is not None else []
         if filter is None or not links:
             return filter
         graph = await self.graphs.graph(tenant)
@@ -72,7 +72,7 @@ class LinkedChunks:
 
 def unknown_values(filter: Filter | None) -> tuple[str, ...]:
     """Return a warning for each value of a resolved filter that no visible passage has. More than `MAX_NAMED` are counted."""
-    sets = (leaf for leaf in leaves(filter) if isinstance(leaf, ChunkSet)) if filter is not None else ()
+    sets = (leaf for leaf in list_leaves(filter) if isinstance(leaf, ChunkSet)) if filter is not None else ()
     messages = (
         f"filters: no visible passage has the {chunk_set.link.field} {value!r}"
         for chunk_set in sets

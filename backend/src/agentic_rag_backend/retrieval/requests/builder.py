@@ -107,7 +107,7 @@ class QueryBuilder:
             rerank=rerank,
             corrective=corrective,
             timeout_s=None if request.timeout_ms is None else request.timeout_ms / 1000,
-            dual_level=self._features.enabled(DUAL_LEVEL, caller.flags),
+            dual_level=self._features.is_on(DUAL_LEVEL, caller.flags),
             synthetic_questions=bool(options.get("synthetic_questions", self._synthetic_questions)),
             session=session_digest(caller.key_id, session_id) if session_id is not None else None,
             cache=bool(request.cache),

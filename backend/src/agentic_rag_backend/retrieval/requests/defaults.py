@@ -60,7 +60,7 @@ class RequestDefaults:
         """
         weight_names = tuple(name for name in (*_LEVELS, *_LEGS) if getattr(overrides, name) is not None)
         _check_weights(strategy, weight_names)
-        both_levels = strategy == "dual_level" or (strategy == "auto" and self._features.enabled(DUAL_LEVEL, flags))
+        both_levels = strategy == "dual_level" or (strategy == "auto" and self._features.is_on(DUAL_LEVEL, flags))
         weights, warnings = self.weights.choose(overrides, question=question, flags=flags)
         if weight_names and strategy == "auto" and not both_levels:
             warnings = (_OFF,)

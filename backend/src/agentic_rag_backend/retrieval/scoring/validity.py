@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO
 from agentic_rag_backend.language.periods import document_date, period_of
-from agentic_rag_backend.language.time_phrases import Period, Relation, period_of_moment
-from agentic_rag_backend.language.values import moments
+from agentic_rag_backend.language.time_phrases import Period, Relation, moment_period
+from agentic_rag_backend.language.values import find_moments
 
 BY_DOCUMENT = 0.8
 """Fit of a passage without a date in its text, in a document of exactly the time."""
@@ -56,7 +56,7 @@ def fit(passage: VisibleChunk, window: Window) -> float:
 
     A document from after the time counts half: it may describe a newer state.
     """
-    dates = (period for moment in moments(passage.chunk.text) if (period := period_of_moment(moment)) is not None)
+    dates = (period for moment in find_moments(passage.chunk.text) if (period := moment_period(moment)) is not None)
     document = document_period(passage)
     by_document = UNDATED
     if document is not None:

@@ -201,7 +201,7 @@ def first_stage(graph: TenantGraph, query: Query, candidates: Candidates, scale:
     by_number = numbered(graph, {item.id: item.score for item in ranked(direct)})
     reached = to_other_subjects(graph, expand(graph, list(by_number)[:BEAM], without=set(evidence.linked)))
     cosines = converted(numbered(graph, evidence.cosine), scale)
-    return FirstStage(evidence, direct, prune(reached, by_number, cosines, scale.converted(evidence.floor)), scale)
+    return FirstStage(evidence, direct, prune(reached, by_number, cosines, scale.convert_cosine(evidence.floor)), scale)
 
 
 class GraphRequestOptions(EntitiesOption, SyntheticQuestionsOption):

@@ -80,7 +80,7 @@ class ParentChild:
             best = excerpt.best
             passage = passages.get(parents[best.id]) if best.id in parents else spread.get(spans[best.id])
             if passage is not None and (chunks := _select_around(passage.chunks, best, most)):
-                read[best.id] = passage.part(chunks)
+                read[best.id] = passage.cut_part(chunks)
         return read
 
 
@@ -115,7 +115,7 @@ def _hits(pairs: Sequence[tuple[Hit, Excerpt]], read: Mapping[str, ParentPassage
             hits.append(_hit(hit, excerpt, None))
             continue
         better = passages.setdefault(chunk.document_id, [])
-        passage = passage.without(better)
+        passage = passage.without_overlap(better)
         if passage is not None:
             better.append(passage)
             hits.append(_hit(hit, excerpt, passage))

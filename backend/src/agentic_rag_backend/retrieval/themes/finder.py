@@ -146,7 +146,7 @@ class ThemeFinder:
         far = [theme.view.id for theme in themes if theme.view.id not in cosine]
         cosine |= await self._views.cosines(query, pointer, vector, far)
         scale = (await self._stores.calibration()).questions
-        return _Candidates(themes, parents, {id: scale.converted(value) for id, value in cosine.items()})
+        return _Candidates(themes, parents, {id: scale.convert_cosine(value) for id, value in cosine.items()})
 
     async def _search_themes(
         self, query: Query, search: ThemeSearch, pointer: GenerationPointer, vector: Vector

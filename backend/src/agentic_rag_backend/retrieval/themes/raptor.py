@@ -264,14 +264,14 @@ class RaptorRetriever:
         nodes = [result.tree[id] for id in result.nodes if not levels or result.tree[id].level in levels]
         narrowed = query.filters is not None or query.as_of is not None
         read = nodes if narrowed else nodes[:_READ]
-        views = await self._reader.views(query.tenant_id, result.pointer, read, passes=partial(passes, query))
+        views = await self._reader.make_views(query.tenant_id, result.pointer, read, passes=partial(passes, query))
         # A node that has only a visible name is no evidence.
         tellable = [view for view in views if view.summary or view.findings]
         terms = {number: self._stores.vectors.terms(_text(view)) for number, view in enumerate(tellable)}
         coverage = cover(self._stores.vectors.terms(query.text), terms)
         scale = (await self._stores.calibration()).questions
         scored = [
-            _theme(view, _theme_score(scale.converted(result.cosines[view.id]), coverage.of(coverage.held[number])))
+            _theme(view, _theme_score(scale.convert_cosine(result.cosines[view.id]), coverage.of(coverage.held[number])))
             for number, view in enumerate(tellable)
         ]
         themes = sorted(scored, key=lambda theme: (-theme.score, theme.id))[: query.high_limit]

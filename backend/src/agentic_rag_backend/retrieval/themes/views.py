@@ -121,7 +121,7 @@ class ThemeViews:
         themes: dict[str, ExaminedTheme | None] = {}
         for each in communities if cached else ():
             entry = self.entries.get(query.tenant_id, each.id.encode(), state=state)
-            if entry is not None and all(query.seen.agree(*version) for version in entry.versions.items()):
+            if entry is not None and all(query.seen.agree_on_version(*version) for version in entry.versions.items()):
                 themes[each.id] = entry.examined
         unread = [community for community in communities if community.id not in themes]
         if cached:
@@ -134,7 +134,7 @@ class ThemeViews:
                 own.add(chunk.chunk.id)  # another query may see it differently
             return passing
 
-        for judged in await self._reader.judged(query.tenant_id, pointer, unread, passes=judge):
+        for judged in await self._reader.judge_communities(query.tenant_id, pointer, unread, passes=judge):
             examined = themes[judged.id] = self._examine_theme(judged)
             if cached and own.isdisjoint(judged.chunk_ids):
                 made = _Entry(examined, judged.versions)

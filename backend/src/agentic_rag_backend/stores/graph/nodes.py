@@ -13,7 +13,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.document import stable_id
 from agentic_rag_backend.domain.graph import Community, DocumentKnowledge, NameUse, Naming, community_point_id
-from agentic_rag_backend.domain.limits import storable
+from agentic_rag_backend.domain.limits import make_storable
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.graph import rows
@@ -42,9 +42,9 @@ def graph_uuid(tenant: TenantId, identifier: str) -> str:
     try:
         number = uuid.UUID(identifier)
     except ValueError:
-        return stable_id("graph", tenant, storable(identifier))
+        return stable_id("graph", tenant, make_storable(identifier))
     if str(number) != identifier:
-        return stable_id("graph", tenant, storable(identifier))
+        return stable_id("graph", tenant, make_storable(identifier))
     return str(uuid.UUID(int=number.int ^ _mask(tenant)))
 
 
@@ -102,7 +102,7 @@ def version_row(tenant: TenantId, knowledge: DocumentKnowledge) -> Row:
         "document_uuid": graph_uuid(tenant, document),
         "version": version,
         "version_uuid": version_uuid(tenant, document, version),
-        "title": storable(knowledge.title),
+        "title": make_storable(knowledge.title),
         "prefix": version_prefix(document, version),
         "chunks": [{"id": chunk, "uuid": graph_uuid(tenant, chunk)} for chunk in sorted(chunks)],
     }

@@ -25,7 +25,7 @@ from agentic_rag_backend.domain.graph import (
     Support,
     normalise_name,
 )
-from agentic_rag_backend.domain.limits import storable
+from agentic_rag_backend.domain.limits import make_storable
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.graph.base import HeldVersion
@@ -61,7 +61,7 @@ def entity_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
     """Return one row per entity."""
     scope = tenant.value
     return [
-        {"tenant": scope, "id": entity.id, "name": storable(entity.name), "type": storable(entity.type)}
+        {"tenant": scope, "id": entity.id, "name": make_storable(entity.name), "type": make_storable(entity.type)}
         for entity in knowledge.entities
     ]
 
@@ -78,11 +78,11 @@ def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
             "document": knowledge.document_id,
             "version": knowledge.version,
             "entity": entity.id,
-            "name": storable(name.name),
+            "name": make_storable(name.name),
             "normalised": normalise_name(name.name),
-            "main": storable(name.full),
-            "type": storable(name.type),
-            "description": storable(name.description),
+            "main": make_storable(name.full),
+            "type": make_storable(name.type),
+            "description": make_storable(name.description),
             "assigned": "" if name.assigned == entity.id else name.assigned,
             "mark": name.mark,
         }
@@ -127,7 +127,7 @@ def relationship_rows(tenant: TenantId, knowledge: DocumentKnowledge, supports: 
             "id": relationship.id,
             "source": relationship.source_id,
             "target": relationship.target_id,
-            "relation": storable(relationship.relation),
+            "relation": make_storable(relationship.relation),
         }
         for relationship in knowledge.relationships
         if relationship.id in supported
@@ -158,7 +158,7 @@ def _support_row(tenant: TenantId, sentence: RelationshipSupport, relationship: 
         "chunk": sentence.support.chunk_id,
         "start": sentence.start_char,
         "end": sentence.end_char,
-        "fact": storable(sentence.fact),
+        "fact": make_storable(sentence.fact),
         "weight": relationship.weight if relationship else 1.0,
         "valid_at": _text(relationship.valid_at) if relationship else None,
         "invalid_at": _text(relationship.invalid_at) if relationship else None,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.code import CodeName
 from agentic_rag_backend.ingestion.parsing.code import definitions as definitions_module
 from agentic_rag_backend.ingestion.parsing.code import relations as module
-from agentic_rag_backend.ingestion.parsing.code.definitions import definitions
+from agentic_rag_backend.ingestion.parsing.code.definitions import find_definitions
 from agentic_rag_backend.ingestion.parsing.code.languages import LANGUAGES
 from agentic_rag_backend.ingestion.parsing.code.relations import structure_of
 
@@ -100,7 +100,7 @@ def test_files_of_every_language_define_import_and_call(language: str) -> None:
     text, expected = SAMPLES[language]
     assert shown(text, language) == set(expected.split(", "))
     structure = structure_of(text, language)
-    assert structure.definitions == definitions(text, language)
+    assert structure.definitions == find_definitions(text, language)
     places = [each.start_char for each in structure.relations]
     assert places == sorted(places)
     for each in structure.relations:

@@ -24,7 +24,7 @@ from agentic_rag_backend.domain.filters import (
     Link,
     Not,
     Or,
-    matches,
+    matches_filter,
 )
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
@@ -108,7 +108,7 @@ def test_the_engine_selects_what_the_definition_selects(
         )
         for number, metadata in enumerate(rows)
     ]
-    expected = {point.id for point in points if matches(filter, point.fields, point.id)}
+    expected = {point.id for point in points if matches_filter(filter, point.fields, point.id)}
     assert asyncio.run(_selected(store, filter, points)) == expected
 
 

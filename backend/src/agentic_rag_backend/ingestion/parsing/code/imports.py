@@ -29,17 +29,17 @@ def read_import(text: str, language: str) -> Import:
     """Return the import that a statement of ``language`` makes."""
     text = text[:MAX_CHARACTERS]
     if language == "python":
-        return _python(text)
+        return _read_python_import(text)
     quoted = [_file_stem(each) if each[:1] in "./" else each for each in _QUOTED.findall(text)]
     if language in _SCRIPTS:
         module = quoted[-1:] if quoted else []
-        return Import(tuple(module), _script_names(text, _last(module[0])) if module else {})
+        return Import(tuple(module), _script_names(text, _last_part(module[0])) if module else {})
     if quoted:
-        return Import(tuple(quoted), {_last(each): (_last(each),) for each in quoted} if language == "go" else {})
-    return _dotted(text)
+        return Import(tuple(quoted), {_last_part(each): (_last_part(each),) for each in quoted} if language == "go" else {})
+    return _read_dotted_import(text)
 
 
-def _python(text: str) -> Import:
+def _read_python_import(text: str) -> Import:
     names: dict[str, tuple[str, ...]] = {}
     text = " ".join(word for line in text.split("\n") for word in line.split("#", 1)[0].split())
     if not text.startswith("from"):
@@ -75,7 +75,7 @@ def _script_names(text: str, module: str) -> dict[str, tuple[str, ...]]:
     return names
 
 
-def _dotted(text: str) -> Import:
+def _read_dotted_import(text: str) -> Import:
     paths = [each for each in _DOTTED.findall(_LIST.sub("", text)) if each not in _KEYWORDS]
     if not paths:
         return Import()
@@ -92,7 +92,7 @@ def _dotted(text: str) -> Import:
     return Import((paths[0],), names)
 
 
-def _last(module: str) -> str:
+def _last_part(module: str) -> str:
     return _SEPARATOR.split(module)[-1] or module
 
 

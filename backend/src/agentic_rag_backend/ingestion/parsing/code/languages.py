@@ -41,7 +41,7 @@ FUNCTION_VALUES = frozenset({"arrow_function", "function_expression", "generator
 """Values that a name is given to in order to define it."""
 
 
-def _language(
+def _make_language(
     grammars: str,
     *,
     classes: str = "",
@@ -75,14 +75,14 @@ _SCRIPT_FUNCTIONS = "function_declaration generator_function_declaration method_
 _C_CLASSES = "struct_specifier union_specifier enum_specifier type_definition"
 
 LANGUAGES: Mapping[str, Language] = {
-    "python": _language(
+    "python": _make_language(
         "tree_sitter_python",
         classes="class_definition",
         functions="function_definition",
         imports="import_statement import_from_statement future_import_statement",
         around="decorated_definition",
     ),
-    "javascript": _language(
+    "javascript": _make_language(
         "tree_sitter_javascript",
         classes="class_declaration",
         functions=_SCRIPT_FUNCTIONS,
@@ -91,7 +91,7 @@ LANGUAGES: Mapping[str, Language] = {
         calls="require",
         around="export_statement lexical_declaration variable_declaration expression_statement",
     ),
-    "typescript": _language(
+    "typescript": _make_language(
         "tree_sitter_typescript:language_typescript tree_sitter_typescript:language_tsx",
         classes="class_declaration abstract_class_declaration interface_declaration enum_declaration internal_module module "
         "type_alias_declaration",
@@ -100,27 +100,27 @@ LANGUAGES: Mapping[str, Language] = {
         imports="import_statement",
         around="export_statement ambient_declaration lexical_declaration variable_declaration expression_statement",
     ),
-    "java": _language(
+    "java": _make_language(
         "tree_sitter_java",
         classes="class_declaration interface_declaration enum_declaration record_declaration annotation_type_declaration",
         functions="method_declaration constructor_declaration compact_constructor_declaration",
         imports="import_declaration",
     ),
-    "c": _language(
+    "c": _make_language(
         "tree_sitter_c tree_sitter_cpp",
         classes=f"{_C_CLASSES} class_specifier namespace_definition",
         functions="function_definition",
         imports="preproc_include",
         around="template_declaration",
     ),
-    "cpp": _language(
+    "cpp": _make_language(
         "tree_sitter_cpp",
         classes=f"{_C_CLASSES} class_specifier namespace_definition concept_definition",
         functions="function_definition",
         imports="preproc_include using_declaration",
         around="template_declaration",
     ),
-    "c_sharp": _language(
+    "c_sharp": _make_language(
         "tree_sitter_c_sharp",
         classes="class_declaration interface_declaration struct_declaration enum_declaration record_declaration "
         "namespace_declaration",
@@ -128,7 +128,7 @@ LANGUAGES: Mapping[str, Language] = {
         "local_function_statement property_declaration",
         imports="using_directive",
     ),
-    "go": _language(
+    "go": _make_language(
         "tree_sitter_go",
         classes="type_spec type_alias",
         functions="function_declaration method_declaration",
@@ -136,48 +136,48 @@ LANGUAGES: Mapping[str, Language] = {
         around="type_declaration",
         receiver="receiver",
     ),
-    "rust": _language(
+    "rust": _make_language(
         "tree_sitter_rust",
         classes="mod_item struct_item enum_item union_item trait_item impl_item",
         functions="function_item function_signature_item macro_definition",
         imports="use_declaration extern_crate_declaration",
     ),
-    "ruby": _language(
+    "ruby": _make_language(
         "tree_sitter_ruby",
         classes="module class singleton_class",
         functions="method singleton_method",
         calls="require require_relative load",
     ),
-    "php": _language(
+    "php": _make_language(
         "tree_sitter_php:language_php",
         classes="class_declaration interface_declaration trait_declaration enum_declaration",
         functions="function_definition method_declaration",
         imports="namespace_use_declaration require_expression require_once_expression include_expression include_once_expression",
     ),
-    "kotlin": _language(
+    "kotlin": _make_language(
         "tree_sitter_kotlin",
         classes="class_declaration object_declaration companion_object",
         functions="function_declaration secondary_constructor",
         imports="import",
     ),
-    "swift": _language(
+    "swift": _make_language(
         "tree_sitter_swift",
         classes="class_declaration protocol_declaration",
         functions="function_declaration init_declaration deinit_declaration protocol_function_declaration",
         imports="import_declaration",
     ),
-    "scala": _language(
+    "scala": _make_language(
         "tree_sitter_scala",
         classes="class_definition object_definition trait_definition enum_definition",
         functions="function_definition function_declaration",
         imports="import_declaration",
     ),
-    "bash": _language("tree_sitter_bash", functions="function_definition", calls="source ."),
+    "bash": _make_language("tree_sitter_bash", functions="function_definition", calls="source ."),
 }
 
 
 @functools.cache
-def grammar(name: str) -> tree_sitter.Language:
+def load_grammar(name: str) -> tree_sitter.Language:
     """Return the grammar that `Language.grammars` names."""
     module, _, function = name.partition(":")
     return tree_sitter.Language(getattr(importlib.import_module(module), function or "language")())

@@ -66,37 +66,37 @@ class _File:
     imported: dict[str, tuple[str, ...]] = field(default_factory=dict)
     calls: dict[tuple[tuple[str, ...], tuple[str, ...]], Span] = field(default_factory=dict)
 
-    def relations(self) -> Iterator[tuple[CodeName, str, CodeName, Span]]:
+    def list_relations(self) -> Iterator[tuple[CodeName, str, CodeName, Span]]:
         for path, span in self.defined.items():
             outer = path[:-1] if path[:-1] in self.defined else ()
             yield CodeName(outer), DEFINES, CodeName(path), span
         for module, span in self.modules.items():
             yield _FILE, IMPORTS, CodeName((module,), own=False), span
         for (caller, callee), span in self.calls.items():
-            target = self._resolved(caller, callee)
+            target = self._resolve_call(caller, callee)
             if target is not None and target != CodeName(caller):
                 yield CodeName(caller), CALLS, target, span
 
-    def _resolved(self, caller: tuple[str, ...], callee: tuple[str, ...]) -> CodeName | None:
+    def _resolve_call(self, caller: tuple[str, ...], callee: tuple[str, ...]) -> CodeName | None:
         first, *rest = callee
         if first in _OWN:
-            return self._member(caller, tuple(rest)) if rest else None
+            return self._find_member(caller, tuple(rest)) if rest else None
         if not rest:
-            return self._plain(caller, first)
+            return self._find_plain_name(caller, first)
         if callee in self.defined:
             return CodeName(callee)
         if first in self.imported:
             return CodeName((*self.imported[first], *rest), own=False)
         return None
 
-    def _member(self, caller: tuple[str, ...], name: tuple[str, ...]) -> CodeName | None:
+    def _find_member(self, caller: tuple[str, ...], name: tuple[str, ...]) -> CodeName | None:
         for depth in range(len(caller) - 1, 0, -1):
             if caller[:depth] in self.classes:
                 found = (*caller[:depth], *name)
                 return CodeName(found) if found in self.defined else None
         return None
 
-    def _plain(self, caller: tuple[str, ...], name: str) -> CodeName | None:
+    def _find_plain_name(self, caller: tuple[str, ...], name: str) -> CodeName | None:
         for depth in range(len(caller), -1, -1):
             if caller[:depth] in self.classes and self.language not in _BY_SCOPE:
                 continue
@@ -127,16 +127,16 @@ def structure_of(text: str, language: str) -> CodeStructure:
     file = _File(content, language)
     walk = Walk(content, LANGUAGES[language])
     for node in nodes_of(tree):
-        found = walk.step(node)
+        found = walk.visit_node(node)
         if found is not None:
             file.definitions.append(found)
-            _define(file, found, (node.start_byte, node.end_byte))
+            _add_definition(file, found, (node.start_byte, node.end_byte))
         elif node.type in _CALL_NODES:
-            _call(file, walk, (node.start_byte, _arguments_start(node)))
-    return CodeStructure(tuple(in_characters(iter(file.definitions), content)), _placed(content, file))
+            _add_call(file, walk, (node.start_byte, _arguments_start(node)))
+    return CodeStructure(tuple(in_characters(iter(file.definitions), content)), _locate_relations(content, file))
 
 
-def _define(file: _File, found: Definition, span: Span) -> None:
+def _add_definition(file: _File, found: Definition, span: Span) -> None:
     if found.kind == "import":
         read = read_import(file.content[slice(*span)].decode("utf-8", "replace"), file.language)
         for module in read.modules:
@@ -149,13 +149,13 @@ def _define(file: _File, found: Definition, span: Span) -> None:
         file.classes.add(path)
 
 
-def _call(file: _File, walk: Walk, span: Span) -> None:
+def _add_call(file: _File, walk: Walk, span: Span) -> None:
     if span[1] - span[0] > MAX_NAME_CHARACTERS or len(file.calls) >= 4 * MAX_RELATIONS:
         return
     written = file.content[slice(*span)].decode("utf-8", "replace").strip()
     matched = _CALLEE.fullmatch(written)
     if matched is not None:
-        caller = tuple(part for name in walk.around(span[0]) for part in _STEP.split(name))
+        caller = tuple(part for name in walk.path_around(span[0]) for part in _STEP.split(name))
         file.calls.setdefault((caller, tuple(_STEP.split(matched[1]))), span)
 
 
@@ -167,11 +167,11 @@ def _arguments_start(node: tree_sitter.Node) -> int:
     return node.end_byte
 
 
-def _placed(content: bytes, file: _File) -> tuple[CodeRelation, ...]:
+def _locate_relations(content: bytes, file: _File) -> tuple[CodeRelation, ...]:
     """Return the relations with their lines, in the order of the text."""
     unique: dict[tuple[CodeName, str, CodeName], Span] = {}
-    for source, relation, target, span in file.relations():
-        unique.setdefault((source, relation, target), _line(content, span[0]))
+    for source, relation, target, span in file.list_relations():
+        unique.setdefault((source, relation, target), _find_line(content, span[0]))
         if len(unique) >= MAX_RELATIONS:
             break
     places = sorted({place for span in unique.values() for place in span})
@@ -180,18 +180,18 @@ def _placed(content: bytes, file: _File) -> tuple[CodeRelation, ...]:
     return tuple(sorted(found, key=lambda each: (each.start_char, each.end_char, each.relation)))
 
 
-def _line(content: bytes, start: int) -> Span:
+def _find_line(content: bytes, start: int) -> Span:
     """Return the line around a byte, without space around it. A long line is cut to begin at the byte."""
     begin = content.rfind(b"\n", 0, start) + 1
     end = content.find(b"\n", start)
     end = len(content) if end < 0 else end
     if end - begin > MAX_FACT_BYTES:
-        begin, end = start, _whole(content, min(end, start + MAX_FACT_BYTES))
+        begin, end = start, _align_to_character(content, min(end, start + MAX_FACT_BYTES))
     line = content[begin:end]
     return begin + len(line) - len(line.lstrip()), begin + len(line.rstrip())
 
 
-def _whole(content: bytes, end: int) -> int:
+def _align_to_character(content: bytes, end: int) -> int:
     """Return ``end``, or the place before it where a character begins."""
     while 0 < end < len(content) and content[end] & 0xC0 == 0x80:
         end -= 1

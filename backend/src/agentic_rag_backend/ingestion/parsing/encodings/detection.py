@@ -22,9 +22,9 @@ _UNIT_BYTES = 4
 """The widest character of UTF-16 and UTF-32: a sample begins at a multiple of it."""
 
 
-def detected(content: bytes) -> Encoding | None:
+def detect_encoding(content: bytes) -> Encoding | None:
     """Return the encoding that ``content``, which is not valid UTF-8, probably has. None for bytes that are no text."""
-    sample = _sample(content)
+    sample = _take_sample(content)
     valid, invalid = _utf8_characters(sample)
     if valid and valid >= invalid:
         return ENCODINGS[UTF8]  # the invalid bytes are damage, or come from another file
@@ -33,7 +33,7 @@ def detected(content: bytes) -> Encoding | None:
     return _DEFAULT if found is not None and few and b"\x00" not in sample else found
 
 
-def _sample(content: bytes) -> bytes:
+def _take_sample(content: bytes) -> bytes:
     """Return a part of the content around its first byte that is not ASCII, or its beginning if there is none."""
     first = _NOT_ASCII.search(content)
     start = max(0, first.start() - _BEFORE) if first is not None else 0

@@ -65,7 +65,7 @@ _LARGER: Mapping[str, str] = {
 """Python's codecs that the standard reads as a larger encoding, which contains them."""
 
 
-def encoding_named(label: str) -> Encoding | None:
+def find_encoding(label: str) -> Encoding | None:
     """Return the encoding that a declaration names. None if the name is not known, or is no encoding of documents.
 
     Python also knows codecs, such as ``punycode``, that take quadratic time. They are not in the table.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview, TextParser
 from agentic_rag_backend.ingestion.parsing.encodings.declarations import charset_within
-from agentic_rag_backend.ingestion.parsing.encodings.decoding import Declaration, Decoded, decode
+from agentic_rag_backend.ingestion.parsing.encodings.decoding import Declaration, Decoded, decode_text
 from agentic_rag_backend.ingestion.parsing.encodings.names import UTF8
 
 
@@ -20,12 +20,12 @@ class DecodingParser:
 
     def check(self, head: bytes, *, whole: bool) -> Preview:
         """Decode and check the beginning."""
-        source = self._decoded(head, partial=not whole)
+        source = self._decode_content(head, partial=not whole)
         return replace(self.inner.check(source.text, whole=whole), warnings=source.warnings)
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Decode and parse a whole file. The metadata has ``encoding`` unless it is UTF-8."""
-        source = self._decoded(content)
+        source = self._decode_content(content)
         parsed = self.inner.parse(source.text)
         facts = {} if source.encoding == UTF8 else {"encoding": source.encoding}
         return replace(parsed, metadata={**parsed.metadata, **facts}, warnings=(*source.warnings, *parsed.warnings))
@@ -34,7 +34,7 @@ class DecodingParser:
         """Return the document whose text is stored."""
         return self.inner.restore(text)
 
-    def _decoded(self, content: bytes, *, partial: bool = False) -> Decoded:
+    def _decode_content(self, content: bytes, *, partial: bool = False) -> Decoded:
         within = charset_within(self.media_type, content)
         declared = [Declaration(name, by) for name, by in ((self.charset, "the upload"), (within, "the file")) if name]
-        return decode(content, declared, partial=partial)
+        return decode_text(content, declared, partial=partial)

@@ -24,14 +24,14 @@ class HtmlParser:
         """Read the title. The text is found when the whole page is parsed."""
         check_elements(head)
         with _lack_of_memory():
-            return Preview(title=_title(LexborHTMLParser(head)), text="")
+            return Preview(title=_read_title(LexborHTMLParser(head)), text="")
 
     def parse(self, text: str) -> ParsedDocument:
         """Return the content of the page as text."""
         builder = TextBuilder(len(text))
         with _lack_of_memory():
             page = add_html(builder, text)
-            return builder.build(title=_title(page), metadata=_metadata(page))
+            return builder.build(title=_read_title(page), metadata=_read_metadata(page))
 
     def restore(self, text: str) -> ParsedDocument:
         """Return ``text``; its headings cannot be told from paragraphs."""
@@ -47,12 +47,12 @@ def _lack_of_memory() -> Iterator[None]:
         raise MemoryError(str(error)) from None
 
 
-def _title(page: LexborHTMLParser) -> str | None:
+def _read_title(page: LexborHTMLParser) -> str | None:
     found = page.css_first("head > title")
     return " ".join(found.text(deep=True).split()) or None if found is not None else None
 
 
-def _metadata(page: LexborHTMLParser) -> dict[str, Any]:
+def _read_metadata(page: LexborHTMLParser) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for node in page.css("meta[name][content]"):
         name, value = (node.attributes.get("name") or "").lower(), " ".join((node.attributes.get("content") or "").split())

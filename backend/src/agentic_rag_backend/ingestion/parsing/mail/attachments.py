@@ -17,14 +17,14 @@ from agentic_rag_backend.ingestion.parsing.mail.message import (
     PartBudget,
     charset_of,
     file_of,
-    headers,
     inner_message,
-    is_attached,
+    is_attachment_part,
     is_body,
+    list_parts,
     name_of,
     open_message,
-    parts,
-    subject,
+    read_headers,
+    read_subject,
 )
 
 MAX_ATTACHED_BYTES = 64 * 1024 * 1024
@@ -56,8 +56,8 @@ class MailAttachments:
         """
         message = open_message(content)
         budget = PartBudget(MAX_PARTS)
-        found = list(parts(message, budget))
-        return [each.file for each in listed(found, body_of(found), options, budget) if each.file is not None]
+        found = list(list_parts(message, budget))
+        return [each.file for each in list_attachments(found, body_of(found), options, budget) if each.file is not None]
 
 
 def body_of(found: list[MIMEPart]) -> MIMEPart | None:
@@ -65,14 +65,16 @@ def body_of(found: list[MIMEPart]) -> MIMEPart | None:
     return next((part for kind in _KINDS for part in found if is_body(part, kind)), None)
 
 
-def listed(found: list[MIMEPart], body: MIMEPart | None, options: AttachmentOptions, budget: PartBudget) -> Iterator[Listed]:
+def list_attachments(
+    found: list[MIMEPart], body: MIMEPart | None, options: AttachmentOptions, budget: PartBudget
+) -> Iterator[Listed]:
     """Yield the attachments among the parts of a message, in their order."""
     left, size = options.most, 0
     seen: Counter[str] = Counter()
     for part in found:
-        if part is body or not is_attached(part):
+        if part is body or not is_attachment_part(part):
             continue
-        name = _name(part)
+        name = _name_part(part)
         seen[name] += 1
         if left <= 0:
             yield Listed(name, None, TOO_MANY)
@@ -80,11 +82,11 @@ def listed(found: list[MIMEPart], body: MIMEPart | None, options: AttachmentOpti
         left -= 1
         content = file_of(part)
         size += len(content)
-        inner = _message(part, name, content)
+        inner = _read_message(part, name, content)
         if size > MAX_ATTACHED_BYTES or (inner is not None and options.depth >= MAX_ATTACHED_DEPTH):
             yield Listed(name, None, TOO_LARGE if size > MAX_ATTACHED_BYTES else TOO_DEEP)
             continue
-        within = 0 if inner is None else _count(inner, left, options.depth + 1, budget)
+        within = 0 if inner is None else _count_attachments(inner, left, options.depth + 1, budget)
         left -= within
         charset = None if inner is not None else charset_of(part)
         declared = part.get_content_type()
@@ -95,25 +97,25 @@ def listed(found: list[MIMEPart], body: MIMEPart | None, options: AttachmentOpti
             content=content,
             options=AttachmentOptions(options.mode, within, options.depth + 1),
         )
-        reason = _unreadable(file, charset)
+        reason = _explain_refusal(file, charset)
         yield Listed(name, None, reason) if reason else Listed(name, file)
 
 
-def _name(part: MIMEPart) -> str:
+def _name_part(part: MIMEPart) -> str:
     """Return the name of an attachment. A message without one has its subject."""
     if part.get_content_type() != EML:
         return name_of(part)
     inner = inner_message(part)
-    about = (subject(inner) or "") if inner is not None else ""
+    about = (read_subject(inner) or "") if inner is not None else ""
     named = name_of(part) if part.get_filename() else " ".join(about.replace("/", " ").replace("\\", " ").split())
     named = named[:MAX_NAME_CHARACTERS] or "message"
     return named if named.lower().endswith(".eml") else f"{named}.eml"
 
 
-def _message(part: MIMEPart, name: str, content: bytes | None = None) -> EmailMessage | None:
+def _read_message(part: MIMEPart, name: str, content: bytes | None = None) -> EmailMessage | None:
     """Return the message that an attachment is. None: it is another file, or not readable. None for content: read it."""
     inner = inner_message(part)
-    if inner is not None and headers(inner):
+    if inner is not None and read_headers(inner):
         return inner
     if part.get_content_type() != EML and not name.lower().endswith(".eml"):
         return None
@@ -123,23 +125,23 @@ def _message(part: MIMEPart, name: str, content: bytes | None = None) -> EmailMe
         return None
 
 
-def _count(message: EmailMessage, most: int, depth: int, budget: PartBudget) -> int:
+def _count_attachments(message: EmailMessage, most: int, depth: int, budget: PartBudget) -> int:
     """Count the attachments of a message at a depth, and of the messages attached to it, up to ``most``."""
-    found = list(parts(message, budget))
+    found = list(list_parts(message, budget))
     body, count = body_of(found), 0
     for part in found:
         if count >= most:
             break
-        if part is body or not is_attached(part):
+        if part is body or not is_attachment_part(part):
             continue
         count += 1
-        inner = _message(part, _name(part)) if depth < MAX_ATTACHED_DEPTH else None
+        inner = _read_message(part, _name_part(part)) if depth < MAX_ATTACHED_DEPTH else None
         if inner is not None:
-            count += _count(inner, most - count, depth + 1, budget)
+            count += _count_attachments(inner, most - count, depth + 1, budget)
     return count
 
 
-def _unreadable(file: Attachment, charset: str | None) -> str:
+def _explain_refusal(file: Attachment, charset: str | None) -> str:
     """Return the reason why an upload of the file would be refused. Empty: it would be accepted."""
     from agentic_rag_backend.ingestion.parsing.registry import parser_of  # which imports this module by its name
 

@@ -16,20 +16,20 @@ from agentic_rag_backend.ingestion.parsing.mail.attachments import (
     TOO_LARGE,
     TOO_MANY,
     body_of,
-    listed,
+    list_attachments,
 )
 from agentic_rag_backend.ingestion.parsing.mail.message import (
     MAX_PARTS,
     PartBudget,
     charset_of,
     content_of,
-    headers,
     inner_message,
-    is_attached,
+    is_attachment_part,
+    list_parts,
     name_of,
     open_message,
-    parts,
-    subject,
+    read_headers,
+    read_subject,
 )
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
 
@@ -58,27 +58,27 @@ class MailParser:
     options: AttachmentOptions = field(default_factory=AttachmentOptions)
     recogniser: Recogniser | None = None
 
-    def attaching(self, options: AttachmentOptions) -> MailParser:
+    def with_attachments(self, options: AttachmentOptions) -> MailParser:
         """Return a parser that does with attachments what ``options`` say."""
         return replace(self, options=options)
 
-    def recognising(self, recogniser: Recogniser) -> MailParser:
+    def with_recogniser(self, recogniser: Recogniser) -> MailParser:
         """Return a parser that reads pictures with ``recogniser``."""
         return replace(self, recogniser=recogniser)
 
     def check(self, head: bytes, *, whole: bool) -> Preview:
         """Read the headers."""
         message = open_message(head)
-        text = "\n".join(f"{name}: {value}" for name, value in headers(message).items())
-        return Preview(title=subject(message), text=text)
+        text = "\n".join(f"{name}: {value}" for name, value in read_headers(message).items())
+        return Preview(title=read_subject(message), text=text)
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return headers and text, and the attachments as sections or by their names."""
         message = open_message(content)
         builder, reading = TextBuilder(), _Reading(self.options, self.options.most, self.recogniser)
-        _write(builder, message, reading, depth=self.options.depth)
-        found = {name.lower(): value for name, value in headers(message).items()}
-        parsed = builder.build(title=subject(message), metadata=found)
+        _write_message(builder, message, reading, depth=self.options.depth)
+        found = {name.lower(): value for name, value in read_headers(message).items()}
+        parsed = builder.build(title=read_subject(message), metadata=found)
         return replace(parsed, warnings=tuple(reading.warnings), failures=tuple(reading.failures), attachments=reading.apart)
 
     def restore(self, text: str) -> ParsedDocument:
@@ -86,64 +86,64 @@ class MailParser:
         return ParsedDocument(text=text)
 
 
-def _write(builder: TextBuilder, message: EmailMessage, reading: _Reading, *, depth: int) -> None:
-    builder.lines([(f"{name}: {value}", {}) for name, value in headers(message).items()])
-    found = list(parts(message, reading.budget))
+def _write_message(builder: TextBuilder, message: EmailMessage, reading: _Reading, *, depth: int) -> None:
+    builder.add_lines([(f"{name}: {value}", {}) for name, value in read_headers(message).items()])
+    found = list(list_parts(message, reading.budget))
     body = body_of(found)
     if body is not None:
-        _include(builder, body, None, content_of(body), reading)
+        _include_text(builder, body, None, content_of(body), reading)
     if reading.options.mode == "sections":
         for part in found:
-            if part is not body and is_attached(part):
-                _attach(builder, part, reading, depth=depth)
+            if part is not body and is_attachment_part(part):
+                _write_attachments(builder, part, reading, depth=depth)
     elif reading.options.apart:
-        _list(builder, found, body, reading)
+        _list_attachments(builder, found, body, reading)
     else:
         for part in found:
-            if part is not body and is_attached(part):
-                builder.paragraph(f"Attachment {name_of(part)}: not read, as the upload asked")
+            if part is not body and is_attachment_part(part):
+                builder.add_paragraph(f"Attachment {name_of(part)}: not read, as the upload asked")
 
 
-def _list(builder: TextBuilder, found: list[MIMEPart], body: MIMEPart | None, reading: _Reading) -> None:
+def _list_attachments(builder: TextBuilder, found: list[MIMEPart], body: MIMEPart | None, reading: _Reading) -> None:
     """Add the names of attachments that become documents, and of the others with the reason.
 
     Each is a paragraph: names in one sentence would be taken for related.
     """
-    for each in listed(found, body, reading.options, reading.budget):
+    for each in list_attachments(found, body, reading.options, reading.budget):
         if each.file is not None:
             reading.apart += 1
-            builder.paragraph(f"Attachment {each.name}: a document of its own")
+            builder.add_paragraph(f"Attachment {each.name}: a document of its own")
             continue
         reason = each.reason if each.reason == TOO_MANY else f"not read: {each.reason}"
-        builder.paragraph(f"Attachment {each.name}: {reason}")
+        builder.add_paragraph(f"Attachment {each.name}: {reason}")
         reading.warnings.append(f"attachment {each.name}: {reason}")
 
 
-def _attach(builder: TextBuilder, part: MIMEPart, reading: _Reading, *, depth: int) -> None:
+def _write_attachments(builder: TextBuilder, part: MIMEPart, reading: _Reading, *, depth: int) -> None:
     """Add an attachment as a section."""
     name = name_of(part)
     reading.left -= 1
     if reading.left < 0:
-        builder.paragraph(f"Attachment {name}: {TOO_MANY}")
+        builder.add_paragraph(f"Attachment {name}: {TOO_MANY}")
         reading.warnings.append(f"attachment {name}: {TOO_MANY}")
         return
-    builder.heading(2, f"Attachment {name}")
+    builder.add_heading(2, f"Attachment {name}")
     inner = inner_message(part)
     if inner is not None:
         if depth >= MAX_ATTACHED_DEPTH:
-            _omit(builder, name, TOO_DEEP, reading)
+            _omit_text(builder, name, TOO_DEEP, reading)
         else:
-            _write(builder, inner, reading, depth=depth + 1)
+            _write_message(builder, inner, reading, depth=depth + 1)
         return
     content = content_of(part)
     reading.attached_bytes -= len(content)
     if reading.attached_bytes < 0:
-        _omit(builder, name, TOO_LARGE, reading)
+        _omit_text(builder, name, TOO_LARGE, reading)
         return
-    _include(builder, part, name, content, reading)
+    _include_text(builder, part, name, content, reading)
 
 
-def _include(builder: TextBuilder, part: MIMEPart, name: str | None, content: bytes, reading: _Reading) -> None:
+def _include_text(builder: TextBuilder, part: MIMEPart, name: str | None, content: bytes, reading: _Reading) -> None:
     """Add the text that a parser makes of ``content``, or the reason why there is none. ``name`` is None for the body."""
     from agentic_rag_backend.ingestion.parsing.registry import parser_of  # which imports this module by its name
 
@@ -152,15 +152,15 @@ def _include(builder: TextBuilder, part: MIMEPart, name: str | None, content: by
         if name is None:
             media_type = HTML if media_type == HTML else TEXT
         parsed = parser_of(media_type, charset_of(part), reading.recogniser).parse(content)
-        builder.document(parsed, level=1 if name is None else 2)
+        builder.add_document(parsed, level=1 if name is None else 2)
         reading.warnings += [each if name is None else f"attachment {name}: {each}" for each in parsed.warnings]
         reading.failures += [replace(each, message=f"attachment {name}: {each.message}") for each in parsed.failures]
     except AgenticRagError as error:
         if name is not None:
-            _omit(builder, name, error.message, reading)
+            _omit_text(builder, name, error.message, reading)
 
 
-def _omit(builder: TextBuilder, name: str, reason: str, reading: _Reading) -> None:
+def _omit_text(builder: TextBuilder, name: str, reason: str, reading: _Reading) -> None:
     """Add the reason why an attachment has no text, and warn."""
-    builder.paragraph(f"Not read: {reason}")
+    builder.add_paragraph(f"Not read: {reason}")
     reading.warnings.append(f"attachment {name}: not read: {reason}")

@@ -15,7 +15,7 @@ from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import Container
 from agentic_rag_backend.ingestion.parsing.office import package
 from agentic_rag_backend.ingestion.parsing.office.pptx_shapes import Placed, shapes_of
-from agentic_rag_backend.ingestion.parsing.office.values import shown
+from agentic_rag_backend.ingestion.parsing.office.values import format_value
 
 MAX_SLIDES = 5_000
 MAX_CHART_VALUES = 10_000
@@ -28,16 +28,16 @@ class PptxParser:
 
     def check(self, head: bytes, *, whole: bool) -> Preview:
         """Open the package and read its title."""
-        return package.checked(head, _MAIN, whole=whole)
+        return package.check_package(head, _MAIN, whole=whole)
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the slides one after the other, each with its notes."""
         container = Container(content)
-        package.require(container, _MAIN)
+        package.require_main_part(container, _MAIN)
         title, metadata = package.core_properties(container)
-        copy = package.copied(container)
+        copy = package.copy_package(container)
         builder = TextBuilder(len(copy))
-        with package.damage_is_reported("presentation"):
+        with package.report_damage("presentation"):
             hidden = _add_slides(builder, pptx.Presentation(io.BytesIO(copy)))
         return builder.build(title=title, metadata={**metadata, **({"hidden_slides": hidden} if hidden else {})})
 
@@ -63,24 +63,24 @@ def _add_slide(builder: TextBuilder, slide: Any, page: int, height: float) -> No
     shapes = shapes_of(slide, height)
     notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
     spoken = notes.text.strip() if notes is not None else ""
-    contents = [(placed, list(_rows(placed)), _text(placed)) for placed in shapes]
+    contents = [(placed, list(_read_rows(placed)), _read_text(placed)) for placed in shapes]
     if not spoken and not any(rows or text for _, rows, text in contents):
         return
     if not any(placed.is_title and text for placed, _, text in contents):
-        builder.heading(1, f"Slide {page}", page=page)
+        builder.add_heading(1, f"Slide {page}", page=page)
     for placed, rows, text in contents:
-        box = placed.box(height)
+        box = placed.make_box(height)
         if rows:
-            builder.table(rows, _places(placed, rows, page, height))
+            builder.add_table(rows, _locate_rows(placed, rows, page, height))
         elif placed.is_title:
-            builder.heading(1, text, page=page, box=box)
+            builder.add_heading(1, text, page=page, box=box)
         else:
-            builder.paragraph(text, page=page, box=box)
+            builder.add_paragraph(text, page=page, box=box)
     if spoken:
-        builder.paragraph(f"Notes: {spoken}", page=page)
+        builder.add_paragraph(f"Notes: {spoken}", page=page)
 
 
-def _text(placed: Placed) -> str:
+def _read_text(placed: Placed) -> str:
     if not placed.shape.has_text_frame:
         return ""
     # A vertical tab is a line break within a paragraph.
@@ -89,7 +89,7 @@ def _text(placed: Placed) -> str:
     return "\n".join(f"- {line}" for line in lines) if placed.is_list and len(lines) > 1 else "\n".join(lines)
 
 
-def _rows(placed: Placed) -> Iterator[list[str]]:
+def _read_rows(placed: Placed) -> Iterator[list[str]]:
     """Yield the rows of a table or of a chart's data."""
     shape = placed.shape
     if shape.has_table:
@@ -108,17 +108,17 @@ def _chart_rows(chart: Any) -> Iterator[list[str]]:
         for index in range(max([len(categories), *(len(values) for _, values in series)])):
             numbers = [values[index] if index < len(values) else None for _, values in series]
             name = categories[index] if index < len(categories) else ""
-            yield [name, *("" if number is None else shown(number) for number in numbers)]
+            yield [name, *("" if number is None else format_value(number) for number in numbers)]
 
 
-def _places(placed: Placed, rows: list[list[str]], page: int, height: float) -> list[Mapping[str, Any]]:
+def _locate_rows(placed: Placed, rows: list[list[str]], page: int, height: float) -> list[Mapping[str, Any]]:
     """Return the place of each row of a table. The rows of a chart all stand in the whole chart."""
     if not placed.shape.has_table:
-        return [{"page": page, "box": placed.box(height)}] * len(rows)
+        return [{"page": page, "box": placed.make_box(height)}] * len(rows)
     heights = [float(row.height or 0) for row in placed.shape.table.rows]
     share = placed.height / (sum(heights) or 1)
     places: list[Mapping[str, Any]] = []
     for each, above in zip(heights, accumulate(heights, initial=0.0), strict=False):
         top = share * above
-        places.append({"page": page, "box": placed.box(height, top=top, height=share * each)})
+        places.append({"page": page, "box": placed.make_box(height, top=top, height=share * each)})
     return places

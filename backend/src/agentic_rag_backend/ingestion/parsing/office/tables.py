@@ -34,34 +34,34 @@ class Block:
             used.update(index for index, cell in enumerate(cells) if cell)
         return sorted(used)
 
-    def column(self, index: int) -> str:
+    def column_letters(self, index: int) -> str:
         """Return the letters of a column in the sheet."""
-        return column_name(self.positions.column(self.first_column + index))
+        return column_name(self.positions.column_number(self.first_column + index))
 
 
 def add_block(builder: TextBuilder, block: Block, sheet: str) -> None:
     """Add a block: its captions and a table, or lines if it has one column. Columns without a value are left out."""
     columns = block.used_columns()
-    places = _places(block, columns, sheet)
+    places = _locate_cells(block, columns, sheet)
     rows = [[cells[index] for index in columns] if len(columns) < len(cells) else cells for _, cells in block.rows]
     if len(columns) == 1:
-        builder.lines([(row[0], place) for row, place in zip(rows, places, strict=True)])
+        builder.add_lines([(row[0], place) for row, place in zip(rows, places, strict=True)])
         return
-    captions = _captions(rows)
+    captions = _count_captions(rows)
     for row, place in zip(rows[:captions], places[:captions], strict=True):
-        builder.paragraph(next(filter(None, row)), **place)
+        builder.add_paragraph(next(filter(None, row)), **place)
     rows, places = rows[captions:], places[captions:]
-    builder.table(rows, places, header=is_header(rows))
+    builder.add_table(rows, places, header=is_header(rows))
 
 
-def _places(block: Block, columns: Sequence[int], sheet: str) -> list[Mapping[str, Any]]:
-    first, last = block.column(columns[0]), block.column(columns[-1])
+def _locate_cells(block: Block, columns: Sequence[int], sheet: str) -> list[Mapping[str, Any]]:
+    first, last = block.column_letters(columns[0]), block.column_letters(columns[-1])
     if first == last:
         return [{"sheet": sheet, "cells": f"{first}{number + 1}"} for number, _ in block.rows]
     return [{"sheet": sheet, "cells": f"{first}{number + 1}:{last}{number + 1}"} for number, _ in block.rows]
 
 
-def _captions(rows: Sequence[Sequence[str]]) -> int:
+def _count_captions(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of rows above a table that have only one value: its title and notes."""
     for number, row in enumerate(rows):
         if len(row) - row.count("") > 1:

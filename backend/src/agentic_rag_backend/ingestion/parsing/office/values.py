@@ -8,7 +8,7 @@ _WHOLE = 1e15
 """Doubles represent every whole number below this, and a spreadsheet shows 15 digits."""
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value as text: dates in ISO 8601, numbers with at most 15 digits."""
     if isinstance(value, str):
         return value.strip()

@@ -13,7 +13,9 @@ def local_name(element: etree._Element) -> str:
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
-def walk(root: etree._Element, *, without: Collection[str] = (), whole: Collection[str] = ()) -> Iterator[etree._Element]:
+def walk_elements(
+    root: etree._Element, *, without: Collection[str] = (), whole: Collection[str] = ()
+) -> Iterator[etree._Element]:
     """Yield the elements below ``root`` in document order.
 
     Args:

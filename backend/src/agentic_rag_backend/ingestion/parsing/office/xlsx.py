@@ -17,9 +17,9 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import Container, xml_tree
 from agentic_rag_backend.ingestion.parsing.office import package
-from agentic_rag_backend.ingestion.parsing.office.extent import Positions, bounded
+from agentic_rag_backend.ingestion.parsing.office.extent import Positions, bound_sheet
 from agentic_rag_backend.ingestion.parsing.office.tables import Block, Row, add_block
-from agentic_rag_backend.ingestion.parsing.office.values import shown
+from agentic_rag_backend.ingestion.parsing.office.values import format_value
 
 MAX_CELLS = 2_000_000
 """Cells with a value, in all visible sheets."""
@@ -36,15 +36,15 @@ class XlsxParser:
 
     def check(self, head: bytes, *, whole: bool) -> Preview:
         """Open the package and read its title."""
-        return package.checked(head, _WORKBOOK, whole=whole)
+        return package.check_package(head, _WORKBOOK, whole=whole)
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the sheets one after the other."""
         container = Container(content)
-        package.require(container, _WORKBOOK)
+        package.require_main_part(container, _WORKBOOK)
         title, metadata = package.core_properties(container)
-        with _calamine_errors(), package.damage_is_reported("workbook"):
-            copy = package.copied(container)
+        with _calamine_errors(), package.report_damage("workbook"):
+            copy = package.copy_package(container)
             builder = TextBuilder(len(copy))
             hidden = _add_sheets(builder, *_bounded_sheets(copy))
         return builder.build(title=title, metadata={**metadata, **({"hidden_sheets": hidden} if hidden else {})})
@@ -62,26 +62,26 @@ def _add_sheets(builder: TextBuilder, copy: bytes, positions: dict[str, Position
         if sheet.visible is not SheetVisibleEnum.Visible:
             hidden.append(sheet.name)
         elif sheet.typ is SheetTypeEnum.WorkSheet:
-            blocks = _blocks(workbook, sheet.name, positions.get(sheet.name, Positions()), MAX_CELLS - filled)
+            blocks = _read_blocks(workbook, sheet.name, positions.get(sheet.name, Positions()), MAX_CELLS - filled)
             for number, block in enumerate(blocks):
                 name = sheet.name[:MAX_SHEET_NAME_CHARACTERS]
                 if number == 0:
-                    builder.heading(1, name, sheet=name)
+                    builder.add_heading(1, name, sheet=name)
                 add_block(builder, block, name)
                 filled += block.filled
     return hidden
 
 
-def _blocks(workbook: CalamineWorkbook, name: str, positions: Positions, most: int) -> Iterator[Block]:
+def _read_blocks(workbook: CalamineWorkbook, name: str, positions: Positions, most: int) -> Iterator[Block]:
     """Yield the rows between empty rows. They may have ``most`` cells with a value."""
     sheet = workbook.get_sheet_by_name(name)
     if sheet.start is None:
         return
     first_column, rows, filled = sheet.start[1], list[Row](), 0
     for index, values in enumerate(sheet.iter_rows()):
-        cells = [shown(value) for value in values]
+        cells = [format_value(value) for value in values]
         count = len(cells) - cells.count("")
-        number = positions.row(index) if count else -1
+        number = positions.row_number(index) if count else -1
         if rows and number != rows[-1][0] + 1:
             yield Block(rows, filled, first_column, positions)
             rows, filled = [], 0
@@ -99,9 +99,9 @@ def _bounded_sheets(copy: bytes) -> tuple[bytes, dict[str, Positions]]:
     with zipfile.ZipFile(io.BytesIO(copy)) as opened:
         changed: dict[str, bytes] = {}
         positions: dict[str, Positions] = {}
-        for name, part in _parts(opened):
+        for name, part in _list_sheets(opened):
             xml = opened.read(part)
-            changed_xml, positions[name] = bounded(xml, name)
+            changed_xml, positions[name] = bound_sheet(xml, name)
             if changed_xml is not xml:
                 changed[part] = changed_xml
         if not changed:
@@ -113,7 +113,7 @@ def _bounded_sheets(copy: bytes) -> tuple[bytes, dict[str, Positions]]:
     return target.getvalue(), positions
 
 
-def _parts(opened: zipfile.ZipFile) -> list[tuple[str, str]]:
+def _list_sheets(opened: zipfile.ZipFile) -> list[tuple[str, str]]:
     """Return the name and the part of each sheet."""
     relationships = xml_tree(opened.read("xl/_rels/workbook.xml.rels"), "xl/_rels/workbook.xml.rels")
     targets = {each.get("Id"): posixpath.normpath(posixpath.join("/xl", each.get("Target") or "")) for each in relationships}

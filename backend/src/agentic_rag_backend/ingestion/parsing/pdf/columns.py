@@ -47,7 +47,7 @@ def columns_of(items: Sequence[Item], depth: int = 0) -> list[list[Item]]:
 
     A part that crosses the gap between columns ends them: all columns above it are read before it.
     """
-    gutter = _gutter(items) if depth < MAX_DEPTH else None
+    gutter = _find_gutter(items) if depth < MAX_DEPTH else None
     if gutter is None:
         return [list(items)] if items else []
     ordered: list[list[Item]] = []
@@ -87,7 +87,7 @@ def _heading_below(left: list[Item], right: Sequence[Item]) -> list[Item]:
     return [left.pop()]
 
 
-def _gutter(items: Sequence[Item]) -> _Gutter | None:
+def _find_gutter(items: Sequence[Item]) -> _Gutter | None:
     """Return the best gap between two columns; None if the items are one column."""
     if len(items) < 2 * _LEAST_ROWS:
         return None
@@ -95,7 +95,7 @@ def _gutter(items: Sequence[Item]) -> _Gutter | None:
     starts = sorted(item.box[0] for item in items)
     ends = sorted(item.box[2] for item in items)
     found: list[_Gutter] = []
-    for end, start in _gaps(starts, ends, _LEAST_GAP * size):
+    for end, start in _find_gaps(starts, ends, _LEAST_GAP * size):
         x = (end + start) / 2
         before = bisect_right(ends, x)
         after = len(items) - bisect_right(starts, x)
@@ -103,10 +103,10 @@ def _gutter(items: Sequence[Item]) -> _Gutter | None:
         if min(before, after) >= _LEAST_ROWS and crossing <= _MOST_CROSSING * (before + after):
             found.append(_Gutter(x, crossing, min(before, after)))
     found.sort(key=lambda each: (each.crossing, -each.balance))
-    return next((each for each in found[:8] if _separates(items, each.x, size)), None)
+    return next((each for each in found[:8] if _separates_columns(items, each.x, size)), None)
 
 
-def _gaps(starts: list[float], ends: list[float], least: float) -> list[tuple[float, float]]:
+def _find_gaps(starts: list[float], ends: list[float], least: float) -> list[tuple[float, float]]:
     """Return the spans of at least this width in which no item begins or ends, from an end to a start."""
     edges = sorted([*((x, 1) for x in starts), *((x, 0) for x in ends)])
     return [
@@ -116,7 +116,7 @@ def _gaps(starts: list[float], ends: list[float], least: float) -> list[tuple[fl
     ]
 
 
-def _separates(items: Sequence[Item], x: float, size: float) -> bool:
+def _separates_columns(items: Sequence[Item], x: float, size: float) -> bool:
     """Whether the items on both sides of ``x`` are columns of text that stand side by side."""
     sides = ([item for item in items if item.box[2] <= x], [item for item in items if item.box[0] >= x])
     spans = []

@@ -25,7 +25,7 @@ _PAGE_NUMBER = re.compile(
 
 def without_furniture(pages: Sequence[PageLayout]) -> None:
     """Remove furniture from ``pages``. A document of nothing else keeps its text."""
-    marked = set(_repeated(pages)) | set(_page_numbers(pages))
+    marked = set(_find_repetitions(pages)) | set(_page_numbers(pages))
     marked |= set(_with_page_number(pages, marked))
     if not any(isinstance(column, Table) for page in pages for column in page.columns) and all(
         id(line) in marked for page in pages for line in page.lines
@@ -39,7 +39,7 @@ def without_furniture(pages: Sequence[PageLayout]) -> None:
         page.columns = columns
 
 
-def _zones(page: PageLayout) -> Iterator[tuple[str, int, Line]]:
+def _list_edge_lines(page: PageLayout) -> Iterator[tuple[str, int, Line]]:
     """Yield the lines at the edges of a page: "top" or "bottom", their row from the edge, and the line."""
     lines = page.lines
     lines = [line for line in lines if line.turn == lines[0].turn]
@@ -57,14 +57,14 @@ def _zones(page: PageLayout) -> Iterator[tuple[str, int, Line]]:
             yield zone, row, line
 
 
-def _repeated(pages: Sequence[PageLayout]) -> Iterator[int]:
+def _find_repetitions(pages: Sequence[PageLayout]) -> Iterator[int]:
     """Yield the ids of lines that stand at the same place on several pages with the same words, numbers ignored."""
     least = min(_LEAST_PAGES, len(pages))
     if least < 2:
         return
     seen: dict[tuple[str, str], list[tuple[float, int, int, Line]]] = defaultdict(list)
     for page in pages:
-        for zone, row, line in _zones(page):
+        for zone, row, line in _list_edge_lines(page):
             if row == 0 or least >= _LEAST_PAGES:
                 seen[zone, _NUMBER.sub("#", line.whole.casefold())].append((line.box[1], page.number, row, line))
     for (_, words), found in seen.items():
@@ -90,7 +90,7 @@ def _page_numbers(pages: Sequence[PageLayout]) -> Iterable[int]:
     offsets: dict[tuple[str, int], list[int]] = defaultdict(list)
     marked: list[int] = []
     for page in pages if len(pages) > 1 else ():
-        for zone, _, line in _zones(page):
+        for zone, _, line in _list_edge_lines(page):
             number = _PAGE_NUMBER.match(line.text)
             if number is None or line.hyphen:
                 continue
@@ -110,7 +110,7 @@ def _with_page_number(pages: Sequence[PageLayout], marked: Collection[int]) -> I
 
     The running header of a short chapter is not repeated often enough to be recognised by itself.
     """
-    found = [(page, zone, line) for page in pages for zone, row, line in _zones(page) if row == 0]
+    found = [(page, zone, line) for page in pages for zone, row, line in _list_edge_lines(page) if row == 0]
     places = {(zone, round(line.box[1])) for _, zone, line in found if id(line) in marked}
     for page, zone, line in found:
         words = line.text.casefold().split()

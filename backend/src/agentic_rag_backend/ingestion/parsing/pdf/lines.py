@@ -74,7 +74,7 @@ class Line:
         return self.text + "-" if self.hyphen else self.text
 
 
-def around(boxes: Iterable[Box]) -> Box:
+def box_around(boxes: Iterable[Box]) -> Box:
     """Return the smallest box around all ``boxes``, at least one."""
     left, bottom, right, top = zip(*boxes, strict=True)
     return min(left), min(bottom), max(right), max(top)
@@ -91,17 +91,17 @@ def segments_of(words: Iterable[Word]) -> list[Segment]:
     segments: list[Segment] = []
     for word in words:
         last = segments[-1] if segments else None
-        if last is not None and _continues(last, word):
+        if last is not None and _continues_segment(last, word):
             if len(word.text) > max(len(each.text) for each in last.words[-2:]):
                 last.size = word.size
             last.words.append(word)
-            last.box = around((last.box, word.box))
+            last.box = box_around((last.box, word.box))
         else:
             segments.append(Segment([word], word.box, word.size))
     return segments
 
 
-def _continues(segment: Segment, word: Word) -> bool:
+def _continues_segment(segment: Segment, word: Word) -> bool:
     last = segment.words[-1]
     gap = word.box[0] - last.box[2]
     size = max(last.size, word.size)
@@ -127,18 +127,18 @@ def line_of(row: Sequence[Segment], turn: int, page: int) -> Line | None:
     if _RIGHT_TO_LEFT.search("".join(letters)):
         row, letters = row[::-1], letters[::-1]
     hyphen = letters[-1][-1] in SOFT_HYPHENS
-    text = cleaned(" ".join(letters))
+    text = clean_text(" ".join(letters))
     if not text:
         return None
     return Line(
         text=text,
-        box=around(segment.box for segment in row),
+        box=box_around(segment.box for segment in row),
         size=_usual_size(row),
         turn=turn,
         page=page,
         first_width=row[0].words[0].box[2] - row[0].words[0].box[0],
         hyphen=hyphen,
-        cells=tuple((each.box[0], each.box[2], cleaned(each.text)) for each in row) if len(row) > 1 else (),
+        cells=tuple((each.box[0], each.box[2], clean_text(each.text)) for each in row) if len(row) > 1 else (),
     )
 
 
@@ -151,7 +151,7 @@ def _usual_size(row: Iterable[Segment]) -> float:
     return characters.most_common(1)[0][0]
 
 
-def cleaned(text: str) -> str:
+def clean_text(text: str) -> str:
     """Return a text without control characters, with ligatures as letters, and with short leaders."""
     text = text.translate(_CLEAN).rstrip(SOFT_HYPHENS).replace("\u00ad", "-").replace("\ufffe", "-")
     return " ".join(_LEADERS.sub(" ...", text).split())

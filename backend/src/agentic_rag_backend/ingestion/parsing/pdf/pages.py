@@ -44,22 +44,22 @@ def layout_of(words: Iterable[Word], number: int, label: str | None, page: pypdf
         tables: list[Table] = []
         if turn == 0 and page is not None:
             tables, upright = tables_of(page, upright, number)
-        layout.columns += _columns([*segments_of(upright), *tables], turn, number)
+        layout.columns += _make_columns([*segments_of(upright), *tables], turn, number)
     return layout
 
 
-def _columns(items: Sequence[Segment | Table], turn: int, page: int) -> list[Column]:
+def _make_columns(items: Sequence[Segment | Table], turn: int, page: int) -> list[Column]:
     columns: list[Column] = []
     for part in columns_of(items):
         below = [item for item in part if isinstance(item, Segment)]
         for table in sorted((item for item in part if isinstance(item, Table)), key=lambda each: -each.box[3]):
             above = [segment for segment in below if segment.box[1] + segment.box[3] > 2 * table.box[1]]
             below = [segment for segment in below if segment.box[1] + segment.box[3] <= 2 * table.box[1]]
-            columns += [*_lines(above, turn, page), table]
-        columns += _lines(below, turn, page)
+            columns += [*_make_lines(above, turn, page), table]
+        columns += _make_lines(below, turn, page)
     return columns
 
 
-def _lines(segments: Sequence[Segment], turn: int, page: int) -> list[Column]:
+def _make_lines(segments: Sequence[Segment], turn: int, page: int) -> list[Column]:
     lines = [line for line in (line_of(row, turn, page) for row in rows_of(segments)) if line is not None]
     return [lines] if lines else []

@@ -60,8 +60,8 @@ def paragraphs_of(columns: Iterable[Column]) -> list[Paragraph | Table]:
         if isinstance(column, Table):
             found.append(column)
             continue
-        wide = _wide(column)
-        for number, paragraph in enumerate(p for block in _blocks(column) for p in _paragraphs(block, wide)):
+        wide = _measure_width(column)
+        for number, paragraph in enumerate(p for block in _split_blocks(column) for p in _split_paragraphs(block, wide)):
             before = found[-1] if found else None
             if number == 0 and isinstance(before, Paragraph) and _goes_on(before, paragraph):
                 before.joins += [HYPHENATED if before.lines[-1].hyphen else WRAPPED, *paragraph.joins]
@@ -79,64 +79,64 @@ def _goes_on(before: Paragraph, after: Paragraph) -> bool:
     return last.hyphen or (before.open_end and _ENDS_SENTENCE.search(last.text) is None)
 
 
-def _blocks(column: Sequence[Line]) -> list[list[Line]]:
+def _split_blocks(column: Sequence[Line]) -> list[list[Line]]:
     """Return the lines of a column in blocks, which a wider distance or another font size separates."""
-    pitches = [_middle(one) - _middle(other) for one, other in pairwise(column)]
+    pitches = [_middle_of(one) - _middle_of(other) for one, other in pairwise(column)]
     close = [pitch for line, pitch in zip(column, pitches, strict=False) if 0 < pitch < _WIDEST_PITCH * line.size]
     usual = median(close) if close else 0.0
     blocks: list[list[Line]] = []
     for index, line in enumerate(column):
         before = column[index - 1]
-        if index and not _apart(before, line, pitches[index - 1], usual):
+        if index and not _are_apart(before, line, pitches[index - 1], usual):
             blocks[-1].append(line)
         else:
             blocks.append([line])
     return blocks
 
 
-def _apart(before: Line, line: Line, pitch: float, usual: float) -> bool:
+def _are_apart(before: Line, line: Line, pitch: float, usual: float) -> bool:
     change = abs(before.size - line.size) / max(before.size, line.size)
     if change > _LARGE_CHANGE or (change > _SIZE_CHANGE and pitch > _REGULAR * usual):
         return True
     return not -before.size < pitch <= min(max(_PITCH * usual, 1.05 * line.size), _WIDEST_PITCH * line.size)
 
 
-def _middle(line: Line) -> float:
+def _middle_of(line: Line) -> float:
     return (line.box[1] + line.box[3]) / 2
 
 
-def _wide(column: Sequence[Line]) -> float:
+def _measure_width(column: Sequence[Line]) -> float:
     """Return how far to the right a block of the column must reach for its lines to be full. Code and addresses do not."""
     left, right = min(line.box[0] for line in column), max(line.box[2] for line in column)
     return left + _WIDE * (right - left)
 
 
-def _paragraphs(block: Sequence[Line], wide: float) -> list[Paragraph]:
+def _split_paragraphs(block: Sequence[Line], wide: float) -> list[Paragraph]:
     left, right = min(line.box[0] for line in block), max(line.box[2] for line in block)
     found = [Paragraph([block[0]])]
     for before, line in pairwise(block):
-        full = right >= wide and _full(before, right, line.first_width)
-        if _indented(before, line, left) and (not full or _ENDS_SENTENCE.search(before.text)):
+        full = right >= wide and _is_full(before, right, line.first_width)
+        if _begins_by_indenting(before, line, left) and (not full or _ENDS_SENTENCE.search(before.text)):
             found.append(Paragraph([line]))
             continue
-        found[-1].joins.append(_join(before, line, full=full))
+        found[-1].joins.append(_choose_join(before, line, full=full))
         found[-1].lines.append(line)
     last = found[-1].lines[-1]
     found[-1].open_end = last.box[2] >= left + 0.85 * (right - left)
     return found
 
 
-def _full(line: Line, right: float, next_width: float) -> bool:
+def _is_full(line: Line, right: float, next_width: float) -> bool:
     """Whether the next word has no room in ``line``."""
     return line.box[2] + _SPACE * line.size + next_width > right
 
 
-def _indented(before: Line, line: Line, left: float) -> bool:
+def _begins_by_indenting(before: Line, line: Line, left: float) -> bool:
     """Whether ``line`` begins a paragraph by its indent."""
     return line.box[0] >= left + _INDENT * line.size and before.box[0] < line.box[0] - _INDENT * line.size
 
 
-def _join(before: Line, line: Line, *, full: bool) -> str:
+def _choose_join(before: Line, line: Line, *, full: bool) -> str:
     if (_ITEM.match(line.text) and not before.hyphen) or _OF_CONTENTS.search(before.text):
         return BROKEN
     if before.hyphen and line.text[0].isalnum():

@@ -9,11 +9,11 @@ import pypdfium2
 from agentic_rag_backend.domain.media_types import PDF_BEGINNING
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
-from agentic_rag_backend.ingestion.parsing.pdf.assembly import assembled
+from agentic_rag_backend.ingestion.parsing.pdf.assembly import assemble_text
 from agentic_rag_backend.ingestion.parsing.pdf.details import label_of, metadata_of, title_of
 from agentic_rag_backend.ingestion.parsing.pdf.furniture import without_furniture
 from agentic_rag_backend.ingestion.parsing.pdf.headings import outline_of
-from agentic_rag_backend.ingestion.parsing.pdf.opening import loaded, opened
+from agentic_rag_backend.ingestion.parsing.pdf.opening import load_page, open_pdf
 from agentic_rag_backend.ingestion.parsing.pdf.pages import PageLayout, layout_of
 from agentic_rag_backend.ingestion.parsing.pdf.scans import FEW_CHARACTERS, Scans
 from agentic_rag_backend.ingestion.parsing.pdf.tables import Table
@@ -30,7 +30,7 @@ class PdfParser:
     def __init__(self, recogniser: Recogniser | None = None) -> None:
         self._recogniser = recogniser or NoRecogniser()
 
-    def recognising(self, recogniser: Recogniser) -> PdfParser:
+    def with_recogniser(self, recogniser: Recogniser) -> PdfParser:
         """Return a parser that reads pictures with ``recogniser``."""
         return PdfParser(recogniser)
 
@@ -40,16 +40,16 @@ class PdfParser:
             raise UnreadableDocument("the file is not a PDF file: it does not begin with %PDF-")
         if not whole:
             return Preview(title=None, text="")
-        with opened(head) as document:
+        with open_pdf(head) as document:
             return Preview(title=title_of(document), text="")
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the text of the pages, a region for each line."""
         scans = Scans(self._recogniser)
-        with opened(content) as document:
-            pages = _layouts(document, scans)
+        with open_pdf(content) as document:
+            pages = _read_layouts(document, scans)
             without_furniture(pages)
-            builder = assembled(pages, outline_of(document))
+            builder = assemble_text(pages, outline_of(document))
             parsed = builder.build(title=title_of(document), metadata=metadata_of(document) | scans.metadata)
         return replace(parsed, warnings=scans.warnings, failures=scans.failures)
 
@@ -58,7 +58,7 @@ class PdfParser:
         return ParsedDocument(text=text)
 
 
-def _layouts(document: pypdfium2.PdfDocument, scans: Scans) -> list[PageLayout]:
+def _read_layouts(document: pypdfium2.PdfDocument, scans: Scans) -> list[PageLayout]:
     """Return the layout of every page that is not damaged.
 
     Raises:
@@ -67,14 +67,14 @@ def _layouts(document: pypdfium2.PdfDocument, scans: Scans) -> list[PageLayout]:
     layouts, damaged = [], 0
     labelled = any(label_of(document, index) not in {None, str(index + 1)} for index in range(len(document)))
     for index in range(len(document)):
-        page = loaded(document, index)
+        page = load_page(document, index)
         if page is None:
             damaged += 1
             continue
         try:
             words = words_of(page)
             if sum(len(word.text) for word in words) < FEW_CHARACTERS:
-                scans.read(page, index + 1, words)
+                scans.read_page(page, index + 1, words)
             layouts.append(layout_of(words, index + 1, label_of(document, index) if labelled else None, page))
         except pypdfium2.PdfiumError:
             damaged += 1
@@ -86,5 +86,5 @@ def _layouts(document: pypdfium2.PdfDocument, scans: Scans) -> list[PageLayout]:
     tables = any(isinstance(column, Table) for layout in layouts for column in layout.columns)
     characters = FEWEST_CHARACTERS if tables else sum(len(line.text) for layout in layouts for line in layout.lines)
     if scans.pages and characters < FEWEST_CHARACTERS:
-        raise scans.problem(len(document))
+        raise scans.make_problem(len(document))
     return layouts

@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.document import Failure
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.pdf.pages import PageLayout, layout_of
 from agentic_rag_backend.ingestion.parsing.pdf.recognised import words_on
-from agentic_rag_backend.ingestion.parsing.pdf.sizes import settle
+from agentic_rag_backend.ingestion.parsing.pdf.sizes import settle_sizes
 from agentic_rag_backend.ingestion.parsing.pdf.words import Word
 from agentic_rag_backend.ingestion.recognition.base import NotRecognised, Picture, Recogniser, confidence_of
 
@@ -49,7 +49,7 @@ class Scans:
     _confidences: list[float] = field(default_factory=list)
     _code: str = "ocr_failed"
 
-    def read(self, page: pypdfium2.PdfPage, number: int, words: Sequence[Word]) -> None:
+    def read_page(self, page: pypdfium2.PdfPage, number: int, words: Sequence[Word]) -> None:
         """Recognise a page if it is a picture. ``words`` are those of its text, few or none."""
         if not is_picture(page):
             return
@@ -67,11 +67,11 @@ class Scans:
             return
         if found and confidence_of(found) >= LEAST_PAGE_CONFIDENCE:
             self._confidences += [word.confidence for word in found]
-            self._own[number], self.recognised[number] = words, _outside(words, words_on(page, picture, found))
+            self._own[number], self.recognised[number] = words, _words_outside(words, words_on(page, picture, found))
 
     def laid_out(self, layouts: Iterable[PageLayout]) -> list[PageLayout]:
         """Return the layouts, of recognised pages with their words. ``layouts`` are those of the pages' own text."""
-        settle([word for words in self.recognised.values() for word in words])
+        settle_sizes([word for words in self.recognised.values() for word in words])
         return [
             layout_of([*self._own[each.number], *self.recognised[each.number]], each.number, each.label)
             if each.number in self.recognised
@@ -92,9 +92,9 @@ class Scans:
         found = []
         if self.recognised:
             by = f"{self.recogniser.name}; mean confidence {fmean(self._confidences):.0%}"
-            found.append(f"text was recognised in pictures ({by}) on {listed(self.recognised)}")
+            found.append(f"text was recognised in pictures ({by}) on {list_pages(self.recognised)}")
         if self.recogniser.name is None:
-            found += [f"{listed(pages)}: pictures without text; {reason}" for reason, pages in self.unread.items()]
+            found += [f"{list_pages(pages)}: pictures without text; {reason}" for reason, pages in self.unread.items()]
         return tuple(found)
 
     @property
@@ -102,12 +102,12 @@ class Scans:
         """Return the failure of the document if a recogniser did not read all of its pictures."""
         if self.recogniser.name is None or not self.unread:
             return ()
-        shown = [f"{listed(pages)} ({reason})" for reason, pages in islice(self.unread.items(), _MAX_REASONS)]
+        shown = [f"{list_pages(pages)} ({reason})" for reason, pages in islice(self.unread.items(), _MAX_REASONS)]
         if more := sum(map(len, islice(self.unread.values(), _MAX_REASONS, None))):
             shown.append(f"{more} more pages")
         return (Failure("parse", self._code, f"text in pictures was not recognised: {'; '.join(shown)}"),)
 
-    def problem(self, pages: int) -> UnreadableDocument:
+    def make_problem(self, pages: int) -> UnreadableDocument:
         """Return the error of a document with ``pages`` pages whose pictures have no recognised text."""
         reason = next(iter(self.unread), f"no text was recognised in them ({self.recogniser.name})")
         kind = ResourceLimit if self.unread and self._code == ResourceLimit.code else UnreadableDocument
@@ -149,7 +149,7 @@ def picture_of(page: pypdfium2.PdfPage) -> Picture:
     return Picture(drawn.width, drawn.height, max(round(72 * scale), 1), drawn.tobytes())
 
 
-def _outside(own: Sequence[Word], recognised: Sequence[Word]) -> list[Word]:
+def _words_outside(own: Sequence[Word], recognised: Sequence[Word]) -> list[Word]:
     """Return the recognised words that the page's own text does not have already."""
     return [word for word in recognised if not any(_is_within(word, each) for each in own)]
 
@@ -161,7 +161,7 @@ def _is_within(word: Word, other: Word) -> bool:
     return word.turn == other.turn and left <= x <= right and bottom <= y <= top
 
 
-def listed(pages: Iterable[int]) -> str:
+def list_pages(pages: Iterable[int]) -> str:
     """Return pages as a person lists them: "page 3", "pages 1–4, 7"."""
     numbers = sorted(pages)
     breaks = [index for index, (one, other) in enumerate(pairwise(numbers), start=1) if other != one + 1]

@@ -22,12 +22,12 @@ _FONT_SIZE = 1.15
 _FEW_LETTERS = 5
 """A line with fewer letters and digits, such as a number, says little about its font."""
 UNKNOWN = 0.0
-"""Font size of such a line. `settle` replaces it by the document's usual one."""
+"""Font size of such a line. `settle_sizes` replaces it by the document's usual one."""
 _STEP = 1.25
 """Sizes that differ by less than half of this factor are one."""
 
 
-def raised(texts: Sequence[str], boxes: Sequence[Box]) -> tuple[list[Box], float]:
+def raise_boxes(texts: Sequence[str], boxes: Sequence[Box]) -> tuple[list[Box], float]:
     """Return the boxes of a line's words, each as high as the words around it, and the line's font size or `UNKNOWN`.
 
     Boxes are in the frame of the text, so that the line runs to the right. The size is in their unit.
@@ -38,18 +38,18 @@ def raised(texts: Sequence[str], boxes: Sequence[Box]) -> tuple[list[Box], float
         found.append((box[0], min(other[1] for other in near), box[2], max(other[3] for other in near)))
     if sum(map(str.isalnum, "".join(texts))) < _FEW_LETTERS:
         return found, UNKNOWN
-    heights = (_height(text, box) for text, box in zip(texts, boxes, strict=True) for _ in text)
+    heights = (_font_size_of(text, box) for text, box in zip(texts, boxes, strict=True) for _ in text)
     return found, _FONT_SIZE * median(heights)
 
 
-def _height(text: str, box: Box) -> float:
+def _font_size_of(text: str, box: Box) -> float:
     """Return the height from the lowest to the highest letter of the word's font."""
     low, high = _DESCENDERS.isdisjoint(text), _LOW.union(_DESCENDERS).issuperset(text)
     share = _MIDDLE + (0 if low else _LOWER_PART) + (0 if high else _UPPER_PART)
     return (box[3] - box[1]) / share
 
 
-def settle(words: Sequence[Word]) -> None:
+def settle_sizes(words: Sequence[Word]) -> None:
     """Replace the font sizes of a document by its usual size and steps above and below it."""
     characters: Counter[float] = Counter()
     for word in words:

@@ -39,8 +39,8 @@ def tables_of(page: pypdfium2.PdfPage, words: Sequence[Word], number: int) -> tu
     for grid in grids_of(page):
         if (len(grid.xs) - 1) * (len(grid.ys) - 1) > MAX_CELLS:
             continue
-        inside = [word for word in outside if _place(grid, word) is not None]
-        table = _table(grid, inside, number) if inside else None
+        inside = [word for word in outside if _find_cell(grid, word) is not None]
+        table = _make_table(grid, inside, number) if inside else None
         if table is not None:
             tables.append(table)
             taken = set(map(id, inside))
@@ -48,7 +48,7 @@ def tables_of(page: pypdfium2.PdfPage, words: Sequence[Word], number: int) -> tu
     return tables, outside
 
 
-def _place(grid: Grid, word: Word) -> tuple[int, int] | None:
+def _find_cell(grid: Grid, word: Word) -> tuple[int, int] | None:
     """Return the row and the column in which the middle of ``word`` is; None if it is outside of the grid."""
     x, y = (word.box[0] + word.box[2]) / 2, (word.box[1] + word.box[3]) / 2
     if not (grid.xs[0] <= x < grid.xs[-1] and grid.ys[-1] < y <= grid.ys[0]):
@@ -57,25 +57,25 @@ def _place(grid: Grid, word: Word) -> tuple[int, int] | None:
     return max(row, 0), bisect_right(grid.xs, x) - 1
 
 
-def _table(grid: Grid, words: Sequence[Word], number: int) -> Table | None:
+def _make_table(grid: Grid, words: Sequence[Word], number: int) -> Table | None:
     cells: dict[tuple[int, int], list[Word]] = {}
     for word in words:
-        place = _place(grid, word)
+        place = _find_cell(grid, word)
         if place is not None:
             row, column = place
             middle = (grid.ys[row] + grid.ys[row + 1]) / 2
-            while column > 0 and not grid.divided(grid.xs[column], middle):
+            while column > 0 and not grid.has_line_at(grid.xs[column], middle):
                 column -= 1  # the cell spans several columns
             cells.setdefault((row, column), []).append(word)
     used = sorted({row for row, _ in cells})
     columns = sorted({column for _, column in cells})
-    if sum(_crossed(grid, word) for word in words) > _MOST_CROSSED * len(words):
+    if sum(_is_crossed_out(grid, word) for word in words) > _MOST_CROSSED * len(words):
         return None
     if len(used) < 2 or len(columns) < 2 or len(cells) < _LEAST_FILLED * len(used) * len(columns):
         return None
     edges = grid.xs[0], grid.xs[-1]
     return Table(
-        rows=[[_text(cells.get((row, column), ()), number) for column in columns] for row in used],
+        rows=[[_cell_text(cells.get((row, column), ()), number) for column in columns] for row in used],
         boxes=[(edges[0], grid.ys[row + 1], edges[1], grid.ys[row]) for row in used],
         box=(edges[0], grid.ys[-1], edges[1], grid.ys[0]),
         size=median(word.size for word in words),
@@ -83,15 +83,15 @@ def _table(grid: Grid, words: Sequence[Word], number: int) -> Table | None:
     )
 
 
-def _crossed(grid: Grid, word: Word) -> bool:
+def _is_crossed_out(grid: Grid, word: Word) -> bool:
     """Whether a vertical line runs through ``word``."""
     margin = 0.2 * word.size
     middle = (word.box[1] + word.box[3]) / 2
     first = bisect_right(grid.xs, word.box[0] + margin)
-    return first < len(grid.xs) and grid.xs[first] < word.box[2] - margin and grid.divided(grid.xs[first], middle)
+    return first < len(grid.xs) and grid.xs[first] < word.box[2] - margin and grid.has_line_at(grid.xs[first], middle)
 
 
-def _text(words: Sequence[Word], number: int) -> str:
+def _cell_text(words: Sequence[Word], number: int) -> str:
     """Return the text of a cell on one line."""
     text = ""
     for row in rows_of(segments_of(words)):

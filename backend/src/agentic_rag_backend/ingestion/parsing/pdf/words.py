@@ -45,13 +45,13 @@ def words_of(page: pypdfium2.PdfPage) -> list[Word]:
     """Return the words of ``page`` in the order of its content."""
     textpage = page.get_textpage()
     try:
-        return list(_words(textpage.raw, min(textpage.count_chars(), MAX_PAGE_CHARACTERS)))
+        return list(_read_words(textpage.raw, min(textpage.count_chars(), MAX_PAGE_CHARACTERS)))
     finally:
         textpage.close()
 
 
-def _words(raw: ctypes.c_void_p, count: int) -> Iterator[Word]:
-    text = _characters(raw, count)
+def _read_words(raw: ctypes.c_void_p, count: int) -> Iterator[Word]:
+    text = _read_characters(raw, count)
     rectangle = pdfium.FS_RECTF()
     reference = ctypes.byref(rectangle)
 
@@ -62,21 +62,21 @@ def _words(raw: ctypes.c_void_p, count: int) -> Iterator[Word]:
 
     for match in _WORD.finditer(text):
         first, last = match.start(), match.end() - 1
-        turn = _turn(pdfium.FPDFText_GetCharAngle(raw, first))
-        begin, end = turned(box(first), turn), turned(box(last), turn)
+        turn = _turn_of(pdfium.FPDFText_GetCharAngle(raw, first))
+        begin, end = turn_box(box(first), turn), turn_box(box(last), turn)
         if last > first and text[last] in SOFT_HYPHENS and end[2] - end[0] <= 0:
-            end = turned(box(last - 1), turn)
+            end = turn_box(box(last - 1), turn)
         size = begin[3] - begin[1]
         if size < _SMALLEST or not all(map(math.isfinite, (*begin, *end))):
             continue
-        if _flows(begin, end):
-            yield Word(match[0], _around(begin, end), size, turn)
+        if _flows_on(begin, end):
+            yield Word(match[0], _box_around(begin, end), size, turn)
             continue
         # Characters of one word that are not side by side are words of their own, unless they follow each other.
-        yield from _split(match[0], [turned(box(index), turn) for index in range(first, last + 1)], turn)
+        yield from _split_word(match[0], [turn_box(box(index), turn) for index in range(first, last + 1)], turn)
 
 
-def _characters(raw: ctypes.c_void_p, count: int) -> str:
+def _read_characters(raw: ctypes.c_void_p, count: int) -> str:
     """Return the characters of a page, one for each index that PDFium uses."""
     buffer = (ctypes.c_ushort * (count + 1))()
     written = pdfium.FPDFText_GetText(raw, 0, count, buffer)
@@ -87,13 +87,13 @@ def _characters(raw: ctypes.c_void_p, count: int) -> str:
     return "".join(chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd" for code in codes)
 
 
-def _turn(angle: float) -> int:
+def _turn_of(angle: float) -> int:
     quarters = -angle / (math.pi / 2)  # PDFium counts clockwise
     nearest = round(quarters)
     return nearest % 4 if abs(quarters - nearest) * (math.pi / 2) <= _TOLERANCE else DIAGONAL
 
 
-def turned(box: Box, turn: int) -> Box:
+def turn_box(box: Box, turn: int) -> Box:
     """Return a box of the page in the frame of text that is turned by ``turn`` quarters counterclockwise."""
     left, bottom, right, top = box
     if turn == 1:
@@ -106,28 +106,28 @@ def turned(box: Box, turn: int) -> Box:
 
 
 def on_page(box: Box, turn: int) -> Box:
-    """Return a box of the text's frame on the page: the inverse of `turned`."""
-    back = turned(box, (4 - turn) % 4 if turn != DIAGONAL else 0)
+    """Return a box of the text's frame on the page: the inverse of `turn_box`."""
+    back = turn_box(box, (4 - turn) % 4 if turn != DIAGONAL else 0)
     return round(back[0], 2), round(back[1], 2), round(back[2], 2), round(back[3], 2)
 
 
-def _flows(begin: Box, end: Box) -> bool:
+def _flows_on(begin: Box, end: Box) -> bool:
     """Whether two characters of a word are on one line."""
     return min(begin[3], end[3]) - max(begin[1], end[1]) > 0.3 * (begin[3] - begin[1]) or begin == end
 
 
-def _around(one: Box, other: Box) -> Box:
+def _box_around(one: Box, other: Box) -> Box:
     return min(one[0], other[0]), min(one[1], other[1]), max(one[2], other[2]), max(one[3], other[3])
 
 
-def _split(text: str, boxes: list[Box], turn: int) -> Iterator[Word]:
+def _split_word(text: str, boxes: list[Box], turn: int) -> Iterator[Word]:
     start = 0
     for index in range(1, len(boxes) + 1):
-        if index < len(boxes) and _flows(boxes[index - 1], boxes[index]):
+        if index < len(boxes) and _flows_on(boxes[index - 1], boxes[index]):
             continue
         box = boxes[start]
         for other in boxes[start + 1 : index]:
-            box = _around(box, other)
+            box = _box_around(box, other)
         if box[3] - box[1] >= _SMALLEST:
             yield Word(text[start:index], box, boxes[start][3] - boxes[start][1], turn)
         start = index

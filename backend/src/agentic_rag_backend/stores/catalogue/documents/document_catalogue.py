@@ -9,7 +9,7 @@ from sqlalchemy import Select, and_, bindparam, func, select
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.document import Document, DocumentState
-from agentic_rag_backend.domain.filters import And, Comparison, Filter, filterable, matches
+from agentic_rag_backend.domain.filters import And, Comparison, Filter, filterable_fields, matches_filter
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue.documents import (
@@ -152,7 +152,7 @@ def _select_documents(tenant: TenantId, state: DocumentState | None, key: str | 
 
 def _passes_filter(row: RowMapping, filter: Filter) -> bool:
     key = public_key(row["key"], row["content_hash"])
-    return matches(filter, filterable(row["metadata"], document_id=row["id"], key=key, title=row["title"]))
+    return matches_filter(filter, filterable_fields(row["metadata"], document_id=row["id"], key=key, title=row["title"]))
 
 
 def _required_ids(filter: Filter | None) -> list[str]:

@@ -42,7 +42,7 @@ from qdrant_edge import (
 )
 from qdrant_edge import Filter as EngineFilter
 
-from agentic_rag_backend.domain.filters import filterable
+from agentic_rag_backend.domain.filters import filterable_fields
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.vector.base import (
@@ -205,7 +205,7 @@ class EdgeVectorStore:
         up_to_version: int,
     ) -> None:
         tenant = require_tenant(tenant)
-        tags = tags_of(filterable(metadata, document_id=document_id, key=key, title=title))
+        tags = tags_of(filterable_fields(metadata, document_id=document_id, key=key, title=title))
         shard = await self._writable(Collection.CHUNKS)
         self._vocabularies[Collection.CHUNKS].add(tenant, tags)
         shard.set_payload(_of_versions(tenant, document_id, up_to_version), {TAGS: tags})

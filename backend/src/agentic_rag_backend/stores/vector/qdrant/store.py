@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from qdrant_client import AsyncQdrantClient, models
 
-from agentic_rag_backend.domain.filters import filterable
+from agentic_rag_backend.domain.filters import filterable_fields
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.ownership import Owner
@@ -213,7 +213,7 @@ class QdrantVectorStore:
         up_to_version: int,
     ) -> None:
         tenant = require_tenant(tenant)
-        tags = tags_of(filterable(metadata, document_id=document_id, key=key, title=title))
+        tags = tags_of(filterable_fields(metadata, document_id=document_id, key=key, title=title))
         chunks = _of_versions(tenant, document_id, up_to_version)
         name = self._names[Collection.CHUNKS]
         await self._server.write("writing", self._client.set_payload, name, {TAGS: tags}, points=chunks, wait=True)
