@@ -67,7 +67,7 @@ OBJECTS = st.dictionaries(KEYS, VALUES, max_size=6)
 def test_documents(content: bytes, media_type: str, whole: bool) -> None:
     parser = parser_of(media_type)
     try:
-        preview = parser.check(content, whole=whole)
+        preview = parser.check(content, is_whole=whole)
         parsed = parser.parse(content)
     except UnreadableDocument:
         return

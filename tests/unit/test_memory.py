@@ -26,9 +26,9 @@ def test_a_start_that_is_over_leaves_what_it_made_out_of_collections() -> None:
     # In a separate process, because freezing objects cannot be undone.
     code = """
 import gc
-from agentic_rag_backend.memory import collection_paused, serve_from_now
+from agentic_rag_backend.memory import pause_collection, serve_from_now
 before = gc.get_threshold()
-with collection_paused():
+with pause_collection():
     made = [[] for _ in range(1000)]
     serve_from_now()
     assert gc.isenabled()

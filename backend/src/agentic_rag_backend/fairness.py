@@ -145,16 +145,16 @@ class FairThreadPool(ThreadPoolExecutor):
 
     def _run_calls(self) -> None:
         with self._lock:
-            taken = self._rotation.take()
-            self._passed_over += taken is None
-        while taken is not None:
-            tenant, (future, call) = taken
+            entry = self._rotation.take()
+            self._passed_over += entry is None
+        while entry is not None:
+            tenant, (future, call) = entry
             _run_call(future, call)
-            del future, call, taken  # a waiting thread keeps no objects alive
+            del future, call, entry  # a waiting thread keeps no objects alive
             with self._lock:
                 self._rotation.done(tenant)
-                taken = self._rotation.take() if self._passed_over else None
-                self._passed_over -= taken is not None
+                entry = self._rotation.take() if self._passed_over else None
+                self._passed_over -= entry is not None
 
 
 def _run_call(future: Future[Any], call: Callable[[], Any]) -> None:
@@ -183,23 +183,23 @@ class FairSlots:
     @contextlib.asynccontextmanager
     async def hold_slot(self, tenant: TenantId | None = None) -> AsyncIterator[None]:
         """Wait for a place for ``tenant`` (None: the tenant of the current context), and hold it."""
-        tenant, given = tenant or current_actor().tenant, asyncio.get_running_loop().create_future()
-        self._rotation.add(tenant, given)
+        tenant, slot_given = tenant or current_actor().tenant, asyncio.get_running_loop().create_future()
+        self._rotation.add(tenant, slot_given)
         self._give_slots()
         try:
-            await given
+            await slot_given
             yield
         finally:
-            if given.done() and not given.cancelled():
+            if slot_given.done() and not slot_given.cancelled():
                 self._rotation.done(tenant)
                 self._free += 1
                 self._give_slots()
 
     def _give_slots(self) -> None:
-        while self._free and (taken := self._rotation.take()) is not None:
-            tenant, given = taken
-            if given.done():  # cancelled while it waited
+        while self._free and (entry := self._rotation.take()) is not None:
+            tenant, slot_given = entry
+            if slot_given.done():  # cancelled while it waited
                 self._rotation.done(tenant)
                 continue
             self._free -= 1
-            given.set_result(None)
+            slot_given.set_result(None)

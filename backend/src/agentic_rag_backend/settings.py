@@ -606,14 +606,14 @@ class Settings(BaseSettings):
     @field_validator("extraction_entity_types")
     @classmethod
     def _check_types(cls, value: str) -> str:
-        named = [type_ for part in value.split(",") if (type_ := part.strip())]
-        for type_ in named:
+        type_names = [type_ for part in value.split(",") if (type_ := part.strip())]
+        for type_ in type_names:
             if not re.fullmatch(r"[a-z][a-z0-9_ ]{0,39}", type_):
                 raise ValueError(
                     "EXTRACTION_ENTITY_TYPES must hold words of lower-case letters, digits, spaces and _, at most 40 characters "
                     f"each; got {type_[:80]!r}"
                 )
-        if not named:
+        if not type_names:
             raise ValueError("EXTRACTION_ENTITY_TYPES must name at least one type")
         return value
 
@@ -655,6 +655,8 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Put the YAML file below ``.env``."""
-        named = (getattr(source, "env_vars", {}).get(CONFIG_VARIABLE.lower()) for source in (env_settings, dotenv_settings))
-        file = ConfigFile(settings_cls, next(filter(None, named), None))
+        config_paths = (
+            getattr(source, "env_vars", {}).get(CONFIG_VARIABLE.lower()) for source in (env_settings, dotenv_settings)
+        )
+        file = ConfigFile(settings_cls, next(filter(None, config_paths), None))
         return init_settings, env_settings, dotenv_settings, file

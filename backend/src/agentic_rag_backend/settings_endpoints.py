@@ -53,9 +53,9 @@ def endpoint_address(value: str, name: str) -> str:
     if parts.query or parts.fragment:
         raise _refuse_value(name, "has a query; for Azure use https://RESOURCE.openai.azure.com/openai/v1", value)
     path = _path_of(parts.path.rstrip("/"))
-    usual = next((usual for host, usual in _PATHS.items() if parts.hostname.endswith(host)), _VERSION)
-    if path in ("", usual.removesuffix(_VERSION)):
-        path = usual
+    usual_path = next((path_ for host, path_ in _PATHS.items() if parts.hostname.endswith(host)), _VERSION)
+    if path in ("", usual_path.removesuffix(_VERSION)):
+        path = usual_path
     if path.endswith("/api"):
         raise _refuse_value(
             name,
@@ -108,5 +108,5 @@ def _is_local(address: str) -> bool:
 
 
 def _refuse_value(name: str, reason: str, value: str) -> ValueError:
-    shown = value.rpartition("@")[2][:_SHOWN]  # without a password
-    return ValueError(f"{name} {reason}; got {shown!r}, expected an address such as http://127.0.0.1:11434/v1")
+    shortened_value = value.rpartition("@")[2][:_SHOWN]  # without a password
+    return ValueError(f"{name} {reason}; got {shortened_value!r}, expected an address such as http://127.0.0.1:11434/v1")

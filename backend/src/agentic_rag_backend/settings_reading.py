@@ -56,7 +56,7 @@ def read_settings(**options: Any) -> Settings:
     except ValidationError as error:
         origins = origins_of(options)
         raise ConfigurationError(
-            "; ".join(_describe_problem(each, origins) for each in error.errors(include_url=False))
+            "; ".join(_describe_problem(problem, origins) for problem in error.errors(include_url=False))
         ) from None
 
 
@@ -73,16 +73,16 @@ def origins_of(options: Mapping[str, Any] | None = None) -> dict[str, str]:
         (CONFIG_FILE, file),
     )
     return {
-        name: next(source for source, held in sources if name in held)
+        name: next(source for source, names in sources if name in names)
         for name in Settings.model_fields
-        if any(name in held for _, held in sources)
+        if any(name in names for _, names in sources)
     }
 
 
 def misspelt_settings() -> list[Misspelt]:
     """Return the variables of the environment and of ``.env`` that look like misspelt settings."""
-    found = {each.name: each for each in _find_near(os.environ, ENVIRONMENT)}
-    return list({**{each.name: each for each in _find_near(_read_dotenv(), DOTENV)}, **found}.values())
+    misspelt = {setting.name: setting for setting in _find_near(os.environ, ENVIRONMENT)}
+    return list({**{setting.name: setting for setting in _find_near(_read_dotenv(), DOTENV)}, **misspelt}.values())
 
 
 def _find_near(names: Iterable[str], source: str) -> Iterator[Misspelt]:
@@ -95,11 +95,11 @@ def _find_near(names: Iterable[str], source: str) -> Iterator[Misspelt]:
 @cache
 def likely_setting(name: str) -> str | None:
     """Return the setting that a variable's name in capitals probably means. None if it is a setting, or similar to none."""
-    known = {field.upper() for field in Settings.model_fields}
-    if name in known or name in OTHER_VARIABLES:
+    known_names = {field.upper() for field in Settings.model_fields}
+    if name in known_names or name in OTHER_VARIABLES:
         return None
-    near = (each for each in difflib.get_close_matches(name, known, n=5, cutoff=0.7) if _is_slip(name, each))
-    return next(near, None)
+    close_matches = (match for match in difflib.get_close_matches(name, known_names, n=5, cutoff=0.7) if _is_slip(name, match))
+    return next(close_matches, None)
 
 
 def _is_slip(name: str, setting: str) -> bool:
@@ -130,11 +130,11 @@ def _describe_problem(problem: Any, origins: Mapping[str, str]) -> str:
         return f"{name.upper()}: {message_of(problem)}"
     source = [f"set in {_PLACES[origins[name]]}"] if name in origins else []
     if problem["type"] == "value_error":
-        return " ".join([message_of(problem), *(f"({each})" for each in source)])
+        return " ".join([message_of(problem), *(f"({part})" for part in source)])
     default = [f"the default is {str(field.default).lower()}"] if field.default is not None else []
-    more = "; ".join([*source, *default])
+    added_text = "; ".join([*source, *default])
     got = "" if is_secret(field) else f"; got {describe_value(without_password(str(problem['input'])))}"
-    return f"{name.upper()} must be {describe_allowed_values(field)}{got}" + (f" ({more})" if more else "")
+    return f"{name.upper()} must be {describe_allowed_values(field)}{got}" + (f" ({added_text})" if added_text else "")
 
 
 def is_secret(field: FieldInfo) -> bool:
@@ -147,8 +147,8 @@ def describe_allowed_values(field: FieldInfo) -> str:
     optional = type(None) in get_args(field.annotation)
     kind = next(part for part in get_args(field.annotation) if part is not type(None)) if optional else field.annotation
     if get_origin(kind) is Literal:
-        *others, last = get_args(kind)
-        return f"{', '.join(others)} or {last}" if others else str(last)
+        *other_values, last_value = get_args(kind)
+        return f"{', '.join(other_values)} or {last_value}" if other_values else str(last_value)
     if kind in (int, float):
         return f"a {'whole ' if kind is int else ''}number {_describe_limits(field)}".rstrip()
     return {bool: "true or false", Path: "a path"}.get(kind, "text")  # type: ignore[arg-type]
@@ -156,10 +156,10 @@ def describe_allowed_values(field: FieldInfo) -> str:
 
 def _describe_limits(field: FieldInfo) -> str:
     words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-    held = {name: getattr(limit, name) for limit in field.metadata for name in words if getattr(limit, name, None) is not None}
-    if held.keys() >= {"ge", "le"}:
-        return f"from {_format_number(held['ge'])} to {_format_number(held['le'])}"
-    return " and ".join(f"{words[name]} {_format_number(value)}" for name, value in held.items())
+    limits = {name: getattr(limit, name) for limit in field.metadata for name in words if getattr(limit, name, None) is not None}
+    if limits.keys() >= {"ge", "le"}:
+        return f"from {_format_number(limits['ge'])} to {_format_number(limits['le'])}"
+    return " and ".join(f"{words[name]} {_format_number(value)}" for name, value in limits.items())
 
 
 def _format_number(value: float) -> str:

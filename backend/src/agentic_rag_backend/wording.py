@@ -91,10 +91,10 @@ def describe_value(value: Any) -> str:
     return "an object" if isinstance(value, Mapping) else "something else"
 
 
-def shorten_line(text: str, most: int) -> str:
+def shorten_line(text: str, limit: int) -> str:
     """Return the beginning of a text on one line. Unprintable characters, such as control characters, are escaped."""
-    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text[:most])
-    return f"{shown}…" if len(text) > most else shown
+    visible = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text[:limit])
+    return f"{visible}…" if len(text) > limit else visible
 
 
 class _Context(dict[str, Any]):

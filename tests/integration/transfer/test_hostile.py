@@ -163,7 +163,12 @@ async def test_others_are_served_while_a_large_document_is_imported(
 
         monkeypatch.setattr(owner, name, noted)
 
-    for owner, name in ((contents, "decode_record"), (ArchivedDocument, "check_references"), (Identity, "make_chunks"), (TenantImport, "_make_knowledge")):
+    for owner, name in (
+        (contents, "decode_record"),
+        (ArchivedDocument, "check_references"),
+        (Identity, "make_chunks"),
+        (TenantImport, "_make_knowledge"),
+    ):
         watched(owner, name)
     monkeypatch.setattr(service, "verify_archive", _verified_already)
     async with opens("to") as target:

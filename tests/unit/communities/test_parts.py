@@ -140,7 +140,7 @@ def test_previous_generation_is_read_back_as_it_was_detected() -> None:
 
 def test_fingerprints_identify_unchanged_communities() -> None:
     given = knowledge()
-    stored = [each.community(1) for each in planned(given).values()]
+    stored = [each.make_community(1) for each in planned(given).values()]
     whole = {frozenset("abc"), frozenset("xyz")}
     assert previous_division(stored, {}, given).unchanged == whole
     assert previous_division(stored, {}, knowledge(edges=[edge("a", "b", digest=b"2"), *given.edges[1:]])).unchanged == {

@@ -43,7 +43,7 @@ async def test_only_small_plain_text_in_utf8_is_checked_in_this_process(
     head: bytes, media_type: str, charset: str | None, isolated: bool
 ) -> None:
     isolation = _Isolation()
-    await IsolatedReader(cast("Any", isolation)).check_file(TENANT, head, Source(media_type, charset, None), whole=True)
+    await IsolatedReader(cast("Any", isolation)).check_file(TENANT, head, Source(media_type, charset, None), is_whole=True)
     assert isolation.calls == ["check"] * isolated
 
 

@@ -87,4 +87,4 @@ async def test_an_error_goes_to_every_caller_and_the_next_one_polls_again(jobs: 
     results = await asyncio.gather(shared.wait_for_end("a"), shared.wait_for_end("b"), return_exceptions=True)
     assert results == [error, error]
     jobs.error, jobs.over = None, {"a"}
-    assert (await shared.wait("a")).id == "a"
+    assert (await shared.wait_for_end("a")).id == "a"

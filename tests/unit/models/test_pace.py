@@ -43,7 +43,7 @@ def test_a_timeout_of_a_measured_model_lengthens_the_next_limit() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["read", "written", "late"]), st.floats(0, 1e6), st.floats(0, 1e5)), max_size=20),
+    st.lists(st.tuples(st.sampled_from(["read", "reply", "late"]), st.floats(0, 1e6), st.floats(0, 1e5)), max_size=20),
     st.floats(0.1, 600),
     st.floats(0, 1e6),
 )

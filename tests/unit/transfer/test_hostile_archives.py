@@ -302,7 +302,7 @@ def test_lines_of_a_member_are_counted() -> None:
     member = Member("tree.jsonl", len(content), io.BytesIO(content).read)
 
     with pytest.raises(PayloadTooLarge, match=r"tree\.jsonl has more than 10 lines"):
-        list(member.read_lines(limit=10, most=10))
+        list(member.read_lines(limit=10, max_lines=10))
 
 
 @pytest.mark.parametrize("overlapping", [True, False], ids=["the same passage", "one character further each time"])

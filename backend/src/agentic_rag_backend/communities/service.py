@@ -90,10 +90,10 @@ class CommunityService:
     async def rebuild(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Run a rebuild job: the workflow ``rebuild_v1``. Repeatable: summaries that were written are found again."""
 
-        async def work(asked: Mapping[str, Any], report: RebuildProgress) -> dict[str, Any]:
-            return await self._rebuilder.run(tenant, RebuildOptions.from_arguments(asked), report)
+        async def run_rebuild(arguments: Mapping[str, Any], report: RebuildProgress) -> dict[str, Any]:
+            return await self._rebuilder.run(tenant, RebuildOptions.from_arguments(arguments), report)
 
-        await self._rebuilds.run(tenant, job_id, attempt, work)
+        await self._rebuilds.run(tenant, job_id, attempt, run_rebuild)
 
     async def list(
         self, tenant: TenantId, *, level: int | None = None, limit: int = 50, cursor: str | None = None
@@ -115,10 +115,10 @@ class CommunityService:
         Raises:
             NotFound: the current generation has none of that id, or nothing behind it is visible.
         """
-        found = await self.views(tenant, [id])
-        if id not in found:
+        views = await self.views(tenant, [id])
+        if id not in views:
             raise NotFound(f"there is no community {id[:64]!r}")
-        return found[id]
+        return views[id]
 
     async def views(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, CommunityView]:
         """Return the communities among ``ids`` that exist in the current generation and may be shown."""

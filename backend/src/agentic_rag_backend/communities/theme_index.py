@@ -64,12 +64,12 @@ class Rebuilds:
     runner: Runner
     deliver: Deliver
 
-    async def request_rebuild(self, tenant: TenantId, asked: Mapping[str, Any]) -> Job:
+    async def request_rebuild(self, tenant: TenantId, arguments: Mapping[str, Any]) -> Job:
         """Queue a rebuild, or join the unfinished one; a dry run is always a separate job."""
-        enqueue, dry_run = self.queue.enqueuer(self.workflow), bool(asked.get("dry_run"))
-        job = await self.catalogue.jobs.create(tenant, self.kind, asked, enqueue, join=not dry_run)
+        enqueue, dry_run = self.queue.enqueuer(self.workflow), bool(arguments.get("dry_run"))
+        job = await self.catalogue.jobs.create(tenant, self.kind, arguments, enqueue, join=not dry_run)
         if job.arguments.get("dry_run") and not dry_run:
-            job = await self.catalogue.jobs.create(tenant, self.kind, asked, enqueue)
+            job = await self.catalogue.jobs.create(tenant, self.kind, arguments, enqueue)
         return job
 
     async def run(self, tenant: TenantId, job_id: str, attempt: int, work: Work) -> None:
@@ -96,18 +96,18 @@ class Rebuilds:
         """Do the work and leave its outcome in ``result``."""
         jobs, arguments = run.jobs, run.job.arguments
 
-        async def say(ended: int, total: int) -> None:
-            run.stage, run.done, run.total = WAIT, ended, total
-            await run.announce_message(f"waiting for {total - ended} documents that were handed in before")
+        async def announce_wait(finished: int, total: int) -> None:
+            run.stage, run.done, run.total = WAIT, finished, total
+            await run.announce_message(f"waiting for {total - finished} documents that were handed in before")
 
         # A person waits for an estimate, so it does not wait for documents. It reports the number of documents left out.
         if arguments.get("dry_run"):
-            left = await jobs.pending_documents(run.tenant, queued_before=datetime.now(UTC))
+            remaining = await jobs.pending_documents(run.tenant, queued_before=datetime.now(UTC))
         else:
-            left = await wait_for_documents(jobs, run.tenant, say)
+            remaining = await wait_for_documents(jobs, run.tenant, announce_wait)
             result["names_settled"] = await wait_for_names(self.catalogue.outbox, run.tenant, self.deliver)
         report = _RunReport(run, Backoff(self.runner.patience_s))
-        result.update(await work(arguments, report), documents_left_out=left)
+        result.update(await work(arguments, report), documents_left_out=remaining)
 
 
 @dataclass(slots=True)
@@ -138,20 +138,20 @@ V = TypeVar("V")
 
 
 async def of_one_generation(
-    pointer: Callable[[], Awaitable[GenerationPointer]], read: Callable[[int], Awaitable[list[T]]]
+    pointer: Callable[[], Awaitable[GenerationPointer]], read_items: Callable[[int], Awaitable[list[T]]]
 ) -> tuple[GenerationPointer, list[T]]:
     """Return the pointer and the data of its generation; read again if the generation was replaced in between."""
     now = await pointer()
-    found: list[T] = []
+    items: list[T] = []
     for _ in range(_ATTEMPTS):
         if now.generation == 0:
             return now, []
-        found = await read(now.generation)
+        items = await read_items(now.generation)
         again = await pointer()
         if again.generation == now.generation:
-            return again, found
+            return again, items
         now = again
-    return now, found
+    return now, items
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +174,12 @@ class ListSlice:
             raise InvalidRequest(f"the cursor does not come from this list; got {cursor[:60]!r}")
         return cls(0 if cursor is None else int(cursor), limit)
 
-    async def make_page(self, held: Sequence[T], views: Callable[[Sequence[T]], Awaitable[list[V]]]) -> Page[V]:
+    async def make_page(self, items: Sequence[T], views: Callable[[Sequence[T]], Awaitable[list[V]]]) -> Page[V]:
         """Return a page of visible items, as full as possible: ``views`` omits items that may not be shown."""
-        shown: list[V] = []
+        page_items: list[V] = []
         start = self.start
-        while start < len(held) and len(shown) < self.limit:
-            taken = held[start : start + self.limit - len(shown)]
-            shown += await views(taken)
-            start += len(taken)
-        return Page(tuple(shown), str(start) if start < len(held) else None)
+        while start < len(items) and len(page_items) < self.limit:
+            batch = items[start : start + self.limit - len(page_items)]
+            page_items += await views(batch)
+            start += len(batch)
+        return Page(tuple(page_items), str(start) if start < len(items) else None)

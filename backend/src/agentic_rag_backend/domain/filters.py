@@ -112,51 +112,51 @@ def valid_at(moment: datetime) -> Filter:
     not a time is ignored.
     """
     at = moment.timestamp()
-    begun = Or((Comparison(VALID_FROM, "missing"), Comparison(VALID_FROM, BEGUN_BY, at)))
+    has_begun = Or((Comparison(VALID_FROM, "missing"), Comparison(VALID_FROM, BEGUN_BY, at)))
     lasts = Or((Comparison(VALID_TO, "missing"), Comparison(VALID_TO, OVER_AFTER, at)))
-    return And((begun, lasts))
+    return And((has_begun, lasts))
 
 
 def valid_until(metadata: Mapping[str, Any], moment: datetime) -> datetime | None:
     """Return the first end of validity after ``moment``, or None."""
-    held = metadata.get(VALID_TO)
-    ends = (_read_period(item) for item in (held if isinstance(held, (list, tuple)) else [held]))
+    end_moment = metadata.get(VALID_TO)
+    ends = (_read_period(item) for item in (end_moment if isinstance(end_moment, (list, tuple)) else [end_moment]))
     return min((end[1] for end in ends if end is not None and end[1] > moment), default=None)
 
 
-def has_value(held: Any) -> bool:
+def has_value(field_value: Any) -> bool:
     """Return whether a field has a value. An empty list has none, nor has a list of nulls."""
-    return held is not None and not (isinstance(held, (list, tuple)) and all(item is None for item in held))
+    return field_value is not None and not (isinstance(field_value, (list, tuple)) and all(item is None for item in field_value))
 
 
-def _in_time(operator: str, held: Any, at: float) -> bool:
-    period = _read_period(held)
+def _in_time(operator: str, field_value: Any, at: float) -> bool:
+    period = _read_period(field_value)
     if period is None:
         return True
     return period[0].timestamp() <= at if operator == BEGUN_BY else at < period[1].timestamp()
 
 
-def _read_period(held: Any) -> tuple[datetime, datetime] | None:
-    return period_of(int(held) if isinstance(held, float) and held.is_integer() else held)
+def _read_period(field_value: Any) -> tuple[datetime, datetime] | None:
+    return period_of(int(field_value) if isinstance(field_value, float) and field_value.is_integer() else field_value)
 
 
-def _are_equal(left: Any, right: Any) -> bool:
+def _are_equal(value: Any, right: Any) -> bool:
     # True == 1 in Python; in metadata they are different values.
-    return isinstance(left, bool) == isinstance(right, bool) and left == right
+    return isinstance(value, bool) == isinstance(right, bool) and value == right
 
 
-def _are_ordered(left: Any, right: Any) -> bool:
+def _are_ordered(value: Any, right: Any) -> bool:
     number = (int, float)
-    if isinstance(left, bool) or isinstance(right, bool):
+    if isinstance(value, bool) or isinstance(right, bool):
         return False
-    return (isinstance(left, number) and isinstance(right, number)) or (isinstance(left, str) and isinstance(right, str))
+    return (isinstance(value, number) and isinstance(right, number)) or (isinstance(value, str) and isinstance(right, str))
 
 
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"gt": gt, "gte": ge, "lt": lt, "lte": le}
 
 
-def _compare_values(operator: str, held: Any, value: Any) -> bool:
-    items = held if isinstance(held, (list, tuple)) else [held]
+def _compare_values(operator: str, field_value: Any, value: Any) -> bool:
+    items = field_value if isinstance(field_value, (list, tuple)) else [field_value]
     if operator == "eq":
         return any(_are_equal(item, value) for item in items)
     if operator == "ne":
@@ -191,8 +191,8 @@ def matches_filter(filter: Filter, fields: Mapping[str, Any], chunk_id: str | No
         return chunk_id in filter.ids
     if isinstance(filter, Link):
         raise ValueError(f"the comparison of {filter.field!r} is not resolved")
-    held = fields.get(filter.field)
-    present = has_value(held)
+    field_value = fields.get(filter.field)
+    present = has_value(field_value)
     if filter.operator == "exists":
         return present
     if filter.operator == "missing":
@@ -200,5 +200,5 @@ def matches_filter(filter: Filter, fields: Mapping[str, Any], chunk_id: str | No
     if not present:
         if filter.default is None:
             return False
-        held = filter.default
-    return _compare_values(filter.operator, held, filter.value)
+        field_value = filter.default
+    return _compare_values(filter.operator, field_value, filter.value)

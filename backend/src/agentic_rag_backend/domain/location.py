@@ -48,13 +48,13 @@ class Region:
 
         Characters of a line are taken to be equally wide.
         """
-        first, last = max(self.start_char, start_char), min(self.end_char, end_char)
+        start, end = max(self.start_char, start_char), min(self.end_char, end_char)
         box = self.box
-        if box is not None and (first, last) != (self.start_char, self.end_char):
-            left, bottom, right, top = box
-            width = (right - left) / (self.end_char - self.start_char)
-            box = (left + (first - self.start_char) * width, bottom, left + (last - self.start_char) * width, top)
-        return replace(self, start_char=first, end_char=last, box=box)
+        if box is not None and (start, end) != (self.start_char, self.end_char):
+            x_min, bottom, right, top = box
+            width = (right - x_min) / (self.end_char - self.start_char)
+            box = (x_min + (start - self.start_char) * width, bottom, x_min + (end - self.start_char) * width, top)
+        return replace(self, start_char=start, end_char=end, box=box)
 
     def as_row(self) -> list[Any]:
         """Return the values of the fields in their order, without missing values at the end. JSON stores them so."""
@@ -162,7 +162,7 @@ class LocationField:
 
 
 LOCATION_TABLE: tuple[LocationField, ...] = tuple(
-    LocationField(each.name, FieldKind(str(each.type)), **each.metadata) for each in fields(Location)
+    LocationField(field.name, FieldKind(str(field.type)), **field.metadata) for field in fields(Location)
 )
 LOCATION_FIELDS: tuple[str, ...] = tuple(row.name for row in LOCATION_TABLE)
 _TEXT_LISTS: tuple[str, ...] = tuple(row.name for row in LOCATION_TABLE if row.kind is FieldKind.TEXTS)
@@ -170,9 +170,9 @@ _TEXT_LISTS: tuple[str, ...] = tuple(row.name for row in LOCATION_TABLE if row.k
 
 def regions_within(regions: Sequence[Region], start_char: int, end_char: int) -> tuple[Region, ...]:
     """Return the parts of ``regions`` within [``start_char``, ``end_char``). Regions are in order and do not overlap."""
-    first = bisect_right(regions, start_char, key=lambda region: region.end_char)
-    last = bisect_left(regions, end_char, key=lambda region: region.start_char)
-    return tuple(region.clip_region(start_char, end_char) for region in regions[first:last])
+    first_region = bisect_right(regions, start_char, key=lambda region: region.end_char)
+    last_region = bisect_left(regions, end_char, key=lambda region: region.start_char)
+    return tuple(region.clip_region(start_char, end_char) for region in regions[first_region:last_region])
 
 
 def box_around(regions: Iterable[Region]) -> Box | None:
@@ -180,15 +180,15 @@ def box_around(regions: Iterable[Region]) -> Box | None:
     boxes = [region.box for region in regions if region.box is not None]
     if not boxes:
         return None
-    left, bottom, right, top = zip(*boxes, strict=True)
-    return min(left), min(bottom), max(right), max(top)
+    lefts, bottom, right, top = zip(*boxes, strict=True)
+    return min(lefts), min(bottom), max(right), max(top)
 
 
 def joined_regions(parts: Iterable[Sequence[Region]]) -> tuple[Region, ...]:
     """Return the regions of passages that come in order. Of passages that overlap, the text is counted once."""
-    found: list[Region] = []
+    merged: list[Region] = []
     for region in (region for regions in parts for region in regions):
-        covered = found[-1].end_char if found else 0
+        covered = merged[-1].end_char if merged else 0
         if region.end_char > covered:
-            found.append(region if region.start_char >= covered else region.clip_region(covered, region.end_char))
-    return tuple(found)
+            merged.append(region if region.start_char >= covered else region.clip_region(covered, region.end_char))
+    return tuple(merged)

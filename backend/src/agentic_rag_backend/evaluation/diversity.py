@@ -112,17 +112,17 @@ def measure_diversity(listings: Sequence[Listing], totals: Mapping[str, int | No
         totals: total number of ``documents``, ``communities`` and ``entities``.
     """
 
-    def distinct(name: str, found: Iterable[tuple[str, ...]]) -> Distinct:
-        places = [each for listed in found for each in listed]
+    def count_distinct(name: str, rankings: Iterable[tuple[str, ...]]) -> Distinct:
+        places = [id_ for ranking in rankings for id_ in ranking]
         return Distinct(distinct=len(set(places)), places=len(places), total=totals.get(name))
 
-    similar = [each for each in map(_mean_similarity, listings) if each is not None]
+    similar = [similarity for similarity in map(_mean_similarity, listings) if similarity is not None]
     return Diversity(
         questions=len(listings),
-        unanswered=sum(not (each.ids or each.communities) for each in listings),
-        documents=distinct("documents", (each.documents for each in listings)),
-        communities=distinct("communities", (each.communities for each in listings)),
-        entities=distinct("entities", (each.entities for each in listings)),
+        unanswered=sum(not (listing.ids or listing.communities) for listing in listings),
+        documents=count_distinct("documents", (listing.documents for listing in listings)),
+        communities=count_distinct("communities", (listing.communities for listing in listings)),
+        entities=count_distinct("entities", (listing.entities for listing in listings)),
         identical_pairs=_identical_pairs(listings),
         intra_list_similarity=mean(similar) if similar else None,
     )
@@ -145,15 +145,21 @@ def measure_sizes(entity_counts: Mapping[int, Sequence[int]]) -> dict[str, dict[
 
 def _identical_pairs(listings: Sequence[Listing]) -> float | None:
     """Return the share of equal pairs, counted by equal sets: linear in questions."""
-    found = Counter(frozenset((*each.ids, *each.communities)) for each in listings if each.ids or each.communities)
-    pairs = math.comb(found.total(), 2)
-    return sum(math.comb(count, 2) for count in found.values()) / pairs if pairs else None
+    counts = Counter(
+        frozenset((*listing.ids, *listing.communities)) for listing in listings if listing.ids or listing.communities
+    )
+    pairs = math.comb(counts.total(), 2)
+    return sum(math.comb(count, 2) for count in counts.values()) / pairs if pairs else None
 
 
 def _mean_similarity(listing: Listing) -> float | None:
     forms = [content_forms(text) for text in listing.texts]
-    pairs = [(one, other) for one, other in combinations(forms, 2) if one and other]
-    return mean(len(one & other) / math.sqrt(len(one) * len(other)) for one, other in pairs) if pairs else None
+    pairs = [(text_forms, other_forms) for text_forms, other_forms in combinations(forms, 2) if text_forms and other_forms]
+    return (
+        mean(len(text_forms & other_forms) / math.sqrt(len(text_forms) * len(other_forms)) for text_forms, other_forms in pairs)
+        if pairs
+        else None
+    )
 
 
 def _round_value(value: float | None) -> float | None:

@@ -20,11 +20,11 @@ def all_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
 
 def ndcg_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
     """Return the normalised discounted cumulative gain of binary relevance (Järvelin and Kekäläinen 2002), in [0, 1]."""
-    wanted = set(relevant)
-    if not wanted:
+    relevant_ids = set(relevant)
+    if not relevant_ids:
         return 1.0
-    gain = sum(1.0 / math.log2(rank + 1) for rank, id in enumerate(ranked[:k], start=1) if id in wanted)
-    ideal = sum(1.0 / math.log2(rank + 1) for rank in range(1, min(len(wanted), k) + 1))
+    gain = sum(1.0 / math.log2(rank + 1) for rank, id in enumerate(ranked[:k], start=1) if id in relevant_ids)
+    ideal = sum(1.0 / math.log2(rank + 1) for rank in range(1, min(len(relevant_ids), k) + 1))
     return gain / ideal
 
 

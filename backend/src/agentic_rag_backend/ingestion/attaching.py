@@ -65,9 +65,9 @@ class Attaching:
         if not version.blob_key:  # an earlier try did everything but finish the job
             await self._end_job(run, (await run.jobs.job(run.tenant, run.job.id)).arguments[_outcome_name(run)])
             return
-        outcome, kept = [], []
-        found = await self._read_attachments(run, version)
-        for number, attachment in enumerate(found, start=1):
+        outcome, kept_ids = [], []
+        attachments = await self._read_attachments(run, version)
+        for number, attachment in enumerate(attachments, start=1):
             try:
                 submitted = await self.accept(run.tenant, _make_upload(document, version, attachment))
             except _REFUSALS as error:
@@ -75,10 +75,10 @@ class Attaching:
             except NotFound:
                 raise superseded_error(run) from None
             else:
-                kept.append(attachment.place)
+                kept_ids.append(attachment.place)
                 outcome.append(_describe_outcome(attachment, submitted))
-            await run.report_progress("attachments", number, len(found))
-        await self._finish_attaching(run, outcome, kept)
+            await run.report_progress("attachments", number, len(attachments))
+        await self._finish_attaching(run, outcome, kept_ids)
 
     async def _read_attachments(self, run: Run, version: DocumentVersion) -> list[Attachment]:
         if not version.options.attachments.apart or version.media_type not in ATTACHMENT_READERS:
@@ -89,29 +89,29 @@ class Attaching:
             raise UnreadableDocument("the document's original is not in the blob store") from None
         return await self.reader.read_attachments(version, content)
 
-    async def _finish_attaching(self, run: Run, outcome: list[dict[str, Any]], kept: list[str]) -> None:
+    async def _finish_attaching(self, run: Run, outcome: list[dict[str, Any]], kept_ids: list[str]) -> None:
         try:
             retired = await self.documents.retire_attachments(
-                run.tenant, run.document_id, run.version, kept, self.enqueue_delete()
+                run.tenant, run.document_id, run.version, kept_ids, self.enqueue_delete()
             )
         except NotFound:
             raise superseded_error(run) from None
-        done = {"attachments": outcome, "attachments_deleted": retired}
+        result = {"attachments": outcome, "attachments_deleted": retired}
         if not self.keep_originals:  # it was kept for its attachments; after an error, a retry needs it
-            await run.jobs.remember(run.tenant, run.job.id, _outcome_name(run), done)
+            await run.jobs.remember(run.tenant, run.job.id, _outcome_name(run), result)
             await self.documents.forget_original(run.tenant, run.document_id, run.version)
         self.recorded()
-        await self._end_job(run, done)
+        await self._end_job(run, result)
 
-    async def _end_job(self, run: Run, done: dict[str, Any]) -> None:
-        """Finish the job. ``done`` is the part of its result about attachments."""
-        result, outcome = committed_result(run), done["attachments"]
-        refused = [f"attachment {each['place']}: {each['error']['message']}" for each in outcome if "error" in each]
+    async def _end_job(self, run: Run, job_part: dict[str, Any]) -> None:
+        """Finish the job. ``job_part`` is the part of its result about attachments."""
+        result, outcome = committed_result(run), job_part["attachments"]
+        refused = [f"attachment {entry['place']}: {entry['error']['message']}" for entry in outcome if "error" in entry]
         if refused:
             result["reasons"] = [*result.get("reasons", ()), *refused][:_MAX_REASONS]
         state = JobState.PARTIAL if result["failures"] or refused else JobState.SUCCEEDED
         progress = ("attachments", len(outcome), len(outcome))
-        await run.jobs.finish(run.tenant, run.job.id, state, result={**result, **done}, progress=progress)
+        await run.jobs.finish(run.tenant, run.job.id, state, result={**result, **job_part}, progress=progress)
 
 
 def _outcome_name(run: Run) -> str:

@@ -104,16 +104,16 @@ class Batches:
 
     async def commit(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Commit the job together with the prepared jobs of its tenant."""
-        own = self._forget_job(tenant, job_id)
+        prepared_job = self._forget_job(tenant, job_id)
         together = _Together(self.runner, self.commitment)
-        writing = [asyncio.create_task(together.write(tenant, job_id, attempt, own.run if own else None))]
+        writing = [asyncio.create_task(together.write(tenant, job_id, attempt, prepared_job.run if prepared_job else None))]
         joined: list[PreparedJob] = []
         try:
-            while len(writing) < MAX_TOGETHER and (others := await self._wait_for_more(tenant, MAX_TOGETHER - len(writing))):
-                joined += others.values()
+            while len(writing) < MAX_TOGETHER and (job_batch := await self._wait_for_more(tenant, MAX_TOGETHER - len(writing))):
+                joined += job_batch.values()
                 writing += [
-                    asyncio.create_task(together.write(tenant, other, prepared.attempt, prepared.run))
-                    for other, prepared in others.items()
+                    asyncio.create_task(together.write(tenant, other_id, prepared.attempt, prepared.run))
+                    for other_id, prepared in job_batch.items()
                 ]
             await _wait_for_all(writing)
         except BaseException:
@@ -133,25 +133,25 @@ class Batches:
         flush = _Once(self._flush_vectors)
         documents = list(together.written)
 
-        async def settle(flush: Callable[[], Awaitable[None]] = self._flush_vectors) -> None:
+        async def settle_names(flush: Callable[[], Awaitable[None]] = self._flush_vectors) -> None:
             await self.settlement.settle_names(tenant, together.list_versions(), flush)
 
-        def published(item: WrittenVersion) -> Coroutine[Any, Any, bool]:
-            async def step(run: Run) -> None:
+        def publish_item(item: WrittenVersion) -> Coroutine[Any, Any, bool]:
+            async def run_step(run: Run) -> None:
                 run.stage = "flush"
                 await flush()
-                await self.commitment.publish(item, settle)
+                await self.commitment.publish(item, settle_names)
 
-            return self.runner.run_step(item.run, step, together.record_failure)
+            return self.runner.run_step(item.run, run_step, together.record_failure)
 
         if documents:
-            await settle(flush)
-        await _wait_for_all([published(item) for item in documents if item.run.version == 1])
+            await settle_names(flush)
+        await _wait_for_all([publish_item(item) for item in documents if item.run.version == 1])
         for item in documents:
             if item.run.version != 1:
-                await published(item)
+                await publish_item(item)
 
-    async def _wait_for_more(self, tenant: TenantId, most: int) -> dict[str, PreparedJob]:
+    async def _wait_for_more(self, tenant: TenantId, limit: int) -> dict[str, PreparedJob]:
         """Return other prepared jobs of the tenant. Wait for one until a flush is due. Empty: flush now.
 
         Documents are written while others are still in preparation.
@@ -159,7 +159,7 @@ class Batches:
         if not self.together or caution_here() is not Caution.NONE:
             return {}
         while True:
-            if prepared := self._take_jobs(tenant, most):
+            if prepared := self._take_jobs(tenant, limit):
                 return prepared
             # A single document never waits: a flush is delayed only while other documents are in preparation.
             left_s = self._due_in_s() if self._in_preparation or self._prepared else 0.0
@@ -170,10 +170,10 @@ class Batches:
                 async with asyncio.timeout(left_s):
                     await self._changed.wait()
 
-    def _take_jobs(self, tenant: TenantId, most: int) -> dict[str, PreparedJob]:
-        """Remove and return up to ``most`` prepared jobs of the tenant that may be committed with others."""
-        taken = [job_id for job_id, prepared in self._prepared.get(tenant, {}).items() if prepared.joins][:most]
-        jobs = {job_id: self._forget_job(tenant, job_id) for job_id in taken}
+    def _take_jobs(self, tenant: TenantId, limit: int) -> dict[str, PreparedJob]:
+        """Remove and return up to ``limit`` prepared jobs of the tenant that may be committed with others."""
+        job_ids = [job_id for job_id, prepared in self._prepared.get(tenant, {}).items() if prepared.joins][:limit]
+        jobs = {job_id: self._forget_job(tenant, job_id) for job_id in job_ids}
         return {job_id: job for job_id, job in jobs.items() if job is not None}
 
     def _forget_job(self, tenant: TenantId, job_id: str) -> PreparedJob | None:
@@ -196,10 +196,10 @@ class Batches:
 
     async def _flush_vectors(self) -> None:
         loop = asyncio.get_running_loop()
-        begun = loop.time()
+        started_at = loop.time()
         await self.commitment.facts.vectors.flush()
         self._flushed_at = loop.time()
-        self._flush_s = self._flushed_at - begun
+        self._flush_s = self._flushed_at - started_at
 
 
 @dataclass(slots=True)
@@ -231,15 +231,15 @@ class _Together:
 
     async def _write_version(self, run: Run) -> None:
         # In two statements: `record_failure` may replace the list while another document is written.
-        written = await self.commitment.write(run, self._order)
-        self.written.append(written)
+        version = await self.commitment.write(run, self._order)
+        self.written.append(version)
 
 
 async def _wait_for_all(work: Sequence[Awaitable[Any]]) -> None:
     """Wait until all work has ended, even if one part finds that its lock was lost: the lock must not end before."""
-    for ended in await asyncio.gather(*work, return_exceptions=True):
-        if isinstance(ended, BaseException):
-            raise ended
+    for result in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
 
 
 @dataclass(slots=True)

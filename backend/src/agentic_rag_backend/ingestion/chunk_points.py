@@ -27,11 +27,11 @@ class PointFields:
 
     def make_points(self, prepared: Iterable[PreparedChunk]) -> list[VectorPoint]:
         """Return the points of chunks and of their questions."""
-        found = []
+        points = []
         for item in prepared:
-            found.append(self.make_chunk_fields(item))
-            found += self.make_question_fields(item.questions.items if item.questions is not None else ())
-        return found
+            points.append(self.make_chunk_fields(item))
+            points += self.make_question_fields(item.questions.items if item.questions is not None else ())
+        return points
 
     def make_chunk_fields(self, item: PreparedChunk) -> VectorPoint:
         """Return the point of a chunk."""

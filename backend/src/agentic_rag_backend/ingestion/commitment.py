@@ -115,22 +115,22 @@ class Commitment:
             if again:
                 async with order.graph, order.facts:
                     await self._take_back(run.tenant, document, run.version)
-            written = await self._write_version(run, ready, order)
-            written.attaches = attaches
-            return written
+            version = await self._write_version(run, ready, order)
+            version.attaches = attaches
+            return version
         except NotFound:
             raise superseded_error(run) from None
 
-    async def publish(self, written: WrittenVersion, settle: Callable[[], Awaitable[None]]) -> None:
+    async def publish(self, version: WrittenVersion, settle: Callable[[], Awaitable[None]]) -> None:
         """Make a version with flushed vectors visible, remove superseded versions, and finish the job.
 
         Args:
             settle: called after the removal of superseded versions, before the job ends.
         """
-        run = written.run
-        chunks = written.result["chunks"]
+        run = version.run
+        chunks = version.result["chunks"]
         # Without older versions to remove and attachments to take, the job ends with the publication.
-        first, at_once = run.version == 1, run.version == 1 and not written.attaches
+        is_first, at_once = run.version == 1, run.version == 1 and not version.attaches
         if at_once and chunks <= FEW_CHUNKS:
             # The job ends before anybody could read its progress. `publish` records the end and checks for cancellation.
             run.stage = "publish"
@@ -139,34 +139,34 @@ class Commitment:
         await confirm_lock()
         ending = Ending(
             job_id=run.job.id,
-            state=JobState.PARTIAL if written.failures else JobState.SUCCEEDED,
-            result={"document_id": run.document_id, "version": run.version, **written.result},
+            state=JobState.PARTIAL if version.failures else JobState.SUCCEEDED,
+            result={"document_id": run.document_id, "version": run.version, **version.result},
             progress=("publish", chunks, chunks),
         )
-        if not written.published and not await self.documents.publish(
+        if not version.published and not await self.documents.publish(
             run.tenant,
             run.document_id,
             run.version,
-            failures=written.failures,
+            failures=version.failures,
             fence=current_fence(),
             ending=ending if at_once else None,
-            keep_original=self.keep_originals or written.attaches,
+            keep_original=self.keep_originals or version.attaches,
         ):
             await run.check_cancellation()
             raise superseded_error(run)
         if not self.keep_originals:
             self.recorded()
-        ended, written.published = at_once and not written.published, True
-        if not first:
+        is_finished, version.published = at_once and not version.published, True
+        if not is_first:
             run.stage = "supersede"
             # A document that was deleted since: its deletion removes everything.
             with suppress(NotFound):
                 await self._forget_older(run.tenant, run.document_id, run.version)
             await settle()
-        if written.attaches:
+        if version.attaches:
             await run.jobs.remember(run.tenant, run.job.id, _result_name(run), ending.result)
             await self.enqueue_attach(run)
-        elif not ended:
+        elif not is_finished:
             await run.jobs.finish(run.tenant, ending.job_id, ending.state, result=ending.result, progress=ending.progress)
 
     async def _has_attachments(self, run: Run, version: DocumentVersion) -> bool:
@@ -214,11 +214,11 @@ class Commitment:
 
     async def _take_back(self, tenant: TenantId, document: Document, version: int) -> None:
         await confirm_lock()
-        shown = await self._shown_points(tenant, document.id) if document.current_version else []
+        visible_points = await self._shown_points(tenant, document.id) if document.current_version else []
         vectors = self.facts.vectors
-        await vectors.delete_document(tenant, document.id, up_to_version=version, keep=shown)
+        await vectors.delete_document(tenant, document.id, up_to_version=version, keep=visible_points)
         await self.facts.remove_knowledge(tenant, document.id, up_to_version=version, above=document.current_version)
-        if shown:  # chunks of both versions may carry the newer version's title and metadata
+        if visible_points:  # chunks of both versions may carry the newer version's title and metadata
             await vectors.update_metadata(
                 tenant, document.id, document.metadata, title=document.title, key=document.key, up_to_version=version
             )
@@ -263,11 +263,11 @@ class Commitment:
 
     async def _add_warnings(self, run: Run, version: DocumentVersion, warnings: Sequence[str]) -> DocumentVersion:
         """Add warnings to the metadata of a version, unless its owner uses their key or the metadata has no room."""
-        known = version.metadata.get(WARNINGS, [])
-        if WARNINGS in version.submitted_metadata or set(warnings) <= set(known):
+        earlier = version.metadata.get(WARNINGS, [])
+        if WARNINGS in version.submitted_metadata or set(warnings) <= set(earlier):
             return version
-        shown = list_warnings([*warnings, *(warning for warning in known if warning not in warnings)])
-        metadata = {**version.metadata, WARNINGS: shown}
+        listed_warnings = list_warnings([*warnings, *(warning for warning in earlier if warning not in warnings)])
+        metadata = {**version.metadata, WARNINGS: listed_warnings}
         if size_of(metadata) > MAX_METADATA_BYTES or len(metadata) > MAX_KEYS:
             return version
         owner = (run.tenant, run.document_id, run.version)
@@ -277,22 +277,22 @@ class Commitment:
     async def _forget_older(self, tenant: TenantId, document_id: str, current: int) -> None:
         """Remove from every store the data that belongs only to versions before ``current``, the visible one."""
         await confirm_lock()
-        shown = await self._shown_points(tenant, document_id)
-        await self.facts.vectors.delete_document(tenant, document_id, up_to_version=current - 1, keep=shown)
+        visible_points = await self._shown_points(tenant, document_id)
+        await self.facts.vectors.delete_document(tenant, document_id, up_to_version=current - 1, keep=visible_points)
         await self.facts.remove_knowledge(tenant, document_id, up_to_version=current - 1)
         for key in await self.documents.drop_versions(tenant, document_id, below=current):
             await self.blobs.delete(tenant, key)
 
     async def _shown_points(self, tenant: TenantId, document_id: str) -> list[str]:
         """Return the ids of the visible version's points: of its chunks and of their questions."""
-        found = (await self.questions.embedded(tenant, [document_id])).get(document_id, [])
+        questions = (await self.questions.embedded(tenant, [document_id])).get(document_id, [])
         cursor: str | None = None
         while True:
             page = await self.documents.chunks(tenant, document_id, limit=_PAGE, cursor=cursor)
-            found.extend(item.chunk.id for item in page.items)
+            questions.extend(item.chunk.id for item in page.items)
             cursor = page.next_cursor
             if cursor is None:
-                return found
+                return questions
 
 
 def _report_failures(version: DocumentVersion, warnings: Sequence[str], failures: Sequence[Failure]) -> dict[str, Any]:

@@ -46,10 +46,10 @@ class ChunkExtractions:
 
     async def document_of(self, tenant: TenantId, chunk_id: str) -> str:
         """Return the document of a chunk. Raises `NotFound` if no visible version has the chunk."""
-        found = await self.documents.hydrate(require_tenant(tenant), [chunk_id])
-        if chunk_id not in found:
+        chunks = await self.documents.hydrate(require_tenant(tenant), [chunk_id])
+        if chunk_id not in chunks:
             raise _refuse_unknown_chunk(chunk_id)
-        return found[chunk_id].chunk.document_id
+        return chunks[chunk_id].chunk.document_id
 
     async def of_chunk(self, tenant: TenantId, chunk_id: str, method: str | None = None) -> ChunkExtraction:
         """Return the knowledge that an extraction of the chunk finds now.
@@ -77,8 +77,10 @@ class ChunkExtractions:
         origin = Origin(tenant, document_id, document_date("", document.metadata))
         computation = self.computation.make_computation(used, ontology, record, origin=origin, code=code)
         extractions = await computation.extract(version.title, group)
-        named = with_fields(extractions, document.metadata, ontology)
-        return ChunkExtraction(document_id, used, next(each for each in named if each.chunk_id == chunk_id))
+        with_names = with_fields(extractions, document.metadata, ontology)
+        return ChunkExtraction(
+            document_id, used, next(extraction for extraction in with_names if extraction.chunk_id == chunk_id)
+        )
 
     async def _read_code_relations(self, tenant: TenantId, version: DocumentVersion) -> Sequence[CodeRelation]:
         """Return the relations of a file of source code, whose text is the file."""
@@ -92,12 +94,12 @@ class ChunkExtractions:
         order = (await self.documents.visible_chunk_ids(tenant, [document_id])).get(document_id, ())
         if chunk_id not in order:
             raise _refuse_unknown_chunk(chunk_id)
-        first = order.index(chunk_id) // GROUP_SIZE * GROUP_SIZE
-        group = order[first : first + GROUP_SIZE]
-        shown = await self.documents.hydrate(tenant, group)
-        if chunk_id not in shown:
+        start = order.index(chunk_id) // GROUP_SIZE * GROUP_SIZE
+        group = order[start : start + GROUP_SIZE]
+        chunks = await self.documents.hydrate(tenant, group)
+        if chunk_id not in chunks:
             raise _refuse_unknown_chunk(chunk_id)
-        return [shown[each].chunk for each in group if each in shown]
+        return [chunks[member_id].chunk for member_id in group if member_id in chunks]
 
 
 def _refuse_unknown_chunk(chunk_id: str) -> NotFound:

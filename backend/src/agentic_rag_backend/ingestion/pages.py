@@ -57,18 +57,18 @@ class DocumentPages:
         """
         require_tenant(tenant)
         parts: list[Region] = []
-        seen: VisibleChunk | None = None
-        async for seen in self._list_chunks(tenant, document_id):
-            on_page = [region for region in seen.chunk.location.regions if region.page is not None]
+        last_chunk: VisibleChunk | None = None
+        async for last_chunk in self._list_chunks(tenant, document_id):
+            on_page = [region for region in last_chunk.chunk.location.regions if region.page is not None]
             parts += [region for region in on_page if region.page == number]
             if on_page and all(cast(int, region.page) > number for region in on_page):
                 break
         regions = merge_regions(parts)
-        if not regions and not _is_blank_page(seen, number):
+        if not regions and not _is_blank_page(last_chunk, number):
             raise NotFound(f"document {document_id!r} has no page {number}")
         text = ""
-        if regions and seen is not None:
-            text = (await self._documents.version(tenant, document_id, seen.chunk.version)).text
+        if regions and last_chunk is not None:
+            text = (await self._documents.version(tenant, document_id, last_chunk.chunk.version)).text
         return DocumentPage(
             number=number,
             label=next((region.label for region in regions), None),
@@ -122,27 +122,27 @@ class DocumentPages:
         )
 
 
-def _is_blank_page(seen: VisibleChunk | None, number: int) -> bool:
+def _is_blank_page(last_chunk: VisibleChunk | None, number: int) -> bool:
     """Whether the file has this page, without text: its parser counts ``pages``."""
-    pages = seen.metadata.get("pages") if seen is not None else None
+    pages = last_chunk.metadata.get("pages") if last_chunk is not None else None
     return isinstance(pages, int) and 1 <= number <= pages
 
 
 def merge_regions(parts: Iterable[Region]) -> list[Region]:
     """Return the regions of which ``parts`` are parts, in order. Chunks that overlap repeat lines, or cut them."""
     regions: list[Region] = []
-    for part in sorted(parts, key=lambda each: (each.start_char, each.end_char)):
-        last = regions[-1] if regions else None
-        if last is not None and part.end_char <= last.end_char:
+    for part in sorted(parts, key=lambda region: (region.start_char, region.end_char)):
+        last_region = regions[-1] if regions else None
+        if last_region is not None and part.end_char <= last_region.end_char:
             continue
-        if last is not None and part.start_char <= last.end_char and _of_one_line(last, part):
-            regions[-1] = replace(last, end_char=part.end_char, box=box_around([last, part]))
+        if last_region is not None and part.start_char <= last_region.end_char and _of_one_line(last_region, part):
+            regions[-1] = replace(last_region, end_char=part.end_char, box=box_around([last_region, part]))
         else:
             regions.append(part)
     return regions
 
 
-def _of_one_line(one: Region, other: Region) -> bool:
-    if one.box is None or other.box is None:
-        return one.box is other.box and (one.sheet, one.cells) == (other.sheet, other.cells)
-    return all(abs(a - b) <= _LINE_TOLERANCE for a, b in ((one.box[1], other.box[1]), (one.box[3], other.box[3])))
+def _of_one_line(region: Region, following: Region) -> bool:
+    if region.box is None or following.box is None:
+        return region.box is following.box and (region.sheet, region.cells) == (following.sheet, following.cells)
+    return all(abs(a - b) <= _LINE_TOLERANCE for a, b in ((region.box[1], following.box[1]), (region.box[3], following.box[3])))

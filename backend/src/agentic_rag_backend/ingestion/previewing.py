@@ -49,10 +49,10 @@ class ChunkPreviews:
             UnreadableDocument: it is not of that type, or contains no text.
             InvalidRequest: the options are outside their limits.
         """
-        found = media_type_of(media_type, file_name, content[:_SNIFFED_BYTES])
-        attachments = AttachmentOptions(DEFAULT_ATTACHMENTS) if found in ATTACHMENT_READERS else AttachmentOptions()
+        detected_type = media_type_of(media_type, file_name, content[:_SNIFFED_BYTES])
+        attachments = AttachmentOptions(DEFAULT_ATTACHMENTS) if detected_type in ATTACHMENT_READERS else AttachmentOptions()
         processing = ProcessingOptions(chunking=options, charset=charset_of(media_type), attachments=attachments)
-        return await self._cut_preview(tenant, content, found, processing)
+        return await self._cut_preview(tenant, content, detected_type, processing)
 
     async def of_document(self, tenant: TenantId, document_id: str, options: ChunkingOptions) -> Preview:
         """Return the chunks of a stored document: of its original, or of its text if the original was not kept.
@@ -87,8 +87,8 @@ class ChunkPreviews:
             options=options,
             metadata={},
         )
-        found = await self.chunks.read(require_tenant(tenant), version, content, waiting=True)
+        chunked = await self.chunks.read(require_tenant(tenant), version, content, waiting=True)
         if options.chunking.strategy == "ast" and FORMATS[media_type].language is None:
             reason = f"a document of type {media_type} is not source code; it was cut by 'recursive'"
-            found = replace(found, failures=(*found.failures, Failure("chunk", "not_code", reason)))
-        return Preview(found, media_type, options.chunking)
+            chunked = replace(chunked, failures=(*chunked.failures, Failure("chunk", "not_code", reason)))
+        return Preview(chunked, media_type, options.chunking)

@@ -45,13 +45,13 @@ class IsolatedReader:
         self._isolation = isolation
         self._ocr = ocr or Ocr(OcrSettings(mode="off"))
 
-    async def check_file(self, tenant: TenantId, head: bytes, source: Source, *, whole: bool) -> tuple[str, tuple[str, ...]]:
-        """Check the beginning of a file, or all of it if ``whole``. Return the title of the document, and warnings."""
-        arguments = (head, source.media_type, source.charset, source.file_name, whole)
+    async def check_file(self, tenant: TenantId, head: bytes, source: Source, *, is_whole: bool) -> tuple[str, tuple[str, ...]]:
+        """Check the beginning of a file, or all of it if ``is_whole``. Return the title of the document, and warnings."""
+        arguments = (head, source.media_type, source.charset, source.file_name, is_whole)
         if source.media_type == _PLAIN and source.charset is None and len(head) <= SMALL_BYTES and _is_utf8(head):
             return check_in_place(*arguments)  # nothing is parsed, and no library guesses an encoding
-        found = await self._isolation.call_worker("check", *arguments, size_bytes=len(head), tenant=tenant)
-        return cast(tuple[str, tuple[str, ...]], found)
+        preview = await self._isolation.call_worker("check", *arguments, size_bytes=len(head), tenant=tenant)
+        return cast(tuple[str, tuple[str, ...]], preview)
 
     async def read_version(
         self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
@@ -61,8 +61,8 @@ class IsolatedReader:
         ``content`` is the original, or the text that was made from it before (a str). ``waiting``: a request waits for it.
         """
         owner = (str(tenant), version.document_id, version.version)
-        found = await self._call_worker("read", (tenant, version, content), owner, waiting=waiting)
-        return cast(tuple[ParsedDocument, list[Chunk]], found)
+        document = await self._call_worker("read", (tenant, version, content), owner, waiting=waiting)
+        return cast(tuple[ParsedDocument, list[Chunk]], document)
 
     async def read_with_rules(
         self, tenant: TenantId, version: DocumentVersion, content: bytes | str
@@ -72,15 +72,15 @@ class IsolatedReader:
         A call of a child process costs as much as parsing a short text. None: the rules failed.
         """
         owner = (str(tenant), version.document_id, version.version)
-        found = await self._call_worker("read_with_rules", (tenant, version, content), owner, version.title, waiting=False)
-        return cast(tuple[ParsedDocument, list[Chunk], list[Extraction] | None], found)
+        document = await self._call_worker("read_with_rules", (tenant, version, content), owner, version.title, waiting=False)
+        return cast(tuple[ParsedDocument, list[Chunk], list[Extraction] | None], document)
 
     async def read_units(
         self, tenant: TenantId, version: DocumentVersion, content: bytes | str, *, waiting: bool = False
     ) -> tuple[ParsedDocument, list[Piece]]:
         """Return the text of a version with its regions, and its sentences and rows; see `chunking.read_units`."""
-        found = await self._call_worker("units", (tenant, version, content), waiting=waiting)
-        return cast(tuple[ParsedDocument, list[Piece]], found)
+        document = await self._call_worker("units", (tenant, version, content), waiting=waiting)
+        return cast(tuple[ParsedDocument, list[Piece]], document)
 
     async def read_attachments(self, version: DocumentVersion, content: bytes) -> list[Attachment]:
         """Return the files within the original of a version that become documents of their own. A job waits for it."""
@@ -88,9 +88,9 @@ class IsolatedReader:
         return cast(list[Attachment], await self._isolation.call_worker("attachments", *arguments, size_bytes=len(content)))
 
     async def _call_worker(
-        self, name: str, asked: tuple[TenantId, DocumentVersion, bytes | str], *arguments: object, waiting: bool
+        self, name: str, source: tuple[TenantId, DocumentVersion, bytes | str], *arguments: object, waiting: bool
     ) -> object:
-        tenant, version, content = asked
+        tenant, version, content = source
         options, time = ReadingOptions(version.options), None
         if version.media_type in WITH_PICTURES and isinstance(content, bytes):
             ocr = await self._ocr.choose_options()

@@ -81,19 +81,19 @@ class Reindexer:
                 return self.done
 
     async def _rewrite_tenant(self, tenant: TenantId, progress: Progress) -> None:
-        written: dict[str, DocumentHeader] = {}
+        headers_written: dict[str, DocumentHeader] = {}
         for _ in range(_ATTEMPTS):
             before = (await self.transfer.snapshot(tenant)).tenant.state_version
             headers = await self.transfer.headers(tenant)
-            for document_id in written.keys() - headers.keys():
-                await self.vectors.delete_document(tenant, document_id, up_to_version=written.pop(document_id).version)
+            for document_id in headers_written.keys() - headers.keys():
+                await self.vectors.delete_document(tenant, document_id, up_to_version=headers_written.pop(document_id).version)
             for number, (document_id, header) in enumerate(headers.items()):
-                if written.get(document_id) != header:
+                if headers_written.get(document_id) != header:
                     await progress(f"documents of {tenant}", number, len(headers))
                     record = await self.transfer.record(tenant, document_id)
                     if record is not None:
                         await self._rewrite_document(tenant, record)
-                        written[document_id] = record.header
+                        headers_written[document_id] = record.header
             await progress(f"facts of {tenant}", len(headers), len(headers))
             await self._rewrite_facts(tenant)
             await self._rewrite_communities(tenant)
@@ -116,27 +116,29 @@ class Reindexer:
         origin = Origin(tenant, record.id, document_date("", record.metadata))
         ontology = await self.catalogue.tenants.ontology(tenant)
         computation = self.computation.make_computation(record.options.extraction, ontology, origin=origin)
-        held = {item.chunk.id: item for item in record.prepared}
-        lacking = [chunk for chunk in record.chunks if chunk.id not in held]
-        for first in range(0, len(lacking), _GROUP_CHUNKS):
-            group = lacking[first : first + _GROUP_CHUNKS]
+        recorded = {item.chunk.id: item for item in record.prepared}
+        lacking = [chunk for chunk in record.chunks if chunk.id not in recorded]
+        for start in range(0, len(lacking), _GROUP_CHUNKS):
+            group = lacking[start : start + _GROUP_CHUNKS]
             recipes = [computation.make_recipe(record.title, chunk) for chunk in group]
-            held.update((item.chunk.id, item) for item in await computation.compute(record.title, group, recipes))
+            recorded.update((item.chunk.id, item) for item in await computation.compute(record.title, group, recipes))
             self.done.embedded += len(group)
         if self.embedder_before is not None:
-            stale = [item for item in held.values() if not _is_current(computation, record.title, item)]
-            for first in range(0, len(stale), _GROUP_CHUNKS):
-                renewed = await self._embed_stale(computation, record.title, stale[first : first + _GROUP_CHUNKS])
+            stale = [item for item in recorded.values() if not _is_current(computation, record.title, item)]
+            for start in range(0, len(stale), _GROUP_CHUNKS):
+                renewed = await self._embed_stale(computation, record.title, stale[start : start + _GROUP_CHUNKS])
                 await self.transfer.revector(tenant, record.id, record.version, renewed)
-                held.update((item.chunk.id, item) for item in renewed)
-            asked = [
-                item for item in held.values() if item.questions is not None and not is_current(self.computation, item.questions)
+                recorded.update((item.chunk.id, item) for item in renewed)
+            with_questions = [
+                item
+                for item in recorded.values()
+                if item.questions is not None and not is_current(self.computation, item.questions)
             ]
-            for first in range(0, len(asked), _GROUP_CHUNKS):
-                renewed = await self._with_embedded_questions(asked[first : first + _GROUP_CHUNKS])
+            for start in range(0, len(with_questions), _GROUP_CHUNKS):
+                renewed = await self._with_embedded_questions(with_questions[start : start + _GROUP_CHUNKS])
                 await self.transfer.revector(tenant, record.id, record.version, renewed)
-                held.update((item.chunk.id, item) for item in renewed)
-        return [held[chunk.id] for chunk in record.chunks]
+                recorded.update((item.chunk.id, item) for item in renewed)
+        return [recorded[chunk.id] for chunk in record.chunks]
 
     async def _embed_stale(self, computation: Computation, title: str, stale: Sequence[PreparedChunk]) -> list[PreparedChunk]:
         vectors = await computation.embed([passage_text(title, item.chunk) for item in stale])
@@ -151,20 +153,24 @@ class Reindexer:
                 renewed.append(replace(item, vector=None, failure=failure, recipe=None))
         return renewed
 
-    async def _with_embedded_questions(self, asked: Sequence[PreparedChunk]) -> list[PreparedChunk]:
-        questions = await embedded(self.computation, [item.questions for item in asked if item.questions is not None])
-        self.done.embedded += sum(len(each.items) for each in questions)
-        return [replace(item, questions=each) for item, each in zip(asked, questions, strict=True)]
+    async def _with_embedded_questions(self, prepared_chunks: Sequence[PreparedChunk]) -> list[PreparedChunk]:
+        questions = await embedded(self.computation, [item.questions for item in prepared_chunks if item.questions is not None])
+        self.done.embedded += sum(len(chunk_questions.items) for chunk_questions in questions)
+        return [
+            replace(item, questions=chunk_questions) for item, chunk_questions in zip(prepared_chunks, questions, strict=True)
+        ]
 
     def _choose_recipe(self, computation: Computation, title: str, chunk: Chunk, recipe: str | None) -> str | None:
         """Return the recipe with this embedder if all other inputs of the result are unchanged."""
-        known = recipe == recipe_of(self.embedder_before or "", computation.extractor.version, title, chunk)
-        return computation.make_recipe(title, chunk) if known else None
+        is_unchanged = recipe == recipe_of(self.embedder_before or "", computation.extractor.version, title, chunk)
+        return computation.make_recipe(title, chunk) if is_unchanged else None
 
     async def _rewrite_facts(self, tenant: TenantId) -> None:
         facts = 0
         async for relationships in self.graph.all_relationships(tenant):
-            points = [VectorPoint(id=each.id, kind=NodeKind.FACT, text=each.fact) for each in relationships]
+            points = [
+                VectorPoint(id=relationship.id, kind=NodeKind.FACT, text=relationship.fact) for relationship in relationships
+            ]
             await self.vectors.upsert(tenant, Collection.NODES, points)
             facts += len(points)
         self.done.facts += facts
@@ -173,13 +179,13 @@ class Reindexer:
         pointer = await self.catalogue.communities.pointer(tenant)
         if pointer.generation == 0:
             return
-        held = await self.graph.communities(tenant, pointer.generation)
+        communities = await self.graph.communities(tenant, pointer.generation)
         restorer = Restorer(communities=self.catalogue.communities, vectors=self.vectors, embedder=self.computation.embedder)
-        missing = await restorer.list_missing_communities(tenant, held)
-        written = await restorer.restore(tenant, missing)
-        self.done.communities += len(held)
-        self.done.embedded += len(written)
-        points = {community_point_id(each.id, each.generation) for each in held}
+        lacking = await restorer.list_missing_communities(tenant, communities)
+        restored = await restorer.restore(tenant, lacking)
+        self.done.communities += len(communities)
+        self.done.embedded += len(restored)
+        points = {community_point_id(community.id, community.generation) for community in communities}
         stray = [
             point.id
             async for page in self.vectors.points(tenant, Collection.NODES, kind=NodeKind.COMMUNITY)
@@ -194,10 +200,10 @@ class Reindexer:
         scrubber = TreeScrubber(self.catalogue.documents, trees, NodePoints(self.vectors, self.computation.embedder))
         pointer = await trees.pointer(tenant)
         nodes = await trees.nodes(tenant, pointer.generation) if pointer.generation else []
-        written = await scrubber.restore(tenant, await scrubber.list_missing_nodes(tenant, nodes))
+        restored = await scrubber.restore(tenant, await scrubber.list_missing_nodes(tenant, nodes))
         await scrubber.points.keep_points(tenant, {node.point_id(tenant) for node in nodes})
         self.done.tree_nodes += len(nodes)
-        self.done.embedded += len(written)
+        self.done.embedded += len(restored)
 
 
 def chunk_points(record: DocumentRecord) -> list[VectorPoint]:

@@ -271,8 +271,10 @@ class IngestionService:
         if short == "":
             raise InvalidRequest("title is blank")
         plain = None if fields is None else metadata.check_metadata(fields)
-        named = await self._entity_fields(require_tenant(tenant))
-        change = Change(title=short, metadata=plain, entity_fields=named, expected=expected, check=metadata.check_metadata)
+        entity_fields = await self._entity_fields(require_tenant(tenant))
+        change = Change(
+            title=short, metadata=plain, entity_fields=entity_fields, expected=expected, check=metadata.check_metadata
+        )
         return await self._revise_document(require_tenant(tenant), document_id, change)
 
     async def chunk_again(
@@ -295,8 +297,8 @@ class IngestionService:
             PreconditionFailed: the document has another revision.
         """
         check_options(chunking)
-        asked = None if questions is None else checked_questions(questions)
-        change = Change(chunking=chunking, questions=asked, expected=expected)
+        question_options = None if questions is None else checked_questions(questions)
+        change = Change(chunking=chunking, questions=question_options, expected=expected)
         return await self._revise_document(require_tenant(tenant), document_id, change)
 
     async def extract_again(
@@ -394,8 +396,8 @@ class IngestionService:
         changed = False
         for document in page.items:
             try:
-                seen = frozenset({document.revision})
-                jobs.append(await documents.tombstone(tenant, document.id, enqueue, expected=seen))
+                revisions = frozenset({document.revision})
+                jobs.append(await documents.tombstone(tenant, document.id, enqueue, expected=revisions))
             except NotFound:
                 continue
             except PreconditionFailed:
@@ -405,21 +407,23 @@ class IngestionService:
     async def ingest_v1(self, tenant: TenantId, job_id: str, attempt: int) -> Continuation | None:
         """Workflow: parse, chunk, embed and extract a version, then commit it, or queue its commit."""
         with self._batches.count_preparation():
-            begun: BegunJob | None = None
+            begun_job: BegunJob | None = None
             prepared: PreparedJob | None = None
 
-            async def start() -> Job:
-                nonlocal begun
-                begun = await self._catalogue.documents.begin_job(tenant, job_id, attempt)
-                return begun.job
+            async def start_job() -> Job:
+                nonlocal begun_job
+                begun_job = await self._catalogue.documents.begin_job(tenant, job_id, attempt)
+                return begun_job.job
 
             def hand_on(run: Run, enqueued: bool) -> None:
                 nonlocal prepared
                 prepared = self._batches.add(run, enqueued=enqueued)
 
-            run = await self._runner.begin_job(tenant, job_id, attempt, start=start)
+            run = await self._runner.begin_job(tenant, job_id, attempt, start=start_job)
             if run is not None:
-                await self._runner.run_step(run, self._preparation.make_step(begun, hand_on), self._preparation.record_failure)
+                await self._runner.run_step(
+                    run, self._preparation.make_step(begun_job, hand_on), self._preparation.record_failure
+                )
             return self._batches.choose_continuation(prepared) if prepared is not None else None
 
     async def commit_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:

@@ -85,20 +85,20 @@ class Settlement:
         await self._write_knowledge(tenant, replace(ready.version, title=document.title, metadata=document.metadata), extractions)
         await self.documents.record_repair(tenant, document_id, knowledge=True)
 
-    async def settle_names(self, tenant: TenantId, written: Mapping[str, int], flush: Callable[[], Awaitable[None]]) -> None:
+    async def settle_names(self, tenant: TenantId, versions: Mapping[str, int], flush: Callable[[], Awaitable[None]]) -> None:
         """Settle the recorded names of a tenant, within a limited time. The caller has the lock of the tenant's commits.
 
         Names that cannot be settled now stay recorded for the relay, so that they delay no document.
 
         Args:
-            written: by document, the version that the caller has written and has not published yet.
+            versions: by document, the version that the caller has written and has not published yet.
             flush: makes writes durable. It is called before entries are removed.
         """
         until = asyncio.get_running_loop().time() + SETTLED_WITHIN_S
         for topic in (Topic.NAMES, Topic.KNOWLEDGE):
             try:
                 while entries := await self.outbox.pending(tenant, limit=_PAGE, topics=[topic]):
-                    handled = [entry for entry in entries if await self._handle_entry(tenant, entry, written)]
+                    handled = [entry for entry in entries if await self._handle_entry(tenant, entry, versions)]
                     if handled and topic is Topic.KNOWLEDGE:
                         await flush()
                     await self.outbox.delivered(tenant, handled)
@@ -108,7 +108,7 @@ class Settlement:
             except AgenticRagError as error:
                 _log.warning("names_left_to_relay", tenant=tenant.value, topic=topic.value, code=error.code, reason=error.message)
 
-    async def _handle_entry(self, tenant: TenantId, entry: Entry, written: Mapping[str, int]) -> bool:
+    async def _handle_entry(self, tenant: TenantId, entry: Entry, versions: Mapping[str, int]) -> bool:
         """Deliver an entry. Return False if it failed."""
         try:
             await confirm_lock()
@@ -116,7 +116,7 @@ class Settlement:
                 await self.record_name(tenant, entry.subject)
             else:
                 await self.rewrite_document(tenant, entry.subject)
-                await self._written_document(tenant, entry.subject, written.get(entry.subject, 0))
+                await self._written_document(tenant, entry.subject, versions.get(entry.subject, 0))
         except Exception:  # noqa: BLE001
             # A fault in the names of one document must not stop the commit of the others.
             _log.exception("entry_not_delivered", tenant=tenant.value, topic=entry.topic.value)

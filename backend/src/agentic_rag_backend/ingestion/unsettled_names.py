@@ -24,9 +24,9 @@ class UnsettledNames:
 
     async def record_names(self, tenant: TenantId, names: Iterable[str]) -> None:
         """Record normalised names. Call it before the write, or within a step that is repeated until it ends."""
-        found = sorted(names)
-        if found:
-            await self.outbox.add_all(tenant, Topic.NAMES, found)
+        sorted_names = sorted(names)
+        if sorted_names:
+            await self.outbox.add_all(tenant, Topic.NAMES, sorted_names)
             self.recorded()
 
     async def before_removal(self, tenant: TenantId, document_id: str) -> None:

@@ -79,9 +79,9 @@ class UploadCheck:
             UnreadableDocument: it is not of that type, or contains no text.
             InvalidRequest: key, title, metadata or options are outside their limits.
         """
-        size, most = len(upload.content), self.max_upload_mb * 1024 * 1024
-        if size > most:
-            raise PayloadTooLarge(f"the document has {size} bytes; the limit is {most} (MAX_UPLOAD_MB={self.max_upload_mb})")
+        size, limit = len(upload.content), self.max_upload_mb * 1024 * 1024
+        if size > limit:
+            raise PayloadTooLarge(f"the document has {size} bytes; the limit is {limit} (MAX_UPLOAD_MB={self.max_upload_mb})")
         key = short_text("key", upload.key, MAX_DOCUMENT_KEY_CHARACTERS)
         title = short_text("title", upload.title, MAX_TITLE_CHARACTERS)
         extraction = self.choose_method(upload.extraction or self.extraction, attached=upload.parent is not None)
@@ -91,9 +91,9 @@ class UploadCheck:
         sniffed = upload.content[:SNIFFED_BYTES]
         media_type = media_type_of(upload.media_type, upload.file_name, sniffed)
         source = Source(media_type, charset_of(upload.media_type), upload.file_name)
-        whole = size <= CHECKED_BYTES
-        head = upload.content if whole else upload.content[:CHECKED_BYTES]
-        own_title, warnings = await self.reader.check_file(tenant, head, source, whole=whole)
+        is_whole = size <= CHECKED_BYTES
+        head = upload.content if is_whole else upload.content[:CHECKED_BYTES]
+        own_title, warnings = await self.reader.check_file(tenant, head, source, is_whole=is_whole)
         differs = find_type_conflict(upload.media_type, upload.file_name, sniffed)
         small = size <= HASHED_IN_LOOP_BYTES
         digest = content_hash(upload.content) if small else await asyncio.to_thread(content_hash, upload.content)
@@ -157,13 +157,13 @@ def attachments_of(upload: Upload, media_type: str) -> AttachmentOptions:
     return upload.options.attachments if upload.parent is not None else AttachmentOptions(mode)
 
 
-def attachment_mode(given: str | None) -> str:
+def attachment_mode(mode_given: str | None) -> str:
     """Return the use of attachments that an upload asks for, or the default.
 
     Raises:
         InvalidRequest: it is not known.
     """
-    mode = DEFAULT_ATTACHMENTS if given is None else given
+    mode = DEFAULT_ATTACHMENTS if mode_given is None else mode_given
     if mode not in ATTACHMENT_MODES:
         raise InvalidRequest(f"attachments must be one of {', '.join(ATTACHMENT_MODES)}; got {mode[:80]!r}")
     return mode

@@ -48,8 +48,8 @@ _UNITS_OF = (
 )
 """What is asked for, and the only units that measure it."""
 _MEASURED = tuple(
-    (re.compile(rf"\b(?:{asked})\b", re.IGNORECASE), re.compile(rf"[\s-]{{0,3}}(?:{units})(?!\w)", re.IGNORECASE))
-    for asked, units in _UNITS_OF
+    (re.compile(rf"\b(?:{kind})\b", re.IGNORECASE), re.compile(rf"[\s-]{{0,3}}(?:{units})(?!\w)", re.IGNORECASE))
+    for kind, units in _UNITS_OF
 )
 _SINCE = re.compile(r"\bhow long\b|\bhow old (?:is|are)\b(?![^?]{0,200}\bwhen\b)", re.IGNORECASE)
 """Questions about a length of time, which a date answers as well."""
@@ -72,18 +72,18 @@ _AFTER = 30
 """Characters after a number in which its unit stands."""
 
 
-def answer_spans(text: str, asked: AnswerKind, question: str) -> list[Span] | None:
+def answer_spans(text: str, kind: AnswerKind, question: str) -> list[Span] | None:
     """Return the items of the asked kind that the question does not contain, in order.
 
     None if the kind of answer has no recognisable form: then any text may answer.
     """
-    find = _FINDERS.get(asked)
+    find = _FINDERS.get(kind)
     return None if find is None else list(find(text, question))
 
 
 def _match_new(pattern: re.Pattern[str], text: str, question: str) -> Iterator[re.Match[str]]:
-    known = {match[0].casefold() for match in pattern.finditer(question)}
-    return (match for match in pattern.finditer(text) if match[0].casefold() not in known)
+    known_texts = {match[0].casefold() for match in pattern.finditer(question)}
+    return (match for match in pattern.finditer(text) if match[0].casefold() not in known_texts)
 
 
 def _find_times(text: str, question: str) -> Iterator[Span]:
@@ -103,7 +103,7 @@ def _find_amounts(text: str, question: str) -> Iterator[Span]:
 
 
 def _find_measures(text: str, question: str) -> Iterator[Span]:
-    unit = next((units for asked, units in _MEASURED if asked.search(question)), _UNIT)
+    unit = next((units for pattern, units in _MEASURED if pattern.search(question)), _UNIT)
     for match in _match_new(_NUMBERS, text, question):
         if unit.match(text, match.end(), match.end() + _AFTER):
             yield match.span()
@@ -114,11 +114,11 @@ def _find_measures(text: str, question: str) -> Iterator[Span]:
 
 
 def _find_names(text: str, question: str) -> Iterator[Span]:
-    known = content_forms(question)
-    named = names_and_numbers(text)
+    known_forms = content_forms(question)
+    name_forms = names_and_numbers(text)
     for match in _NAME.finditer(text):
         forms = [word.form for word in words(match[0]) if word.content]
-        if any(form not in known and form in named for form in forms):
+        if any(form not in known_forms and form in name_forms for form in forms):
             yield match.span()
 
 

@@ -96,8 +96,8 @@ def split_claims(text: str) -> list[str]:
     parts = [part.strip() for part in text.split("; ")]
     if len(parts) < 2 or "(" in text or "“" in text or '"' in text:
         return [text]
-    whole = [_make_sentence(part) for part in parts]
-    return whole if all(rate_independence(part) >= 1.0 for part in whole) else [text]
+    sentences = [_make_sentence(part) for part in parts]
+    return sentences if all(rate_independence(part) >= 1.0 for part in sentences) else [text]
 
 
 def _make_sentence(part: str) -> str:
@@ -113,10 +113,10 @@ def _has_verb(text: str) -> bool:
     """Return whether an English sentence has a finite verb. A text without English function words has one, unless it is a list
     of names and numbers.
     """
-    written = _WORD.findall(text)
-    words = [word.casefold() for word in written]
+    words_ = _WORD.findall(text)
+    words = [word.casefold() for word in words_]
     if not any(comparable(word) in STARTERS or word in ("of", "in", "and", "to") for word in words):
-        return sum(not word[0].islower() for word in written) < _MAX_NAMES * len(written)
+        return sum(not word[0].islower() for word in words_) < _MAX_NAMES * len(words_)
     if any(comparable(match[1]) not in OPENERS | STOP_WORDS for match in _BEFORE_DETERMINER.finditer(text)):
         return True
     return any(_is_finite(words[number - 1], word, words[number + 1 : number + 2]) for number, word in enumerate(words) if number)

@@ -118,7 +118,9 @@ _DENSE = frozenset({"Han", "Hiragana", "Katakana", "Hangul"})
 """Scripts with a syllable or a word in each character."""
 _JAPANESE = re.compile("[\u3040-\u30ff]")
 _LANGUAGES_OF: Mapping[str, frozenset[str]] = {
-    word: frozenset(code for code, held in STOP_WORDS.items() if word in held) for held in STOP_WORDS.values() for word in held
+    word: frozenset(code for code, stop_words in STOP_WORDS.items() if word in stop_words)
+    for stop_words in STOP_WORDS.values()
+    for word in stop_words
 }
 
 
@@ -147,8 +149,8 @@ def language_of_words(words: Iterable[str]) -> str | None:
         counts.update(_LANGUAGES_OF.get(word, ()))
     if total < MIN_WORDS or not counts:
         return None
-    (best, most), *others = counts.most_common(2)
-    if most < _MIN_SHARE * total or (others and most < _LEAD * others[0][1]):
+    (best, best_count), *other_counts = counts.most_common(2)
+    if best_count < _MIN_SHARE * total or (other_counts and best_count < _LEAD * other_counts[0][1]):
         return None
     return best
 
@@ -185,20 +187,20 @@ def likely_languages(query: str) -> LikelyLanguages:
     counts: Counter[str] = Counter()
     for word in _WORD.findall(query):
         counts.update(_LANGUAGES_OF.get(word.lower(), ()))
-    most, second, *_ = *sorted(counts.values(), reverse=True), 0, 0
-    codes = tuple(code for code in STOP_WORDS if most and counts[code] == most)
-    return LikelyLanguages(codes, clear=most >= _CLEAR_WORDS and most >= 2 * second)
+    best_count, second_count, *_ = *sorted(counts.values(), reverse=True), 0, 0
+    codes = tuple(code for code in STOP_WORDS if best_count and counts[code] == best_count)
+    return LikelyLanguages(codes, clear=best_count >= _CLEAR_WORDS and best_count >= 2 * second_count)
 
 
 def language_in(metadata: Mapping[str, object]) -> str:
     """Return the ISO 639-1 code of a document's metadata: "de" for "de-AT", "deu" or "German". Empty if it is not one."""
-    given = metadata.get("language")
-    first = re.split("[-_]", given.strip().lower(), maxsplit=1)[0] if isinstance(given, str) else ""
-    code = _CODES.get(first, first)
+    language_tag = metadata.get("language")
+    primary_tag = re.split("[-_]", language_tag.strip().lower(), maxsplit=1)[0] if isinstance(language_tag, str) else ""
+    code = _CODES.get(primary_tag, primary_tag)
     return code if len(code) == 2 and code.isascii() and code.isalpha() else ""
 
 
-def language_near(text: str, near: str | None, *, least: int = _CLEAR_WORDS) -> str | None:
+def language_near(text: str, expected: str | None, *, least: int = _CLEAR_WORDS) -> str | None:
     """Return the language of a short text about another text: a question or a sentence of an answer about a passage.
 
     A text that shows no language has that of the other one. Near an English text, or one that shows no language, a text is in
@@ -206,25 +208,29 @@ def language_near(text: str, near: str | None, *, least: int = _CLEAR_WORDS) -> 
     its letters with accents, within a word in lower case, counts as one. English must not have all these words and letters.
 
     Args:
-        near: ISO 639-1 code of the other text's language; None: it shows none.
+        expected: ISO 639-1 code of the other text's language; None: it shows none.
         least: different function words that show another language near an English text.
     """
     script = _script_near(text)
     if script is not None:
-        return language_of(text) or _LANGUAGE_OF_SCRIPT.get(script) or (None if near in STOP_WORDS else near)
-    if near is not None and near not in STOP_WORDS:
+        return language_of(text) or _LANGUAGE_OF_SCRIPT.get(script) or (None if expected in STOP_WORDS else expected)
+    if expected is not None and expected not in STOP_WORDS:
         # The other text is in another script.
-        return next(iter(likely_languages(text).codes), ENGLISH if any(map(str.isalpha, text)) else near)
-    shown = _Shown.from_text(text)
-    (best, most), (_, second) = shown.counts.most_common(2)
-    if near is None or near == ENGLISH:
-        clear = best != ENGLISH and most >= max(least, _LEAD * second) and shown.shows_language(best)
-        return best if clear and not shown.english else near
-    english = shown.english or not shown.words.isdisjoint(_ASKING - STOP_WORDS[near])
-    if english and (2 * shown.counts[near] <= most or not shown.shows_language(near)):
+        return next(iter(likely_languages(text).codes), ENGLISH if any(map(str.isalpha, text)) else expected)
+    evidence = _Shown.from_text(text)
+    (best, best_count), (_, second_count) = evidence.counts.most_common(2)
+    if expected is None or expected == ENGLISH:
+        clear = best != ENGLISH and best_count >= max(least, _LEAD * second_count) and evidence.shows_language(best)
+        return best if clear and not evidence.english else expected
+    english = evidence.english or not evidence.words.isdisjoint(_ASKING - STOP_WORDS[expected])
+    if english and (2 * evidence.counts[expected] <= best_count or not evidence.shows_language(expected)):
         return ENGLISH
-    other = most > shown.counts[near] and most >= _LEAD * shown.counts[near] and shown.shows_language(best)
-    return best if other else near
+    is_other = (
+        best_count > evidence.counts[expected]
+        and best_count >= _LEAD * evidence.counts[expected]
+        and evidence.shows_language(best)
+    )
+    return best if is_other else expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,12 +248,15 @@ class _Shown:
 
     @classmethod
     def from_text(cls, text: str) -> _Shown:
-        written = _WORD.findall(text[:READ_CHARACTERS])
-        words = frozenset(word.lower() for word in written if len(word) > 1)
-        accented = [word for word in written if not word.isascii()]
+        written_words = _WORD.findall(text[:READ_CHARACTERS])
+        words = frozenset(word.lower() for word in written_words if len(word) > 1)
+        accented = [word for word in written_words if not word.isascii()]
         common = {letter for word in accented if word[0].islower() for letter in word}
         counts = Counter(
-            {code: len(words & held) + len(common.intersection(_LETTERS.get(code, ""))) for code, held in STOP_WORDS.items()}
+            {
+                code: len(words & stop_words) + len(common.intersection(_LETTERS.get(code, "")))
+                for code, stop_words in STOP_WORDS.items()
+            }
         )
         letters = frozenset("".join(accented).lower())
         return cls(_outside_names(text[:READ_CHARACTERS]), letters, counts, not words.isdisjoint(_ENGLISH_ALONE))
@@ -260,22 +269,22 @@ class _Shown:
 
 def _outside_names(text: str) -> frozenset[str]:
     """Return the words in lower case, without those with a capital within a sentence, and without particles between these."""
-    found: set[str] = set()
+    common_words: set[str] = set()
     end = 0
-    named = False  # whether the word before is a name, or a particle after one
+    after_name = False  # whether the word before is a name, or a particle after one
     places = list(_WORD.finditer(text))
-    for number, place in enumerate(places):
+    for number, position in enumerate(places):
         following = places[number + 1] if number + 1 < len(places) else None
-        word = place[0]
-        opening = end == 0 or any(mark in _SENTENCE_ENDS for mark in text[end : place.start()])
-        end = place.end()
+        word = position[0]
+        opening = end == 0 or any(mark in _SENTENCE_ENDS for mark in text[end : position.start()])
+        end = position.end()
         capital = word[0].isupper()
         before_name = following is not None and (following[0][0].isupper() or following[0] in _PARTICLES)
-        joins = (named or opening) and word.lower() in _PARTICLES and before_name
+        joins = (after_name or opening) and word.lower() in _PARTICLES and before_name
         if not joins and (opening or not capital):
-            found.add(word.lower())
-        named = joins or (capital and not (opening and word.lower() in _LANGUAGES_OF))
-    return frozenset(found)
+            common_words.add(word.lower())
+        after_name = joins or (capital and not (opening and word.lower() in _LANGUAGES_OF))
+    return frozenset(common_words)
 
 
 def _script_near(text: str) -> str | None:
@@ -295,18 +304,18 @@ def language_of_passage(text: str) -> str | None:
 
     None for a text with words of English alone that seems to be in another language.
     """
-    read = text[:PASSAGE_CHARACTERS]
-    found = language_of(read)
-    if found is None:
-        return language_near(read, None)
-    if found == ENGLISH or found not in STOP_WORDS:
-        return found
-    words = [word.lower() for word in _WORD.findall(read) if len(word) > 1]
-    own, english = (sum(word in held for word in words) for held in (STOP_WORDS[found], _ENGLISH_ALONE))
+    beginning = text[:PASSAGE_CHARACTERS]
+    language = language_of(beginning)
+    if language is None:
+        return language_near(beginning, None)
+    if language == ENGLISH or language not in STOP_WORDS:
+        return language
+    words = [word.lower() for word in _WORD.findall(beginning) if len(word) > 1]
+    own_count, english = (sum(word in stop_words for word in words) for stop_words in (STOP_WORDS[language], _ENGLISH_ALONE))
     # A short English text may be mostly a title or names in another language.
-    if len(words) < MIN_WORDS and (english or not _Shown.from_text(read).shows_language(found)):
+    if len(words) < MIN_WORDS and (english or not _Shown.from_text(beginning).shows_language(language)):
         return None
-    return found if own > 2 * english else None
+    return language if own_count > 2 * english else None
 
 
 def is_mostly_latin(text: str) -> bool:
@@ -320,11 +329,11 @@ def foreign_script_of(text: str, *, least: int = MIN_WORDS) -> str | None:
 
     None: Latin, mixed, or fewer than ``least`` letters.
     """
-    read = text[:READ_CHARACTERS]
-    if read.isascii():  # most texts: their letters need not be counted
+    beginning = text[:READ_CHARACTERS]
+    if beginning.isascii():  # most texts: their letters need not be counted
         return None
     scripts = Counter[str]()
-    for letter, count in Counter(read).items():
+    for letter, count in Counter(beginning).items():
         if letter.isalpha():
             scripts[_script_of(letter)] += count
     total = sum(scripts.values())
@@ -339,5 +348,5 @@ def foreign_script_of(text: str, *, least: int = MIN_WORDS) -> str | None:
 def _script_of(letter: str) -> str:
     if letter.isascii():
         return "Latin"
-    first = unicodedata.name(letter, "Other").split(" ", 1)[0].split("-", 1)[0]
-    return "Han" if first == "CJK" else first.title()
+    script_name = unicodedata.name(letter, "Other").split(" ", 1)[0].split("-", 1)[0]
+    return "Han" if script_name == "CJK" else script_name.title()

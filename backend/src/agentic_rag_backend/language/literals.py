@@ -33,7 +33,7 @@ def find_literals(text: str) -> Literals:
     An identifier is a word that mixes letters and digits ("KX-4471"), joins parts by underscores or double colons
     ("parse_header"), or is a number in groups or of six digits. Ordinals, decades, dates and quantities are none.
     """
-    quoted = tuple(next(filter(None, found.groups())) for found in _QUOTED.finditer(text))
+    quoted = tuple(next(filter(None, match.groups())) for match in _QUOTED.finditer(text))
     words = (word.strip(_AROUND) for word in _QUOTED.sub(" ", text).split())
     return Literals(quoted, tuple(word for word in words if _is_identifier(word)))
 

@@ -50,7 +50,7 @@ def end_of(periods: Sequence[tuple[_Time | None, _Time | None]]) -> _Time | None
     begins before the last end is older than that end. A passage without both, or that begins later, states that the fact holds.
     """
     end = max((end for _, end in periods if end is not None), default=None)
-    if end is None or any(other is None and (begin is None or begin >= end) for begin, other in periods):
+    if end is None or any(other_end is None and (begin is None or begin >= end) for begin, other_end in periods):
         return None
     return end
 

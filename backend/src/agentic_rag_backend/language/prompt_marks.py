@@ -103,5 +103,5 @@ class StreamRestorer:
 
     def finish_text(self) -> str:
         """Return the rest of the text."""
-        rest, self._pending = self._pending, ""
-        return restore_marks(rest)
+        remainder, self._pending = self._pending, ""
+        return restore_marks(remainder)

@@ -65,8 +65,8 @@ class Sentence(NamedTuple):
     @property
     def complete(self) -> bool:
         """Whether it begins and ends like a sentence. False for headings and for sentences cut by a chunk's edge."""
-        first = self.text.lstrip("\"'“‘([«")[:1]
-        return bool(first) and not first.islower() and has_end_mark(self.text)
+        first_character = self.text.lstrip("\"'“‘([«")[:1]
+        return bool(first_character) and not first_character.islower() and has_end_mark(self.text)
 
 
 def has_end_mark(text: str) -> bool:

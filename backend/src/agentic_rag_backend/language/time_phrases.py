@@ -75,15 +75,15 @@ def time_phrase(question: str, now: datetime) -> TimePhrase | None:
 
 
 def _find_dated_phrase(question: str) -> TimePhrase | None:
-    placed = placed_moments(question)
-    for number, (moment, (start, end)) in enumerate(placed):
+    placed_dates = placed_moments(question)
+    for number, (moment, (start, end)) in enumerate(placed_dates):
         # The text of a range has its preposition: "from 2009 to 2014".
         word, period = _BEFORE_DATE.search(question[:start]) or _RANGE.match(moment.text), moment_period(moment)
         if period is None or word is None:
             continue
         begin = min(word.start(), start) if word.string is not moment.text else start
         relation = _RELATIONS[word["word"].casefold()]
-        joined = _join_range(question, placed, number) if word["word"].casefold() in ("from", "between") else None
+        joined = _join_range(question, placed_dates, number) if word["word"].casefold() in ("from", "between") else None
         if joined is not None:
             return TimePhrase(question[begin : joined[1]], "at", (period[0], joined[0][1]))
         spans = moment.years is not None and moment.years[0] != moment.years[1]
@@ -91,13 +91,13 @@ def _find_dated_phrase(question: str) -> TimePhrase | None:
     return None
 
 
-def _join_range(question: str, placed: Sequence[tuple[Moment, tuple[int, int]]], number: int) -> tuple[Period, int] | None:
+def _join_range(question: str, placed_dates: Sequence[tuple[Moment, tuple[int, int]]], number: int) -> tuple[Period, int] | None:
     """Return the period and the end of the date that a range leads to, such as 2014 in "from 2009 to 2014"."""
-    if number + 1 == len(placed):
+    if number + 1 == len(placed_dates):
         return None
-    (_, (_, end)), (other, (start, last)) = placed[number], placed[number + 1]
-    period = moment_period(other)
-    return (period, last) if period is not None and _JOINED.fullmatch(question[end:start]) else None
+    (_, (_, end)), (next_moment, (start, end_of_range)) = placed_dates[number], placed_dates[number + 1]
+    period = moment_period(next_moment)
+    return (period, end_of_range) if period is not None and _JOINED.fullmatch(question[end:start]) else None
 
 
 def _find_relative_phrase(question: str, now: datetime) -> TimePhrase | None:
@@ -122,11 +122,11 @@ def moment_period(moment: Moment) -> Period | None:
     """Return the period of a date; None without a year of our era."""
     if moment.years is None:
         return None
-    first, last = moment.years
+    first_year, last_year = moment.years
     if not moment.month:
-        begin, end = period_of(first), period_of(last)
+        begin, end = period_of(first_year), period_of(last_year)
     else:
-        day = min(moment.day, monthrange(first, moment.month)[1]) if moment.day else 0
-        text = f"{first:04d}-{moment.month:02d}" + (f"-{day:02d}" if day else "")
+        day = min(moment.day, monthrange(first_year, moment.month)[1]) if moment.day else 0
+        text = f"{first_year:04d}-{moment.month:02d}" + (f"-{day:02d}" if day else "")
         begin = end = period_of(text)
     return (begin[0], end[1]) if begin is not None and end is not None else None

@@ -25,8 +25,8 @@ def uses_no_spaces(text: str) -> bool:
     """Return whether most letters of ``text`` are of these scripts."""
     if text.isascii():
         return False
-    held = sum(len(run) for run in UNSPACED_RUN.findall(text))
-    return held > 0 and held >= _LEAST * sum(map(str.isalpha, text))
+    letter_count = sum(len(run) for run in UNSPACED_RUN.findall(text))
+    return letter_count > 0 and letter_count >= _LEAST * sum(map(str.isalpha, text))
 
 
 def split_pairs(run: str) -> list[str]:

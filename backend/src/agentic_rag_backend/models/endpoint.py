@@ -80,11 +80,11 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
-        async for some in self._stream:
-            size += len(some)
+        async for chunk in self._stream:
+            size += len(chunk)
             if size > MAX_REPLY_BYTES:
                 raise ReplyTooLong(f"more than {MAX_REPLY_BYTES} bytes")
-            yield some
+            yield chunk
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -236,10 +236,10 @@ class Endpoint:
         self._breaker_of(call.model).check_state()
         loop = asyncio.get_running_loop()
         queued_at, until = loop.time(), None if current_actor().job else current_actor().ends_at or loop.time() + call.timeout_s
-        async with contextlib.AsyncExitStack() as place:
+        async with contextlib.AsyncExitStack() as slot:
             try:
                 async with asyncio.timeout_at(until):
-                    await place.enter_async_context(self._slots.hold_slot())
+                    await slot.enter_async_context(self._slots.hold_slot())
             except TimeoutError:
                 waited_s = loop.time() - queued_at
                 raise ModelBusy(
@@ -305,9 +305,9 @@ class Endpoint:
         """
         overflow = overflow_of(error)
         if overflow is not None:
-            stated = f" of {overflow.window} tokens" if overflow.window else ""
+            window_text = f" of {overflow.window} tokens" if overflow.window else ""
             raise PromptTooLong(
-                f"{self._name_model(call)} refused a prompt that does not fit in its context window{stated}",
+                f"{self._name_model(call)} refused a prompt that does not fit in its context window{window_text}",
                 window=overflow.window,
             ) from None
         if isinstance(error.__cause__, ReplyTooLong):
@@ -341,10 +341,10 @@ class Endpoint:
         """Return the context window in tokens that the list of models states. None: it states none."""
         try:
             async with asyncio.timeout_at(call.deadline):
-                listed = (await self.client.models.with_raw_response.list()).http_response.json()
+                model_list = (await self.client.models.with_raw_response.list()).http_response.json()
         except (openai.OpenAIError, ValueError, TimeoutError):
             return None
-        models = listed.get("data") if isinstance(listed, dict) else None
+        models = model_list.get("data") if isinstance(model_list, dict) else None
         for model in models if isinstance(models, list) else ():
             if isinstance(model, dict) and model.get("id") == call.model:
                 windows = (model.get(name) for name in _WINDOW_FIELDS)
@@ -353,15 +353,17 @@ class Endpoint:
 
     def _give_up(self, call: Call, verdict: Verdict, wait_s: float | None, left_s: float) -> NoReturn:
         failure = call.failures[-1]
-        asked = f"; it asks to wait {wait_s:.3g} s" if wait_s is not None else ""
-        left = f"{max(0.0, left_s):.3g} s of {call.deadline - call.began:.3g} s{self._describe_limit(call)} were left"
+        retry_text = f"; it asks to wait {wait_s:.3g} s" if wait_s is not None else ""
+        time_left = f"{max(0.0, left_s):.3g} s of {call.deadline - call.began:.3g} s{self._describe_limit(call)} were left"
         if verdict is Verdict.RATE_LIMITED:
-            raise ModelRateLimited(f"{self._name_model(call)} is rate limited{asked}; {left}", retry_after_s=wait_s) from None
+            raise ModelRateLimited(
+                f"{self._name_model(call)} is rate limited{retry_text}; {time_left}", retry_after_s=wait_s
+            ) from None
         kind = error_for_status(failure.status)
         if kind is ModelUnavailable and len(call.failures) > 1:
             kind = ModelUnreachable
         raise kind(
-            f"{self._name_model(call)} failed at attempt {len(call.failures)}: {reason_of(failure)}{asked}; {left}",
+            f"{self._name_model(call)} failed at attempt {len(call.failures)}: {reason_of(failure)}{retry_text}; {time_left}",
             retry_after_s=wait_s,
         ) from None
 

@@ -52,7 +52,7 @@ class Hub:
             address,
             part,
             size_bytes=file.size_bytes,
-            on_bytes=lambda done, total: on_progress(f"{model.name}: {file.name}", done, total),
+            on_bytes=lambda loaded_bytes, total: on_progress(f"{model.name}: {file.name}", loaded_bytes, total),
         )
 
 
@@ -64,12 +64,14 @@ class LocalFolder:
 
     def fetch(self, model: KnownModel, file: HubFile, part: Path, on_progress: OnProgress) -> None:
         """See `Source`."""
-        found = next((each for each in (self.path / file.name, self.path / file.path) if each.is_file()), None)
-        if found is None:
+        source_path = next(
+            (candidate for candidate in (self.path / file.name, self.path / file.path) if candidate.is_file()), None
+        )
+        if source_path is None:
             names = " or ".join(dict.fromkeys((file.name, file.path)))
             raise ModelUnavailable(f"{self.path} lacks {names} of {model.name}")
-        on_progress(f"{model.name}: {file.name}", 0, found.stat().st_size)
-        shutil.copyfile(found, part)
+        on_progress(f"{model.name}: {file.name}", 0, source_path.stat().st_size)
+        shutil.copyfile(source_path, part)
 
 
 def has_files(model: KnownModel, models: Path) -> bool:

@@ -57,7 +57,7 @@ class PairSession:
         options.log_severity_level = 3
         try:
             self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-            self._inputs = [each.name for each in self._session.get_inputs()]
+            self._inputs = [model_input.name for model_input in self._session.get_inputs()]
             if "input_ids" not in self._inputs or not _INPUTS.issuperset(self._inputs):
                 raise ConfigurationError(f"{path} has the inputs {', '.join(self._inputs)}, not those of a cross-encoder")
             self.run_batch(self.encode_pairs([("a question", "a passage")]))

@@ -66,17 +66,19 @@ class TreeBuilder:
         self._publisher = publisher
         self._options = options
 
-    async def run(self, tenant: TenantId, asked: BuildOptions, report: RebuildProgress) -> dict[str, Any]:
+    async def run(self, tenant: TenantId, build_options: BuildOptions, report: RebuildProgress) -> dict[str, Any]:
         """Run the build and return the result: nodes per level, summaries written and reused, tokens, times.
 
         An exception of ``report`` ends it; the tree stays unchanged.
         """
-        options = asked.override_tree(self._options)
+        options = build_options.override_tree(self._options)
         report = clock = _Clock(report)
-        plan = await self._make_plan(tenant, asked, options, report)
-        if asked.dry_run:
-            return await self._estimate_cost(tenant, asked, plan, report)
-        signed, tally = await self._writer.write_nodes(tenant, plan.written, plan.kept, by_model=asked.summarize, report=report)
+        plan = await self._make_plan(tenant, build_options, options, report)
+        if build_options.dry_run:
+            return await self._estimate_cost(tenant, build_options, plan, report)
+        signed, tally = await self._writer.write_nodes(
+            tenant, plan.written, plan.kept, by_model=build_options.summarize, report=report
+        )
         details = _make_details(options, plan, tally)
         if plan.whole:
             generation = await self._publisher.publish(tenant, signed, built_from=plan.built_from, details=details, report=report)
@@ -100,11 +102,11 @@ class TreeBuilder:
         }
 
     async def _make_plan(
-        self, tenant: TenantId, asked: BuildOptions, options: TreeOptions, report: RebuildProgress
+        self, tenant: TenantId, build_options: BuildOptions, options: TreeOptions, report: RebuildProgress
     ) -> _BuildPlan:
         await report("read", 0, 1)
         pointer = await self._catalogue.trees.pointer(tenant)
-        if asked.mode == "incremental" and pointer.generation and pointer.details.get("options") == asdict(options):
+        if build_options.mode == "incremental" and pointer.generation and pointer.details.get("options") == asdict(options):
             grown = await self._plan_growth(tenant, pointer, options, report)
             if grown is not None:
                 return grown
@@ -120,13 +122,13 @@ class TreeBuilder:
         self, tenant: TenantId, pointer: GenerationPointer, options: TreeOptions, report: RebuildProgress
     ) -> _BuildPlan | None:
         """Return a plan that adds and removes changed passages; None if a full build is better."""
-        seen = await self._catalogue.documents.visibility(tenant, since=pointer.built_from)
+        visibility = await self._catalogue.documents.visibility(tenant, since=pointer.built_from)
         nodes = await self._catalogue.trees.nodes(tenant, pointer.generation)
         tree = GrowingTree(tenant, nodes)
-        held = len(tree.map_passages())
-        changes = await find_difference(self._passages, tenant, tree, seen)
+        passage_count = len(tree.map_passages())
+        changes = await find_difference(self._passages, tenant, tree, visibility)
         changed = int(pointer.details.get("changed", 0)) + len(changes)
-        if not held or changed > MAX_CHANGED * held:
+        if not passage_count or changed > MAX_CHANGED * passage_count:
             return None
         await report("cluster", 0, 1)
         new = await self._passages.select_leaves(tenant, changes.new)
@@ -137,7 +139,7 @@ class TreeBuilder:
             return None
         return _BuildPlan(
             whole=False,
-            built_from=seen.state_version,
+            built_from=visibility.state_version,
             written=grown.written,
             before={node.id: node for node in nodes},
             kept=tree.unchanged_nodes(),
@@ -146,18 +148,18 @@ class TreeBuilder:
         )
 
     async def _estimate_cost(
-        self, tenant: TenantId, asked: BuildOptions, plan: _BuildPlan, report: RebuildProgress
+        self, tenant: TenantId, build_options: BuildOptions, plan: _BuildPlan, report: RebuildProgress
     ) -> dict[str, Any]:
         """Return the cost of a build; changes nothing."""
-        missing, usage = await self._writer.estimate_usage(tenant, plan.written, by_model=asked.summarize, report=report)
+        count, usage = await self._writer.estimate_usage(tenant, plan.written, by_model=build_options.summarize, report=report)
         nodes = [*plan.written, *plan.kept.values()]
         return {
             "dry_run": True,
             "mode": _mode_of(plan),
             "nodes": len(nodes),
             "levels": _count_levels(nodes),
-            "summaries_to_write": missing,
-            "summaries_reused": len(plan.written) - missing,
+            "summaries_to_write": count,
+            "summaries_reused": len(plan.written) - count,
             **calls_and_tokens(usage),
         }
 
@@ -211,8 +213,8 @@ class _Clock:
 
     def list_times(self) -> dict[str, float]:
         """Return the milliseconds of each stage. The last stage counts until now."""
-        found: dict[str, float] = {}
+        durations: dict[str, float] = {}
         ends = [*(at for _, at in self._began[1:]), time.perf_counter()]
         for (stage, began), end in zip(self._began, ends, strict=True):
-            found[stage] = found.get(stage, 0.0) + 1000 * (end - began)
-        return {stage: round(spent, 1) for stage, spent in found.items()}
+            durations[stage] = durations.get(stage, 0.0) + 1000 * (end - began)
+        return {stage: round(spent, 1) for stage, spent in durations.items()}

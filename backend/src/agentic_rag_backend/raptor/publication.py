@@ -41,16 +41,16 @@ class NodePoints:
         tenant: TenantId,
         nodes: Sequence[TreeNode],
         summaries: Mapping[str, CommunitySummary],
-        known: Mapping[str, Vector] = MappingProxyType({}),
+        known_vectors: Mapping[str, Vector] = MappingProxyType({}),
     ) -> list[str]:
-        """Write a point for each node, by its summary; return their ids. The vectors of ``known`` nodes exist already."""
+        """Write a point for each node, by its summary; return their ids. The vectors of ``known_vectors`` nodes exist already."""
         if not nodes:
             return []
-        fresh = [node.id for node in nodes if node.id not in known]
+        fresh = [node.id for node in nodes if node.id not in known_vectors]
         embedded: Sequence[Vector] = (
             list(await self.embedder.embed([embedded_text(summaries[id]) for id in fresh])) if fresh else []
         )
-        vectors = {**known, **dict(zip(fresh, embedded, strict=True))}
+        vectors = {**known_vectors, **dict(zip(fresh, embedded, strict=True))}
         points = [
             VectorPoint(
                 id=node.point_id(tenant),
@@ -66,11 +66,11 @@ class NodePoints:
 
     async def list_stored_ids(self, tenant: TenantId, ids: Sequence[str]) -> set[str]:
         """Return the ids among ``ids`` that have points."""
-        found: set[str] = set()
+        stored_ids: set[str] = set()
         for start in range(0, len(ids), _PAGE):
             pages = self.vectors.points(tenant, Collection.NODES, ids=ids[start : start + _PAGE])
-            found |= {point.id async for page in pages for point in page}
-        return found
+            stored_ids |= {point.id async for page in pages for point in page}
+        return stored_ids
 
     async def keep_points(self, tenant: TenantId, ids: set[str]) -> int:
         """Remove all other nodes' points. Return their number."""
@@ -96,18 +96,18 @@ class TreePublisher:
     ) -> int:
         """Write a new generation and flip the pointer; a failure before the flip leaves the old generation."""
         generation = await self.trees.next_generation(tenant)
-        written: list[str] = []
+        point_ids: list[str] = []
         nodes = signed.nodes
         try:
             for start in range(0, len(nodes), _PAGE):
                 await confirm_lock()
                 await self.trees.write_nodes(tenant, generation, nodes[start : start + _PAGE])
-            await self._embed_nodes(tenant, nodes, signed.summaries, written, report)
+            await self._embed_nodes(tenant, nodes, signed.summaries, point_ids, report)
             await report("publish", len(nodes), len(nodes))
             await self.points.vectors.flush()
             await self.trees.publish(tenant, generation, built_from=built_from, details=details, fence=current_fence())
         except BaseException:
-            await asyncio.shield(self._withdraw_generation(tenant, generation, written))
+            await asyncio.shield(self._withdraw_generation(tenant, generation, point_ids))
             raise
         await asyncio.sleep(self.retire_after_s)
         await self._remove_leftovers(tenant, generation, nodes)
@@ -131,9 +131,9 @@ class TreePublisher:
             before: the current tree, by node.
             removed: the deleted nodes.
         """
-        written: list[str] = []
+        point_ids: list[str] = []
         try:
-            await self._embed_nodes(tenant, signed.nodes, signed.summaries, written, report)
+            await self._embed_nodes(tenant, signed.nodes, signed.summaries, point_ids, report)
             await report("publish", len(signed.nodes), len(signed.nodes))
             await self.points.vectors.flush()
             await self.trees.change(
@@ -146,12 +146,12 @@ class TreePublisher:
                 fence=current_fence(),
             )
         except BaseException:
-            await asyncio.shield(self._delete_points(tenant, generation, written))
+            await asyncio.shield(self._delete_points(tenant, generation, point_ids))
             raise
         if signed.nodes or removed:
             await asyncio.sleep(self.retire_after_s)
-        gone = set(removed)
-        now = {id: node for id, node in before.items() if id not in gone} | {node.id: node for node in signed.nodes}
+        removed_ids = set(removed)
+        now = {id: node for id, node in before.items() if id not in removed_ids} | {node.id: node for node in signed.nodes}
         await self._remove_leftovers(tenant, generation, list(now.values()))
 
     async def _remove_leftovers(self, tenant: TenantId, generation: int, nodes: Sequence[TreeNode]) -> None:
@@ -166,15 +166,15 @@ class TreePublisher:
         tenant: TenantId,
         nodes: Sequence[TreeNode],
         summaries: Mapping[str, CommunitySummary],
-        written: list[str],
+        point_ids: list[str],
         report: RebuildProgress,
     ) -> None:
-        held = await self.points.list_stored_ids(tenant, [node.point_id(tenant) for node in nodes])
-        fresh = [node for node in nodes if node.point_id(tenant) not in held]
+        stored_ids = await self.points.list_stored_ids(tenant, [node.point_id(tenant) for node in nodes])
+        fresh = [node for node in nodes if node.point_id(tenant) not in stored_ids]
         for start in range(0, len(fresh), _BATCH):
             await report("embed", start, len(fresh))
             await confirm_lock()
-            written += await self.points.write_points(tenant, fresh[start : start + _BATCH], summaries)
+            point_ids += await self.points.write_points(tenant, fresh[start : start + _BATCH], summaries)
 
     async def _withdraw_generation(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
         """Remove the data of a generation that did not become current; the next build removes data that cannot be removed now."""

@@ -89,10 +89,10 @@ class RaptorService:
     async def build(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Run a build job: the workflow ``raptor_v1``. Repeatable: summaries that were written are found again."""
 
-        async def work(asked: Mapping[str, Any], report: RebuildProgress) -> dict[str, Any]:
-            return await self._builder.run(tenant, BuildOptions.from_arguments(asked), report)
+        async def run_build(arguments: Mapping[str, Any], report: RebuildProgress) -> dict[str, Any]:
+            return await self._builder.run(tenant, BuildOptions.from_arguments(arguments), report)
 
-        await self._builds.run(tenant, job_id, attempt, work)
+        await self._builds.run(tenant, job_id, attempt, run_build)
 
     async def list(
         self, tenant: TenantId, *, level: int | None = None, limit: int = 50, cursor: str | None = None

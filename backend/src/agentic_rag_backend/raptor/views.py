@@ -43,20 +43,20 @@ def visible_view(
     sources, complete = visible_sources(summary, visible)
     if not sources:
         return None
-    shown = visible_summary(summary, visible)
+    visible_part = visible_summary(summary, visible)
     return NodeView(
         id=node.id,
-        name=shown.name or f"Passages {node.id[:8]}",
-        summary=shown.summary,
-        keywords=shown.keyword_texts,
-        findings=shown.findings,
+        name=visible_part.name or f"Passages {node.id[:8]}",
+        summary=visible_part.summary,
+        keywords=visible_part.keyword_texts,
+        findings=visible_part.findings,
         level=node.level,
         size=node.size,
         children=node.children,
         generation=pointer.generation,
         sources=sources,
         stale=pointer.stale or not complete,
-        written_by=shown.model,
+        written_by=visible_part.model,
     )
 
 

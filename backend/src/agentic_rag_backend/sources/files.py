@@ -74,16 +74,16 @@ class Walk:
         self.skipped = 0
         self.skipped_keys = []
         keys, paths = FingerprintTable(), FingerprintTable()
-        for given in self._paths:
+        for path_text in self._paths:
             empty = True
-            for source in self._list_sources(given):
+            for source in self._list_sources(path_text):
                 empty = False
                 path = hash_content(os.fsencode(source.path.absolute()))
                 if paths.store_first(path, 0) is not None:
                     continue
                 yield self._with_key(source, keys, len(paths))
             if empty:
-                raise InvalidRequest(f"{given!r} holds no document; supported suffixes are {', '.join(sorted(SUFFIXES))}")
+                raise InvalidRequest(f"{path_text!r} holds no document; supported suffixes are {', '.join(sorted(SUFFIXES))}")
 
     def _with_key(self, source: Source, keys: FingerprintTable, number: int) -> Source:
         if self._key is not None:
@@ -96,25 +96,31 @@ class Walk:
             )
         if keys.store_first(hash_content(source.key.encode("utf-8", errors="surrogateescape")), number) is not None:
             # Keys are not kept in memory; the other file is searched only if a message needs it.
-            other = next(
-                (each.path for given in self._paths for each in self._list_sources(given) if each.key == source.key), None
+            other_path = next(
+                (
+                    candidate.path
+                    for path_text in self._paths
+                    for candidate in self._list_sources(path_text)
+                    if candidate.key == source.key
+                ),
+                None,
             )
             raise InvalidRequest(
-                f"{other} and {source.path} would both have the key {source.key!r}; submit the folder that contains both"
+                f"{other_path} and {source.path} would both have the key {source.key!r}; submit the folder that contains both"
             )
         return source
 
-    def _list_sources(self, given: str) -> Iterator[Source]:
-        path = Path(given)
+    def _list_sources(self, path_text: str) -> Iterator[Source]:
+        path = Path(path_text)
         if path.is_dir():
             yield from self._select_files(path, _walk_folder(path))
         elif path.exists():
             yield self._make_source(path, path.name)
-        elif glob.has_magic(given):
-            matches = sorted(glob.iglob(given, recursive=True))  # noqa: PTH207 - Path.glob accepts no absolute pattern
-            yield from self._select_files(_fixed_part(given), map(Path, matches))
+        elif glob.has_magic(path_text):
+            matches = sorted(glob.iglob(path_text, recursive=True))  # noqa: PTH207 - Path.glob accepts no absolute pattern
+            yield from self._select_files(_fixed_part(path_text), map(Path, matches))
         else:
-            raise InvalidRequest(f"there is no file or folder {given!r}")
+            raise InvalidRequest(f"there is no file or folder {path_text!r}")
 
     def _select_files(self, root: Path, paths: Iterator[Path]) -> Iterator[Source]:
         for path in paths:
@@ -143,10 +149,10 @@ def _walk_folder(folder: Path) -> Iterator[Path]:
     """Yield a folder's content in the order of names. No folder stays open during the iteration."""
     try:
         with os.scandir(folder) as entries:
-            named = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+            children = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
     except OSError as error:
         raise InvalidRequest(f"the folder {str(folder)!r} cannot be read: {error.strerror or error}") from None
-    for name, is_folder in named:
+    for name, is_folder in children:
         if name.startswith("."):
             continue
         if is_folder:

@@ -40,9 +40,9 @@ class FingerprintTable:
         return self._numbers[slot] if self._fingerprints[slot] else None
 
     def _find_slot(self, fingerprint: int) -> int:
-        wanted, mask = fingerprint or 1, len(self._numbers) - 1  # 0 marks an empty slot
-        slot, held = wanted & mask, self._fingerprints
-        while held[slot] and held[slot] != wanted:
+        nonzero, mask = fingerprint or 1, len(self._numbers) - 1  # 0 marks an empty slot
+        slot, fingerprints = nonzero & mask, self._fingerprints
+        while fingerprints[slot] and fingerprints[slot] != nonzero:
             slot = (slot + 1) & mask
         return slot
 

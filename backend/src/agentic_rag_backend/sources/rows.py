@@ -81,18 +81,18 @@ def check_table(path: Path, columns: Columns) -> None:
         OSError: the file cannot be read.
     """
     if is_lines(path):
-        found = _line_columns(path)
+        columns_found = _line_columns(path)
         needed = columns.needed[:1]  # objects may lack the other columns
     else:
-        found = _read_header(path, columns.delimiter)
+        columns_found = _read_header(path, columns.delimiter)
         needed = columns.needed
-    listed = ", ".join(repr(name[:80]) for name in found[:_LISTED]) + (", …" if len(found) > _LISTED else "")
-    if not found:
+    column_list = ", ".join(repr(name[:80]) for name in columns_found[:_LISTED]) + (", …" if len(columns_found) > _LISTED else "")
+    if not columns_found:
         raise InvalidRequest(f"{path} has no column: it needs UTF-8 and {'objects' if is_lines(path) else 'a header'}")
     for name in needed:
-        if found.count(name) != 1:
-            problem = "there is no" if name not in found else "more than one"
-            raise InvalidRequest(f"{path}: {problem} column {name[:80]!r}; the columns are {listed}")
+        if columns_found.count(name) != 1:
+            problem = "there is no" if name not in columns_found else "more than one"
+            raise InvalidRequest(f"{path}: {problem} column {name[:80]!r}; the columns are {column_list}")
 
 
 def read_rows(path: Path, prefix: str, columns: Columns) -> Iterator[Row | BadRow]:
@@ -147,7 +147,7 @@ def _read_key(values: Mapping[str, Any], name: str) -> str:
 
 
 def _to_plain_value(name: str, value: Any) -> Any:
-    nested = [each for each in (value if isinstance(value, list) else (value,)) if isinstance(each, (dict, list))]
+    nested = [element for element in (value if isinstance(value, list) else (value,)) if isinstance(element, (dict, list))]
     if isinstance(value, dict) or nested:
         inner = " within a list" if isinstance(value, list) else ""
         raise _Bad(f"column {name!r} must be a scalar or a list of scalars; it is {_name_kind(nested[0])}{inner}")
@@ -173,7 +173,7 @@ def _line_values(path: Path) -> Iterator[_Values]:
         while line := file.readline(MAX_ROW_CHARACTERS + 1):
             number += 1
             if len(line) > MAX_ROW_CHARACTERS and not line.endswith(b"\n"):
-                while (rest := file.readline(_SNIFFED)) and not rest.endswith(b"\n"):
+                while (remainder := file.readline(_SNIFFED)) and not remainder.endswith(b"\n"):
                     pass
                 yield number, f"the line has more than {MAX_ROW_CHARACTERS} bytes", 0
             elif not line.isspace():
@@ -189,11 +189,11 @@ def _parse_object(line: bytes) -> Mapping[str, Any] | str:
 
 
 def _line_columns(path: Path) -> list[str]:
-    found: dict[str, None] = {}
+    column_names: dict[str, None] = {}
     for _, values, _ in islice(_line_values(path), _MAX_EXAMINED):
         if not isinstance(values, str):
-            found.update(dict.fromkeys(values))
-    return list(found)
+            column_names.update(dict.fromkeys(values))
+    return list(column_names)
 
 
 class _Lines(Iterator[str]):
@@ -207,7 +207,7 @@ class _Lines(Iterator[str]):
         if not line:
             raise StopIteration
         if len(line) > MAX_ROW_CHARACTERS and line[-1] not in "\r\n":
-            while (rest := self._file.readline(_SNIFFED)) and rest[-1] not in "\r\n":
+            while (remainder := self._file.readline(_SNIFFED)) and remainder[-1] not in "\r\n":
                 pass
             raise csv.Error(f"the line has more than {MAX_ROW_CHARACTERS} characters")
         return line
@@ -251,8 +251,8 @@ def _name_fields(header: Sequence[str], record: Sequence[str]) -> Mapping[str, A
     return dict(zip(header, record, strict=True))
 
 
-def _read_header(path: Path, given: str | None) -> list[str]:
-    delimiter = _choose_delimiter(path, given)
+def _read_header(path: Path, delimiter_given: str | None) -> list[str]:
+    delimiter = _choose_delimiter(path, delimiter_given)
     with _open_table(path) as file:
         try:
             names = _read_names(next(csv.reader(_Lines(file), delimiter=delimiter, strict=True), []))
@@ -266,15 +266,15 @@ def _read_names(header: Sequence[str]) -> list[str]:
     return [name.strip() for name in header]
 
 
-def _choose_delimiter(path: Path, given: str | None) -> str:
+def _choose_delimiter(path: Path, delimiter_given: str | None) -> str:
     """Return the delimiter: the given one, a tab for TSV, or the one that gives the most regular columns."""
-    if given is not None:
-        return given
+    if delimiter_given is not None:
+        return delimiter_given
     if path.suffix.lower() == ".tsv":
         return "\t"
     with _open_table(path) as file:
         beginning = file.read(_SNIFFED)
-    return max(DELIMITERS, key=lambda each: _columns_by(each, beginning))
+    return max(DELIMITERS, key=lambda delimiter: _columns_by(delimiter, beginning))
 
 
 def _columns_by(delimiter: str, beginning: str) -> tuple[float, int]:

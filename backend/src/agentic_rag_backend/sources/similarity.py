@@ -67,45 +67,45 @@ class Sketcher:
     def sketch_text(self, text: str) -> Minima | None:
         """Return the `MINIMA` minima of a text's shingles. None if it has no words. Case and punctuation are ignored."""
         least = np.full(MINIMA, 2**64 - 1, dtype=np.uint64)
-        seen = False
+        has_words = False
         for shingles in self._hash_shingles(text):
             for start in range(0, len(shingles), _BLOCK):
-                seen = True
+                has_words = True
                 block = shingles[start : start + _BLOCK, None] * self._factors + self._offsets
                 np.minimum(least, block.min(axis=0), out=least)
-        return (least >> np.uint64(32)).astype(np.uint32) if seen else None
+        return (least >> np.uint64(32)).astype(np.uint32) if has_words else None
 
     def _hash_shingles(self, text: str) -> Iterator[Hashes]:
         """Yield the hashes of the shingles, in pieces. A text with fewer words than a shingle gives one hash of all words."""
         before: Hashes = np.empty(0, dtype=np.uint64)
-        whole = True
+        is_whole = True
         for piece in _cut_pieces(text):
             words = _WORD.findall(piece.lower())
-            known = np.array([self._words[word] for word in words], dtype=np.uint64)
-            joined = np.concatenate((before, known))
+            word_hashes = np.array([self._words[word] for word in words], dtype=np.uint64)
+            joined = np.concatenate((before, word_hashes))
             if len(joined) >= SHINGLE_WORDS:
-                whole = False
+                is_whole = False
                 yield _mix_bits(_in_a_row(joined, SHINGLE_WORDS))
             before = joined[-(SHINGLE_WORDS - 1) :]
-        if whole and len(before):
+        if is_whole and len(before):
             yield _mix_bits(_in_a_row(before, len(before)))
 
 
-def estimate_similarity(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
+def estimate_similarity(low_bytes: NDArray[np.uint8], other_low_bytes: NDArray[np.uint8]) -> float:
     """Return the estimated Jaccard similarity of two texts, 0 to 1, from the low bytes of their minima."""
-    equal = float(np.count_nonzero(one == other)) / MINIMA
+    equal = float(np.count_nonzero(low_bytes == other_low_bytes)) / MINIMA
     return max(0.0, (equal - _BY_CHANCE) / (1 - _BY_CHANCE))
 
 
 class DuplicateFinder:
     """Compares each document with the earlier ones. Keeps the first ``listed`` pairs and counts all pairs."""
 
-    def __init__(self, *, listed: int, most: int = MAX_COMPARED) -> None:
+    def __init__(self, *, expected: int, max_compared: int = MAX_COMPARED) -> None:
         self.pairs: list[Duplicate] = []
         self.found = 0
         self.compared = 0
-        self._listed = listed
-        self._most = most
+        self._listed = expected
+        self._most = max_compared
         self._sketcher = Sketcher()
         self._contents = FingerprintTable()
         self._bands = FingerprintTable()
@@ -120,35 +120,37 @@ class DuplicateFinder:
             return None
         self.compared += 1
         low = minima.astype(np.uint8)
-        whole, bands = hash_content(content), _band_fingerprints(minima)
-        found = self._find_nearest(key, low, whole, bands)
-        if found is not None:
+        content_hash, bands = hash_content(content), _band_fingerprints(minima)
+        duplicate = self._find_nearest(key, low, content_hash, bands)
+        if duplicate is not None:
             self.found += 1
             if len(self.pairs) < self._listed:
-                self.pairs.append(found)
+                self.pairs.append(duplicate)
         if len(self._key_ends) < self._most:
-            self._remember_document(key, low, whole, bands)
-        return found
+            self._remember_document(key, low, content_hash, bands)
+        return duplicate
 
     @property
     def remembered(self) -> int:
         """Number of documents that later ones are compared with."""
         return len(self._key_ends)
 
-    def _find_nearest(self, key: str, low: NDArray[np.uint8], whole: int, bands: list[int]) -> Duplicate | None:
-        same = self._contents.find_number(whole)
-        if same is not None and np.array_equal(self._sketch_of(same), low):
-            return Duplicate(key=key, of=self._key_of(same), similarity=1.0, exact=True)
+    def _find_nearest(self, key: str, low: NDArray[np.uint8], content_hash: int, bands: list[int]) -> Duplicate | None:
+        same_content = self._contents.find_number(content_hash)
+        if same_content is not None and np.array_equal(self._sketch_of(same_content), low):
+            return Duplicate(key=key, of=self._key_of(same_content), similarity=1.0, exact=True)
         candidates = sorted({number for number in map(self._bands.find_number, bands) if number is not None})
         # Of equals the earliest, so that a report does not depend on how the tables lie.
-        best = max(((estimate_similarity(self._sketch_of(each), low), -each) for each in candidates), default=(0.0, 0))
+        best = max(
+            ((estimate_similarity(self._sketch_of(candidate), low), -candidate) for candidate in candidates), default=(0.0, 0)
+        )
         if best[0] < THRESHOLD:
             return None
         return Duplicate(key=key, of=self._key_of(-best[1]), similarity=round(best[0], 3), exact=False)
 
-    def _remember_document(self, key: str, low: NDArray[np.uint8], whole: int, bands: list[int]) -> None:
+    def _remember_document(self, key: str, low: NDArray[np.uint8], content_hash: int, bands: list[int]) -> None:
         number = len(self._key_ends)
-        self._contents.store_first(whole, number)
+        self._contents.store_first(content_hash, number)
         for band in bands:
             # The first of many alike stands for them all: a look-up never costs more than one comparison a band.
             self._bands.store_first(band, number)
@@ -171,16 +173,16 @@ class _Words(dict[str, int]):
     def __missing__(self, word: str) -> int:
         if len(self) >= _WORDS_KEPT:
             self.clear()
-        found = self[word] = hash_content(word.encode("utf-8", errors="surrogatepass"))
-        return found
+        word_hash = self[word] = hash_content(word.encode("utf-8", errors="surrogatepass"))
+        return word_hash
 
 
 def _cut_pieces(text: str) -> Iterator[str]:
     """Cut a long text at white space, so that its words are never all in memory."""
     start = 0
     while len(text) - start > _PIECE:
-        found = _BREAK.search(text, start + _PIECE)
-        end = found.end() if found else len(text)
+        break_match = _BREAK.search(text, start + _PIECE)
+        end = break_match.end() if break_match else len(text)
         yield text[start:end]
         start = end
     yield text[start:]
@@ -205,7 +207,7 @@ def _band_fingerprints(minima: Minima) -> list[int]:
     total: Hashes = np.arange(1, BANDS + 1, dtype=np.uint64)
     for column in range(BAND_MINIMA):
         total = _mix_bits(total + rows[:, column])
-    return [int(each) for each in total]
+    return [int(band) for band in total]
 
 
 def _decode_content(content: bytes) -> str:

@@ -136,9 +136,9 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 def count_request(method: str, route: str, status: int, duration_s: float) -> None:
     """Count an answered request; ``route`` is a template, ``status`` is 0 if the caller disconnected."""
-    named = method if method in _METHODS else OTHER
-    _http_requests.labels(named, route, str(status)).inc()
-    _http_duration.labels(named, route).observe(duration_s)
+    method_name = method if method in _METHODS else OTHER
+    _http_requests.labels(method_name, route, str(status)).inc()
+    _http_duration.labels(method_name, route).observe(duration_s)
 
 
 def count_cache_use(cache: str, outcome: CacheUse) -> None:

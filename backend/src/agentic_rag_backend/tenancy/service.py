@@ -118,10 +118,10 @@ class TenantService:
             NotFound: the tenant does not exist.
         """
         secret = new_secret()
-        first = str(uuid.uuid5(_FIRST_KEY, tenant.value))
+        first_key = str(uuid.uuid5(_FIRST_KEY, tenant.value))
         try:
             key = await self._directory.add_key(
-                tenant, name=printable_name(name), secret_sha256=secret_hash(secret), scopes=[Scope.ADMIN], key_id=first
+                tenant, name=printable_name(name), secret_sha256=secret_hash(secret), scopes=[Scope.ADMIN], key_id=first_key
             )
         except Conflict:
             return None

@@ -101,10 +101,10 @@ class ArchiveLimits:
 class Member:
     """One file of an archive, to be read once, before the next one."""
 
-    def __init__(self, name: str, size: int, read: Callable[[int], bytes]) -> None:
+    def __init__(self, name: str, size: int, read_bytes: Callable[[int], bytes]) -> None:
         self.name = name
         self.size = size
-        self._read = read
+        self._read = read_bytes
         self._left = size
 
     def read_content(self, *, limit: int) -> bytes:
@@ -117,29 +117,29 @@ class Member:
             raise PayloadTooLarge(f"{self.name} has {self.size} bytes; the limit is {limit}")
         return self._read_some(self._left)
 
-    def read_lines(self, *, limit: int, first: int | None = None, most: int = MAX_LINES) -> Iterator[bytes]:
+    def read_lines(self, *, limit: int, first_limit: int | None = None, max_lines: int = MAX_LINES) -> Iterator[bytes]:
         """Yield its lines; the reader visits each byte once, for any line lengths.
 
         Args:
             limit: most bytes of a line.
-            first: most bytes of the first line, if different.
-            most: most lines.
+            first_limit: most bytes of the first line, if different.
+            max_lines: most lines.
 
         Raises:
             PayloadTooLarge: a line is longer, or there are more lines.
             InvalidRequest: a line is empty.
         """
         line_parts: list[bytes] = []
-        size, number, allowed = 0, 1, limit if first is None else first
+        size, number, allowed = 0, 1, limit if first_limit is None else first_limit
         while self._left:
             *whole_lines, line_start = self._read_some(min(_READ_BYTES, self._left)).split(b"\n")
             for part in whole_lines:
-                self._check_line(number, size + len(part), allowed, most)
+                self._check_line(number, size + len(part), allowed, max_lines)
                 yield b"".join([*line_parts, part])
                 line_parts, size, number, allowed = [], 0, number + 1, limit
             if line_start:
                 size += len(line_start)
-                self._check_line(number, size, allowed, most)
+                self._check_line(number, size, allowed, max_lines)
                 line_parts.append(line_start)
         if line_parts:
             yield b"".join(line_parts)
@@ -149,13 +149,13 @@ class Member:
         while self._left:
             self._read_some(min(_READ_BYTES, self._left))
 
-    def _check_line(self, number: int, size: int, allowed: int, most: int) -> None:
+    def _check_line(self, number: int, size: int, allowed: int, max_lines: int) -> None:
         if not size:
             raise InvalidRequest(f"{self.name}, line {number} is empty")
         if size > allowed:
             raise PayloadTooLarge(f"{self.name}, line {number} has more than {allowed} bytes, which is the limit")
-        if number > most:
-            raise PayloadTooLarge(f"{self.name} has more than {most} lines, which is the limit")
+        if number > max_lines:
+            raise PayloadTooLarge(f"{self.name} has more than {max_lines} lines, which is the limit")
 
     def _read_some(self, size: int) -> bytes:
         content = self._read(size)

@@ -154,7 +154,7 @@ def _read_records(kind: type[R], member: Member) -> Iterator[tuple[R, ...]]:
 
 
 def _read_document(member: Member, limits: ArchiveLimits) -> ArchivedDocument:
-    lines = member.read_lines(limit=archive.PART_LINE_BYTES, first=limits.document_line)
+    lines = member.read_lines(limit=archive.PART_LINE_BYTES, first_limit=limits.document_line)
     first_line = next(lines, None)
     if first_line is None:
         raise InvalidRequest(f"{member.name} is empty")

@@ -261,18 +261,21 @@ class Exporter:
         pointer, graph = snapshot.pointer, self._source.graph
         if pointer.generation == 0:
             return []
-        held = await graph.communities(tenant, pointer.generation)
-        current = {each.id for each in held}
+        communities = await graph.communities(tenant, pointer.generation)
+        current = {community.id for community in communities}
         if pointer.stale:
             versions = await self._source.catalogue.documents.visible_versions(tenant)
-            now = fingerprint_communities(await read_visible(graph, tenant, versions), held)
-            current = {each.id for each in held if now.get(each.id) == each.fingerprint}
+            now = fingerprint_communities(await read_visible(graph, tenant, versions), communities)
+            current = {community_id.id for community_id in communities if now.get(community_id.id) == community_id.fingerprint}
         vectors: dict[str, str] = {}
-        for some in _cut_pages([each.id for each in held]):
-            points = {community_point_id(each, pointer.generation): each for each in some}
+        for page in _cut_pages([community.id for community in communities]):
+            points = {community_point_id(community, pointer.generation): community for community in page}
             stored = await self._source.vectors.vectors(tenant, Collection.NODES, list(points))
             vectors |= {points[point]: pack_vector(vector) for point, vector in stored.items()}
-        return [_record_community(each, vectors.get(each.id), current=each.id in current) for each in held]
+        return [
+            _record_community(community_id, vectors.get(community_id.id), current=community_id.id in current)
+            for community_id in communities
+        ]
 
     async def _read_summaries(self, tenant: TenantId) -> list[CommunitySummary]:
         """Return every summary without statements that rest on invisible passages."""

@@ -378,12 +378,12 @@ class TenantImport:
 
     def _make_record(self, archived: ArchivedDocument, document_id: str, prepared: Sequence[PreparedChunk]) -> DocumentRecord:
         line, keeps_original = archived.document, archived.original is not None and self.destination.keep_originals
-        chunk_ids = {each.id: item.chunk.id for each, item in zip(archived.chunks, prepared, strict=True)}
+        chunk_ids = {chunk_line.id: item.chunk.id for chunk_line, item in zip(archived.chunks, prepared, strict=True)}
         return line.to_value(
             DocumentRecord,
             id=document_id,
             blob_key=blob_key(document_id, line.version) if keeps_original else "",
-            failures=tuple(replace(each, chunk_id=chunk_ids.get(each.chunk_id or "")) for each in line.failures),
+            failures=tuple(replace(failure, chunk_id=chunk_ids.get(failure.chunk_id or "")) for failure in line.failures),
             parent_id=None if line.parent_id is None or line.place is None else self.identity.document_id(line.parent_id),
             place=None if line.parent_id is None else line.place,
             prepared=tuple(prepared),
@@ -442,19 +442,19 @@ class TenantImport:
 
     def _make_entity(self, line: EntityLine) -> Entity:
         archived_name, kind = self.types[line.id]
-        said = {each.name: self._other_name(each) for each in line.said}
-        own = [each for each in line.names if each in said and said[each].type] or list(line.names)
-        name = archived_name if archived_name in own else own[0]
-        main = said.get(name, OtherName(name))
+        names_said = {said_name.name: self._other_name(said_name) for said_name in line.said}
+        own_names = [name_ for name_ in line.names if name_ in names_said and names_said[name_].type] or list(line.names)
+        name = archived_name if archived_name in own_names else own_names[0]
+        main = names_said.get(name, OtherName(name))
         return Entity(
             id=self.identity.entity_id(line.id),
             name=name,
             type=main.type or kind,
-            aliases=tuple(each for each in line.names if each != name),
+            aliases=tuple(alias for alias in line.names if alias != name),
             description=main.description,
             assigned=main.assigned,
             mark=main.mark,
-            other_names=tuple(each for each in said.values() if each.name != name),
+            other_names=tuple(other_name for other_name in names_said.values() if other_name.name != name),
         )
 
     def _other_name(self, record: NameRecord) -> OtherName:

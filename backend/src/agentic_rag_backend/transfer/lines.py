@@ -94,18 +94,18 @@ async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: Docum
             statements_of.setdefault(naming.entity_id, []).append(NameRecord.from_value(naming.said))
     mentions: dict[str, list[MentionRecord]] = {}
     async for batch in graph.all_mentions(tenant, [record.id]):
-        for each in batch:
-            support = each.support
+        for entity in batch:
+            support = entity.support
             if (support.document_id, support.version) == version_key and support.chunk_id in position:
-                mention = MentionRecord(chunk=position[support.chunk_id], count=each.count, about=each.about)
-                mentions.setdefault(each.entity_id, []).append(mention)
+                mention = MentionRecord(chunk=position[support.chunk_id], count=entity.count, about=entity.about)
+                mentions.setdefault(entity.entity_id, []).append(mention)
     lines: list[Record] = [
         EntityLine(id=id, names=tuple(called), said=tuple(statements_of.get(id, ())), mentions=tuple(mentions.get(id, ())))
         for id, called in names.items()
     ]
     async for relationships in graph.all_relationships(tenant, [record.id]):
         sentences: dict[str, list[StatedFact]] = {}
-        for sentence in await graph.fact_sentences(tenant, [each.id for each in relationships]):
+        for sentence in await graph.fact_sentences(tenant, [relationship.id for relationship in relationships]):
             sentences.setdefault(sentence.relationship_id, []).append(sentence)
         for relationship in relationships:
             stated_facts = sentences.get(relationship.id, ())
@@ -134,8 +134,15 @@ def _record_relationship(
 
     A version without sentences of its own gets its share of the whole weight, and the whole validity.
     """
-    own_fact = next((each for each in stated_facts if (each.support.document_id, each.support.version) == version_key), None)
-    share = relationship.weight / len({each.document_id for each in relationship.supports})
+    own_fact = next(
+        (
+            stated_fact
+            for stated_fact in stated_facts
+            if (stated_fact.support.document_id, stated_fact.support.version) == version_key
+        ),
+        None,
+    )
+    share = relationship.weight / len({support.document_id for support in relationship.supports})
     return RelationshipLine(
         source=relationship.source_id,
         target=relationship.target_id,
@@ -207,15 +214,15 @@ class ArchivedDocument:
                 parent_end or end
             ) <= end:
                 raise InvalidRequest(f"{where}: a chunk from {chunk.start_char} to {chunk.end_char} is outside its parent")
-        named_ids = {each.id for each in self.entities}
+        named_ids = {entity.id for entity in self.entities}
         if len(named_ids) < len(self.entities) or not named_ids <= entity_ids:
             raise InvalidRequest(f"{where}: its entities are duplicate, or not in the archive")
-        positions = [mention.chunk for each in self.entities for mention in each.mentions]
-        positions += [sentence.chunk for each in self.relationships for sentence in each.sentences]
+        positions = [mention.chunk for entity in self.entities for mention in entity.mentions]
+        positions += [sentence.chunk for relationship in self.relationships for sentence in relationship.sentences]
         if any(position >= len(self.chunks) for position in positions):
             raise InvalidRequest(f"{where}: a mention or sentence is in a chunk that it does not have")
         self._check_places(where)
-        if not {end for each in self.relationships for end in (each.source, each.target)} <= named_ids:
+        if not {end for relationship in self.relationships for end in (relationship.source, relationship.target)} <= named_ids:
             raise InvalidRequest(f"{where}: a relationship connects entities that it does not name")
         if self.original is not None and content_hash(self.original) != self.document.content_hash:
             raise InvalidRequest(f"{where}: its original does not match its hash")
@@ -227,13 +234,15 @@ class ArchivedDocument:
         sizes = [chunk.end_char - chunk.start_char for chunk in self.chunks]
         places = [
             (sentence.start_char, sentence.end_char, sizes[sentence.chunk])
-            for each in self.relationships
-            for sentence in each.sentences
+            for relationship in self.relationships
+            for sentence in relationship.sentences
         ]
         for chunk, size in zip(self.chunks, sizes, strict=True):
             extraction = chunk.extraction
-            places += [(each.start_char, each.end_char, size) for each in (extraction.mentions if extraction else ())]
-            places += [(each.fact_start, each.fact_end, size) for each in (extraction.relationships if extraction else ())]
+            places += [(mention.start_char, mention.end_char, size) for mention in (extraction.mentions if extraction else ())]
+            places += [
+                (statement.fact_start, statement.fact_end, size) for statement in (extraction.relationships if extraction else ())
+            ]
         for start, end, size in places:
             if not start <= end <= size:
                 raise InvalidRequest(f"{where}: a mention or sentence is at {start} to {end} in a chunk of {size} characters")

@@ -184,12 +184,12 @@ class TransferService:
 
     @asynccontextmanager
     async def _make_folder(self) -> AsyncIterator[Path]:
-        def make() -> Path:
+        def make_path() -> Path:
             self._options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             return Path(tempfile.mkdtemp(dir=self._options.folder))
 
         try:
-            folder = await asyncio.to_thread(make)
+            folder = await asyncio.to_thread(make_path)
         except OSError as error:
             raise _translate_errors(error) from error
         try:

@@ -85,13 +85,13 @@ Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 def _validate_by(check: Callable[[T], T]) -> AfterValidator:
     """Return a validator that reports an error of ours as a validation error of the record."""
 
-    def checked(value: T) -> T:
+    def check_value(value: T) -> T:
         try:
             return check(value)
         except AgenticRagError as error:
             raise PydanticCustomError("limit", "{reason}", {"reason": error.message}) from None
 
-    return AfterValidator(checked)
+    return AfterValidator(check_value)
 
 
 def _refusal_of(reason: str) -> PydanticCustomError:

@@ -46,7 +46,7 @@ def parse(html: str) -> str:
 def test_a_page_becomes_its_content() -> None:
     parsed = HtmlParser().parse(PAGE)
     assert parsed.text == TEXT
-    assert parsed.title == HtmlParser().check(PAGE, whole=True).title == "Ships & ports"
+    assert parsed.title == HtmlParser().check(PAGE, is_whole=True).title == "Ships & ports"
     assert parsed.metadata == {"description": "About ships", "author": "Petra", "language": "en"}
     assert [(each.level, each.title) for each in parsed.headings] == [(1, "The port"), (2, "Staff")]
     for each in parsed.headings:

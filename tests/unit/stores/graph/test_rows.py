@@ -16,7 +16,7 @@ from agentic_rag_testing.stores.graph_samples import ONE, A, community
 
 @given(st.text(st.characters(categories=None)))
 def test_storable_text_is_valid_and_of_the_same_length(text: str) -> None:
-    stored = rows.storable(text)  # type: ignore[attr-defined]
+    stored = rows.make_storable(text)  # type: ignore[attr-defined]
     assert len(stored) == len(text)
     assert "\0" not in stored
     stored.encode()

@@ -367,7 +367,7 @@ def _describe_others(client: Client) -> str:
 def _make_finder() -> DuplicateFinder:
     from agentic_rag_backend.sources.similarity import DuplicateFinder  # imports numpy, which other commands do not need
 
-    return DuplicateFinder(listed=DUPLICATES)
+    return DuplicateFinder(expected=DUPLICATES)
 
 
 def _skipped_reason(key: str) -> str:

@@ -169,34 +169,34 @@ class _Graph:
         for a, b, weight in numbered:
             neighbours[a].append((b, weight))
             neighbours[b].append((a, weight))
-        placed = sorted(
+        ordered_edges = sorted(
             (context.weight, sorted({position[member] for member in context.members if member in position}))
             for context in contexts
         )
-        placed = [context for context in placed if len(context[1]) > 1]
+        ordered_edges = [context for context in ordered_edges if len(context[1]) > 1]
         contexts_of: dict[int, list[int]] = defaultdict(list)
-        for number, (_, members) in enumerate(placed):
+        for number, (_, members) in enumerate(ordered_edges):
             for member in members:
                 contexts_of[member].append(number)
-        return cls(order, [entities[entity] for entity in order], numbered, neighbours, placed, contexts_of)
+        return cls(order, [entities[entity] for entity in order], numbered, neighbours, ordered_edges, contexts_of)
 
     def link_weights(self, cluster_of: Mapping[int, int]) -> Links:
         """Return the weight between each two clusters; nodes without a cluster are left out."""
         links: Links = defaultdict(lambda: defaultdict(float))
         for a, cluster in cluster_of.items():
             for b, weight in self.neighbours[a]:
-                other = cluster_of.get(b, cluster)
-                if other != cluster:
-                    links[cluster][other] += weight
+                neighbour = cluster_of.get(b, cluster)
+                if neighbour != cluster:
+                    links[cluster][neighbour] += weight
         return links
 
     def group_members(self, members: Iterable[int], label: Mapping[str, int]) -> dict[int, Members]:
         """Return the members that have a label by it, sorted."""
-        found: dict[int, Members] = defaultdict(list)
+        groups: dict[int, Members] = defaultdict(list)
         for member in members:
             if self.ids[member] in label:
-                found[label[self.ids[member]]].append(member)
-        return found
+                groups[label[self.ids[member]]].append(member)
+        return groups
 
     def edges_inside(self, members: Members) -> list[tuple[int, int, float]]:
         """Return the edges among ``members``, sorted."""
@@ -206,18 +206,18 @@ class _Graph:
 
 def _canonical_order(weights: Mapping[tuple[str, str], float], entities: Mapping[str, EntityName]) -> list[str]:
     """Order entities by (normalised name, type). Entities with equal keys are ordered by their neighbours, then by id."""
-    key = {each: (normalise_name(entity.name), entity.type, entity.name) for each, entity in entities.items()}
+    key = {id_: (normalise_name(entity.name), entity.type, entity.name) for id_, entity in entities.items()}
     shared: dict[tuple[str, str, str], int] = defaultdict(int)
     for value in key.values():
         shared[value] += 1
-    around: dict[str, list[tuple[tuple[str, str, str], float]]] = {each: [] for each, value in key.items() if shared[value] > 1}
+    around: dict[str, list[tuple[tuple[str, str, str], float]]] = {id_: [] for id_, value in key.items() if shared[value] > 1}
     if around:
         for (a, b), weight in weights.items():
             if a in around:
                 around[a].append((key[b], weight))
             if b in around:
                 around[b].append((key[a], weight))
-    return sorted(entities, key=lambda each: (key[each], sorted(around.get(each, ())), each))
+    return sorted(entities, key=lambda id_: (key[id_], sorted(around.get(id_, ())), id_))
 
 
 class _Hierarchy:
@@ -244,8 +244,12 @@ class _Hierarchy:
     def _divide_cluster(self, members: Members, level: int) -> list[Members]:
         """Return the parts of a cluster: the previous parts if it is unchanged, none if it does not fall apart."""
         groups = self._graph.group_members(members, self._previous.levels.get(level, {}))
-        whole = sum(map(len, groups.values())) == len(members)
-        if len(groups) > 1 and whole and frozenset(self._graph.ids[member] for member in members) in self._previous.unchanged:
+        covers_all = sum(map(len, groups.values())) == len(members)
+        if (
+            len(groups) > 1
+            and covers_all
+            and frozenset(self._graph.ids[member] for member in members) in self._previous.unchanged
+        ):
             return sorted(groups.values())
         return _divide_members(self._graph, members, self._options, self._previous, level)
 
@@ -255,14 +259,14 @@ def _partition_graph(graph: _Graph, options: DetectionOptions, previous: Previou
     if previous is not None and previous.base:
         starting = {index: previous.base[id] for index, id in enumerate(graph.ids) if id in previous.base}
         groups = held_groups(previous, graph.ids, range(len(graph.ids)), graph.edges, level=0)
-        found = leiden_of_groups(graph.edges, groups, seed=_SEED, resolution=options.resolution, starting=starting)
-        continued = _settle_clusters(graph, found, options)
+        partition_found = leiden_of_groups(graph.edges, groups, seed=_SEED, resolution=options.resolution, starting=starting)
+        continued = _settle_clusters(graph, partition_found, options)
         # A large graph has almost converged after one round. The rest would take many more rounds.
         rounds = 1 if len(graph.edges) > _COMPARED_WHOLE else MAX_ROUNDS
         afresh = _settle_clusters(
             graph, run_leiden(graph.edges, seed=_SEED, resolution=options.resolution, rounds=rounds), options
         )
-        reached, possible = (compute_modularity(graph.edges, each, options.resolution) for each in (continued, afresh))
+        reached, possible = (compute_modularity(graph.edges, clusters_, options.resolution) for clusters_ in (continued, afresh))
         if reached >= possible - _TOLERATED * abs(possible):
             return continued, False
     return _settle_clusters(graph, run_leiden(graph.edges, seed=_SEED, resolution=options.resolution), options), True
@@ -295,11 +299,11 @@ def _coarsen_clusters(graph: _Graph, base: list[Members], options: DetectionOpti
     edges += hang_leaves(inside, len(base))
     edges.sort()
     groups: list[Members] = []
-    most = _LARGEST_SHARE * sum(len(base[index]) for index in links)
+    largest_size = _LARGEST_SHARE * sum(len(base[index]) for index in links)
     for halvings in range(1, _MAX_HALVINGS + 1):
-        found = run_leiden(edges, seed=_SEED, resolution=options.resolution / 2**halvings)
-        coarser = [kept for group in found if (kept := [index for index in group if index < len(base)])]
-        if max(sum(len(base[index]) for index in group) for group in coarser) > most:
+        coarse_groups = run_leiden(edges, seed=_SEED, resolution=options.resolution / 2**halvings)
+        coarser = [group_indexes for group in coarse_groups if (group_indexes := [index for index in group if index < len(base)])]
+        if max(sum(len(base[index]) for index in group) for group in coarser) > largest_size:
             break
         groups = coarser
         if len(groups) <= options.max_roots:
@@ -320,8 +324,8 @@ def _divide_members(
     labels = previous.levels.get(level, {})
     starting = {member: labels[graph.ids[member]] for member in members if graph.ids[member] in labels}
     groups = held_groups(previous, graph.ids, members, inside, level=level) if starting else []
-    placed = {node for a, b, _ in inside for node in (a, b)} | {node for group in groups for node in group}
-    alone = [member for member in members if member not in placed]
+    covered = {node for a, b, _ in inside for node in (a, b)} | {node for group in groups for node in group}
+    alone = [member for member in members if member not in covered]
     touched = sorted({number for member in alone for number in graph.contexts_of.get(member, ())})
     contexts = [graph.contexts[number] for number in touched]
     seed = _seed_of(graph, members)

@@ -22,44 +22,44 @@ def community_ids(tenant: TenantId, communities: Sequence[DetectedCommunity], pr
     If a community overlaps with several (one inside the other), the largest overlap counts, then the same level. The same
     communities and the same ``previous`` give the same ids.
     """
-    kept = _match_continuing(communities, previous)
-    taken = {each.id for each in previous}
+    kept_ids = _match_continuing(communities, previous)
+    used_ids = {community.id for community in previous}
     ids = []
-    for index, each in enumerate(communities):
-        ids.append(kept[index] if index in kept else _make_id(tenant, each.members, taken))
-        taken.add(ids[-1])
+    for index, community in enumerate(communities):
+        ids.append(kept_ids[index] if index in kept_ids else _make_id(tenant, community.members, used_ids))
+        used_ids.add(ids[-1])
     return ids
 
 
 def _match_continuing(communities: Sequence[DetectedCommunity], previous: Sequence[Community]) -> dict[int, str]:
     """Return, by index, the ids of the communities that continue: the pairs of the largest overlap first."""
-    held: defaultdict[str, list[int]] = defaultdict(list)
+    holders: defaultdict[str, list[int]] = defaultdict(list)
     for number, old in enumerate(previous):
         for entity in old.entity_ids:
-            held[entity].append(number)
+            holders[entity].append(number)
     pairs: list[tuple[float, bool, int, int]] = []
-    for index, each in enumerate(communities):
-        shared = Counter(number for entity in each.members for number in held.get(entity, ()))
-        for number, both in shared.items():
+    for index, community in enumerate(communities):
+        shared = Counter(number for entity in community.members for number in holders.get(entity, ()))
+        for number, shared_members in shared.items():
             old = previous[number]
-            overlap = both / (len(each.members) + len(old.entity_ids) - both)
+            overlap = shared_members / (len(community.members) + len(old.entity_ids) - shared_members)
             if overlap > KEPT_ABOVE:
-                pairs.append((-overlap, old.level != each.level, index, number))
-    kept: dict[int, str] = {}
+                pairs.append((-overlap, old.level != community.level, index, number))
+    kept_ids: dict[int, str] = {}
     used: set[int] = set()
     for _, _, index, number in sorted(pairs):
-        if index not in kept and number not in used:
-            kept[index] = previous[number].id
+        if index not in kept_ids and number not in used:
+            kept_ids[index] = previous[number].id
             used.add(number)
-    return kept
+    return kept_ids
 
 
-def _make_id(tenant: TenantId, members: Sequence[str], taken: set[str]) -> str:
+def _make_id(tenant: TenantId, members: Sequence[str], used_ids: set[str]) -> str:
     """Return an unused id. A community that continues under its old id may once have had these members."""
     parts = sorted(members)
-    made = stable_id("community", tenant, *parts)
+    new_id = stable_id("community", tenant, *parts)
     again = 1
-    while made in taken:
+    while new_id in used_ids:
         again += 1
-        made = stable_id("community", tenant, *parts, again)
-    return made
+        new_id = stable_id("community", tenant, *parts, again)
+    return new_id

@@ -79,8 +79,8 @@ async def read_visible(
     sample = _Sample()
     async for relationships in graph.all_relationships(tenant):
         for relationship in relationships:
-            seen = sorted({_key_of(support) for support in relationship.supports if supports_now(versions, support)})
-            if not seen:
+            passages_seen = sorted({_key_of(support) for support in relationship.supports if supports_now(versions, support)})
+            if not passages_seen:
                 continue
             edges.append(
                 Edge(
@@ -88,20 +88,22 @@ async def read_visible(
                     relationship.source_id,
                     relationship.target_id,
                     relationship.relation,
-                    len(seen),
-                    _digest_parts([relationship.id, relationship.relation, *("\x1e".join(key) for key in seen)]),
+                    len(passages_seen),
+                    _digest_parts([relationship.id, relationship.relation, *("\x1e".join(key) for key in passages_seen)]),
                 )
             )
             sample.add_fact(relationship.fact)
     linked = {end for edge in edges for end in (edge.source_id, edge.target_id)}
     called: dict[str, tuple[bool, str, str]] = {}
     async for namings in graph.all_names(tenant):
-        for each in namings:
-            if is_visible(versions, each.document_id, each.version) and (each.entity_id in mentions or each.entity_id in linked):
-                name = (*name_order(each.name, each.entity_name), each.entity_type)
-                called[each.entity_id] = min(name, called.get(each.entity_id, name))
+        for naming in namings:
+            if is_visible(versions, naming.document_id, naming.version) and (
+                naming.entity_id in mentions or naming.entity_id in linked
+            ):
+                name = (*name_order(naming.name, naming.entity_name), naming.entity_type)
+                called[naming.entity_id] = min(name, called.get(naming.entity_id, name))
 
-    def complete() -> VisibleKnowledge:
+    def complete_knowledge() -> VisibleKnowledge:
         names = {entity: EntityName(name, type) for entity, (_, name, type) in sorted(called.items()) if _takes_part(name, type)}
         knowledge = VisibleKnowledge(
             entities=names,
@@ -110,11 +112,13 @@ async def read_visible(
             term_weights=inverse_frequency(content_forms(fact) for fact in sample.list_facts()),
         )
         ordered = {
-            entity: tuple(sorted(held, key=knowledge.sort_key)) for entity, held in sorted(mentions.items()) if entity in names
+            entity: tuple(sorted(supports, key=knowledge.sort_key))
+            for entity, supports in sorted(mentions.items())
+            if entity in names
         }
         return replace(knowledge, mentions=ordered)
 
-    return await asyncio.to_thread(complete)
+    return await asyncio.to_thread(complete_knowledge)
 
 
 class _Sample:
@@ -148,11 +152,11 @@ def weighted_edges(knowledge: VisibleKnowledge) -> list[WeightedEdge]:
             low, high = sorted((edge.source_id, edge.target_id))
             passages[low, high] += edge.passages
 
-    def prominence(entity: str) -> float:
+    def prominence_of(entity: str) -> float:
         return 1 + math.log(max(1, len(knowledge.mentions.get(entity, ()))))
 
     return [
-        WeightedEdge(low, high, math.log1p(count) / math.sqrt(prominence(low) * prominence(high)))
+        WeightedEdge(low, high, math.log1p(count) / math.sqrt(prominence_of(low) * prominence_of(high)))
         for (low, high), count in sorted(passages.items())
     ]
 
@@ -173,9 +177,9 @@ def list_contexts(knowledge: VisibleKnowledge) -> list[CoOccurrence]:
 def graph_digest(knowledge: VisibleKnowledge, options: DetectionOptions) -> str:
     """Return 64 hex digits that change with anything that detection depends on."""
     hasher = hashlib.sha256(repr((METHOD, options)).encode())
-    for entity, named in sorted(knowledge.entities.items()):
+    for entity, entity_name in sorted(knowledge.entities.items()):
         passages = ("\x1e".join(_key_of(support)) for support in knowledge.mentions.get(entity, ()))
-        hasher.update(_digest_parts([entity, named.name, named.type, *passages]))
+        hasher.update(_digest_parts([entity, entity_name.name, entity_name.type, *passages]))
     for digest in sorted(edge.digest for edge in knowledge.edges):
         hasher.update(digest)
     return hasher.hexdigest()

@@ -47,32 +47,32 @@ def plan_communities(
     return [
         PlannedCommunity(
             id=ids[index],
-            level=each.level,
-            parent_id=None if each.parent is None else ids[each.parent],
-            members=each.members,
-            fingerprint=fingerprint_community(knowledge, each.members, inside[index]),
+            level=community.level,
+            parent_id=None if community.parent is None else ids[community.parent],
+            members=community.members,
+            fingerprint=fingerprint_community(knowledge, community.members, inside[index]),
             inside=tuple(inside[index]),
-            base=each.base,
+            base=community.base,
         )
-        for index, each in enumerate(detection.communities)
+        for index, community in enumerate(detection.communities)
     ]
 
 
 def previous_detection(communities: Sequence[Community], details: Mapping[str, object]) -> Detection:
     """Return the hierarchy of a published generation, for a graph that has not changed since."""
     coarse = _read_coarse(details)
-    ordered = sorted(communities, key=lambda each: (each.level, each.id))
-    index = {each.id: position for position, each in enumerate(ordered)}
+    ordered = sorted(communities, key=lambda community: (community.level, community.id))
+    index = {community.id: position for position, community in enumerate(ordered)}
     modularity = details.get("modularity")
     return Detection(
         tuple(
             DetectedCommunity(
-                level=each.level,
-                parent=None if each.parent_id is None else index[each.parent_id],
-                members=each.entity_ids,
-                base=_is_base(each, coarse),
+                level=community.level,
+                parent=None if community.parent_id is None else index[community.parent_id],
+                members=community.entity_ids,
+                base=_is_base(community, coarse),
             )
-            for each in ordered
+            for community in ordered
         ),
         float(modularity) if isinstance(modularity, int | float) else 0.0,
         afresh=False,
@@ -90,10 +90,10 @@ def previous_division(
     detection = previous_detection(communities, details)
     levels: dict[int, dict[str, int]] = {}
     base: dict[str, int] = {}
-    for number, each in enumerate(detection.communities):
-        levels.setdefault(each.level, {}).update(dict.fromkeys(each.members, number))
-        if each.base:
-            base.update(dict.fromkeys(each.members, number))
+    for number, community in enumerate(detection.communities):
+        levels.setdefault(community.level, {}).update(dict.fromkeys(community.members, number))
+        if community.base:
+            base.update(dict.fromkeys(community.members, number))
     return PreviousDivision(
         base, levels, _find_unchanged_members(communities, detection, knowledge) if comparable else frozenset()
     )
@@ -102,19 +102,19 @@ def previous_division(
 def _find_unchanged_members(
     communities: Sequence[Community], detection: Detection, knowledge: VisibleKnowledge
 ) -> frozenset[frozenset[str]]:
-    fingerprints = {each.entity_ids: each.fingerprint for each in communities}
+    fingerprints = {community.entity_ids: community.fingerprint for community in communities}
     inside = _edges_inside(detection, knowledge.edges)
     return frozenset(
-        frozenset(each.members)
-        for each, edges in zip(detection.communities, inside, strict=True)
-        if all(member in knowledge.entities for member in each.members)
-        and fingerprint_community(knowledge, each.members, edges) == fingerprints[each.members]
+        frozenset(community.members)
+        for community, edges in zip(detection.communities, inside, strict=True)
+        if all(member in knowledge.entities for member in community.members)
+        and fingerprint_community(knowledge, community.members, edges) == fingerprints[community.members]
     )
 
 
 def _read_coarse(details: Mapping[str, object]) -> frozenset[str]:
-    named = details.get("coarse")
-    return frozenset(named) if isinstance(named, list | tuple) else frozenset()
+    coarse_ids = details.get("coarse")
+    return frozenset(coarse_ids) if isinstance(coarse_ids, list | tuple) else frozenset()
 
 
 def _is_base(community: Community, coarse: frozenset[str]) -> bool:
@@ -124,16 +124,18 @@ def _is_base(community: Community, coarse: frozenset[str]) -> bool:
 def _edges_inside(detection: Detection, edges: Sequence[Edge]) -> list[list[Edge]]:
     """Return the relationships inside each community; relationships of entities without a community are left out."""
     deepest: dict[str, int] = {}
-    for index, each in enumerate(detection.communities):
-        deepest.update(dict.fromkeys(each.members, index))
+    for index, community in enumerate(detection.communities):
+        deepest.update(dict.fromkeys(community.members, index))
     chains: dict[int, tuple[int, ...]] = {}
-    for index, each in enumerate(detection.communities):
-        chains[index] = (*(() if each.parent is None else chains[each.parent]), index)
+    for index, community in enumerate(detection.communities):
+        chains[index] = (*(() if community.parent is None else chains[community.parent]), index)
     inside: list[list[Edge]] = [[] for _ in detection.communities]
     for edge in edges:
         if edge.source_id in deepest and edge.target_id in deepest:
-            for first, second in zip(chains[deepest[edge.source_id]], chains[deepest[edge.target_id]], strict=False):
-                if first != second:
+            for source_community, target_community in zip(
+                chains[deepest[edge.source_id]], chains[deepest[edge.target_id]], strict=False
+            ):
+                if source_community != target_community:
                     break
-                inside[first].append(edge)
+                inside[source_community].append(edge)
     return inside

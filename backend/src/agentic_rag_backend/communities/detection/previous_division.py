@@ -35,24 +35,24 @@ def held_groups(
     """
     clusters = previous.base if level == 0 else previous.levels.get(level, {})
     label = {member: clusters[ids[member]] for member in members if ids[member] in clusters}
-    left = set(label)
-    found: list[Members] = []
+    members_left = set(label)
+    groups_found: list[Members] = []
     smallest: dict[int, tuple[int, int]] = {}
-    for deeper in sorted(each for each in previous.levels if each >= level):
+    for deeper in sorted(level_ for level_ in previous.levels if level_ >= level):
         numbers = previous.levels[deeper]
         groups: defaultdict[int, Members] = defaultdict(list)
-        for member in sorted(left):
+        for member in sorted(members_left):
             if ids[member] in numbers:
                 groups[numbers[ids[member]]].append(member)
                 smallest[member] = deeper, numbers[ids[member]]
         for group in groups.values():
             # a root that only groups clusters holds nothing together
-            if len({label[each] for each in group}) == 1 and frozenset(ids[each] for each in group) in previous.unchanged:
-                found.append(group)
-                left.difference_update(group)
-    found += _hanging_together(edges, {member: smallest[member] for member in left if member in smallest})
+            if len({label[member] for member in group}) == 1 and frozenset(ids[member] for member in group) in previous.unchanged:
+                groups_found.append(group)
+                members_left.difference_update(group)
+    groups_found += _hanging_together(edges, {member: smallest[member] for member in members_left if member in smallest})
     astray = _find_astray(edges, label)
-    return [kept for group in found if (kept := [each for each in group if each not in astray])]
+    return [members_kept for group in groups_found if (members_kept := [member for member in group if member not in astray])]
 
 
 def _hanging_together(edges: Edges, label: Mapping[int, tuple[int, int]]) -> list[Members]:

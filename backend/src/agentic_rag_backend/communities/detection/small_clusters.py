@@ -68,9 +68,9 @@ def link_small_clusters(
     for weight, members in contexts:
         present = sorted({small[member] for member in members if member in small})
         reach = len(present) if len(present) <= _MAX_PAIRED else 2
-        for at, first in enumerate(present):
-            for second in present[at + 1 : at + reach]:
-                weights[first, second] += weight
+        for at, cluster_id in enumerate(present):
+            for other_cluster in present[at + 1 : at + reach]:
+                weights[cluster_id, other_cluster] += weight
     return [(a, b, float(weight)) for (a, b), weight in sorted(weights.items())]
 
 

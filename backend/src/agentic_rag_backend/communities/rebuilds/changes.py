@@ -26,13 +26,13 @@ class Changes:
         All relationships of an edited document count, so that the share is rather too high than too low.
         """
         before = pointer.details.get(COUNTED)
-        seen = await self.documents.visibility(tenant, since=pointer.built_from)
-        if pointer.generation == 0 or seen.whole or not isinstance(before, int) or before == 0:
+        visibility = await self.documents.visibility(tenant, since=pointer.built_from)
+        if pointer.generation == 0 or visibility.whole or not isinstance(before, int) or before == 0:
             return 1.0
         fresh: set[str] = set()
-        shown = [document for document, version in seen.versions.items() if version]
-        if shown:
-            async for batch in self.graph.all_relationships(tenant, shown):
-                fresh.update(each.id for each in batch)
-        left = (await self.graph.counts(tenant)).relationships
-        return (len(fresh) + max(0, before - left)) / before
+        visible_documents = [document for document, version in visibility.versions.items() if version]
+        if visible_documents:
+            async for batch in self.graph.all_relationships(tenant, visible_documents):
+                fresh.update(relationship.id for relationship in batch)
+        relationship_count = (await self.graph.counts(tenant)).relationships
+        return (len(fresh) + max(0, before - relationship_count)) / before

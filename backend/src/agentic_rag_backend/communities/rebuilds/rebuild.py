@@ -162,7 +162,7 @@ class Rebuilder:
         tally.stages_ms["read"] = _elapsed_ms(started)
         await report("detect", 0, 1)
         started = time.perf_counter()
-        found = await asyncio.to_thread(
+        detected = await asyncio.to_thread(
             _detect_communities,
             knowledge,
             options.override_detection(self._detection),
@@ -170,20 +170,20 @@ class Rebuilder:
             details=pointer.details,
             incremental=options.mode == "incremental",
         )
-        planned = await asyncio.to_thread(plan_communities, tenant, found.detection, knowledge, previous)
+        planned = await asyncio.to_thread(plan_communities, tenant, detected.detection, knowledge, previous)
         tally.stages_ms["detect"] = _elapsed_ms(started)
         return _GraphReading(
             state_version=state_version,
             pointer=pointer,
             versions=versions,
             knowledge=knowledge,
-            edges=found.edges,
+            edges=detected.edges,
             planned=planned,
-            modularity=found.detection.modularity,
-            digest=found.digest,
+            modularity=detected.detection.modularity,
+            digest=detected.digest,
             basis=built_from,
             relationships=relationships,
-            afresh=found.detection.afresh,
+            afresh=detected.detection.afresh,
         )
 
     async def _summarise_communities(
@@ -192,30 +192,32 @@ class Rebuilder:
         """Return every community's summary by fingerprint, children before their parents."""
         started = time.perf_counter()
         summaries = await self._read_summaries(tenant, options, reading)
-        missing = [each for each in reading.planned if each.fingerprint not in summaries]
-        tally.reused = len(reading.planned) - len(missing)
+        lacking = [
+            community_evidence for community_evidence in reading.planned if community_evidence.fingerprint not in summaries
+        ]
+        tally.reused = len(reading.planned) - len(lacking)
         gatherer = self._make_gatherer(tenant, reading)
-        done = 0
-        for batch in _deepest_first(missing):
-            progress = partial(report, SUMMARISE, done, len(missing))
+        count_done = 0
+        for batch in _deepest_first(lacking):
+            progress = partial(report, SUMMARISE, count_done, len(lacking))
             await progress()
             evidence = await gatherer.gather_evidence(batch, _group_children(reading.planned, batch, summaries))
             writers = [
                 partial(
                     self._summariser.write_summary,
-                    each,
+                    written_summary,
                     reading.knowledge.term_weights,
                     by_model=self._by_model(options, planned),
                 )
-                for planned, each in zip(batch, evidence, strict=True)
+                for planned, written_summary in zip(batch, evidence, strict=True)
             ]
             save = partial(self._catalogue.communities.save_summaries, tenant)
-            written = await write_summaries(writers, save, progress, report.wait_for_model)
-            for planned, each in zip(batch, written, strict=True):
-                tally.count_summary(planned.id, each)
-            summaries |= {each.summary.fingerprint: each.summary for each in written}
-            done += len(batch)
-        await report(SUMMARISE, done, len(missing))
+            written_summaries = await write_summaries(writers, save, progress, report.wait_for_model)
+            for planned, community in zip(batch, written_summaries, strict=True):
+                tally.count_summary(planned.id, community)
+            summaries |= {written_summary.summary.fingerprint: written_summary.summary for written_summary in written_summaries}
+            count_done += len(batch)
+        await report(SUMMARISE, count_done, len(lacking))
         tally.stages_ms[SUMMARISE] = _elapsed_ms(started)
         return summaries
 
@@ -224,9 +226,11 @@ class Rebuilder:
     ) -> dict[str, CommunitySummary]:
         """Return the existing summaries: the best writer's, or the extractive one if no model would write."""
         best, plain = self._summariser.keys[0], self._summariser.keys[-1]
-        found = await self._read_summaries_under(tenant, [each.fingerprint for each in reading.planned], best)
-        others = [each.fingerprint for each in reading.planned if not self._by_model(options, each)]
-        return found | await self._read_summaries_under(tenant, [each for each in others if each not in found], plain)
+        summaries = await self._read_summaries_under(tenant, [community.fingerprint for community in reading.planned], best)
+        plain_fingerprints = [community.fingerprint for community in reading.planned if not self._by_model(options, community)]
+        return summaries | await self._read_summaries_under(
+            tenant, [fingerprint for fingerprint in plain_fingerprints if fingerprint not in summaries], plain
+        )
 
     async def _read_summaries_under(
         self, tenant: TenantId, fingerprints: list[str], key: tuple[str, str]
@@ -255,8 +259,8 @@ class Rebuilder:
     ) -> dict[str, Any]:
         """Return the cost of a rebuild; changes nothing."""
         summaries = await self._read_summaries(tenant, options, reading)
-        missing = [each for each in reading.planned if each.fingerprint not in summaries]
-        paid = [each for each in missing if self._by_model(options, each)]
+        lacking = [community for community in reading.planned if community.fingerprint not in summaries]
+        paid = [community for community in lacking if self._by_model(options, community)]
         gatherer = self._make_gatherer(tenant, reading)
         usage = Usage()
         for start in range(0, len(paid), _BATCH):
@@ -268,8 +272,8 @@ class Rebuilder:
             "dry_run": True,
             "communities": len(reading.planned),
             "levels": _count_levels(reading.planned),
-            "summaries_to_write": len(missing),
-            "summaries_reused": len(reading.planned) - len(missing),
+            "summaries_to_write": len(lacking),
+            "summaries_reused": len(reading.planned) - len(lacking),
             **calls_and_tokens(usage),
             "modularity": round(reading.modularity, 4),
         }
@@ -277,7 +281,7 @@ class Rebuilder:
     def _make_details(
         self, options: RebuildOptions, reading: _GraphReading, tally: _TimedTally, summaries: dict[str, CommunitySummary]
     ) -> dict[str, Any]:
-        under = {(each.prompt_version, each.model) for each in summaries.values()}
+        under = {(summary.prompt_version, summary.model) for summary in summaries.values()}
         order = [key for key in self._summariser.keys if key in under] + sorted(under - set(self._summariser.keys))
         return {
             "mode": "full" if reading.afresh else "incremental",
@@ -293,7 +297,7 @@ class Rebuilder:
             "divided_under": divided_under(options.override_detection(self._detection)),
             "basis": reading.basis,
             COUNTED: reading.relationships,
-            "coarse": [each.id for each in reading.planned if each.level == 0 and not each.base],
+            "coarse": [community.id for community in reading.planned if community.level == 0 and not community.base],
             "written_under": [list(key) for key in order],
         }
 
@@ -344,38 +348,38 @@ def _detect_communities(
 
 def _deepest_first(planned: Sequence[PlannedCommunity]) -> Iterator[list[PlannedCommunity]]:
     """Yield batches, each of one level, the finest level first."""
-    for level in sorted({each.level for each in planned}, reverse=True):
-        here = [each for each in planned if each.level == level]
+    for level in sorted({community.level for community in planned}, reverse=True):
+        here = [community for community in planned if community.level == level]
         yield from (here[start : start + _BATCH] for start in range(0, len(here), _BATCH))
 
 
 def _group_children(
     planned: Sequence[PlannedCommunity], parents: Sequence[PlannedCommunity], summaries: dict[str, CommunitySummary]
 ) -> dict[str, list[CommunitySummary]]:
-    wanted = {each.id for each in parents}
+    parent_ids = {parent.id for parent in parents}
     children: defaultdict[str, list[CommunitySummary]] = defaultdict(list)
-    for each in planned:
-        if each.parent_id in wanted and each.parent_id is not None and each.fingerprint in summaries:
-            children[each.parent_id].append(summaries[each.fingerprint])
+    for community in planned:
+        if community.parent_id in parent_ids and community.parent_id is not None and community.fingerprint in summaries:
+            children[community.parent_id].append(summaries[community.fingerprint])
     return dict(children)
 
 
 def _count_levels(planned: Sequence[PlannedCommunity]) -> dict[str, int]:
-    counts = Counter(each.level for each in planned)
+    counts = Counter(community.level for community in planned)
     return {str(level): counts[level] for level in sorted(counts)}
 
 
 def _measure_sizes(planned: Sequence[PlannedCommunity]) -> dict[str, list[int]]:
     """Return the least, the median and the largest number of members, by level."""
     counts: defaultdict[int, list[int]] = defaultdict(list)
-    for each in planned:
-        counts[each.level].append(len(each.members))
+    for community in planned:
+        counts[community.level].append(len(community.members))
     return {str(level): [min(of), sorted(of)[len(of) // 2], max(of)] for level, of in sorted(counts.items())}
 
 
 def _measure_coverage(planned: Sequence[PlannedCommunity]) -> float:
     """Return the share of entities in a community that is searched for, in [0, 1]; 1 without entities."""
-    roots = [len(each.members) for each in planned if each.parent_id is None]
+    roots = [len(community.members) for community in planned if community.parent_id is None]
     return round(sum(of for of in roots if of >= MIN_SEARCHABLE) / sum(roots), 4) if roots else 1.0
 
 

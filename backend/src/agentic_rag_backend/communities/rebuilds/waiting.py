@@ -33,19 +33,19 @@ async def wait_for_documents(jobs: JobCatalogue, tenant: TenantId, say: Say) -> 
     Later uploads are not waited for.
     """
     loop = asyncio.get_running_loop()
-    asked, began = datetime.now(UTC), loop.time()
-    total = left = await jobs.pending_documents(tenant, queued_before=asked)
+    requested_at, began = datetime.now(UTC), loop.time()
+    total = remaining = await jobs.pending_documents(tenant, queued_before=requested_at)
     if not total:
         return 0
     moved = began
     async with lend_places():
-        while left and loop.time() - began < LONGEST_S and loop.time() - moved < STALLED_S:
-            await say(total - left, total)
+        while remaining and loop.time() - began < LONGEST_S and loop.time() - moved < STALLED_S:
+            await say(total - remaining, total)
             await asyncio.sleep(_POLL_INTERVAL_S)
-            before, left = left, await jobs.pending_documents(tenant, queued_before=asked)
-            if left < before:
+            before, remaining = remaining, await jobs.pending_documents(tenant, queued_before=requested_at)
+            if remaining < before:
                 moved = loop.time()
-    return left
+    return remaining
 
 
 async def wait_for_names(outbox: Outbox, tenant: TenantId, deliver: Deliver) -> bool:

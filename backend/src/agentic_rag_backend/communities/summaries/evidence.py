@@ -95,7 +95,7 @@ def central_entities(
         parts[source].append(weight)
         parts[target].append(weight)
     # Exact sums do not depend on the order of ids, which are random.
-    degree = {member: math.fsum(found) for member, found in parts.items()}
+    degree = {member: math.fsum(weights) for member, weights in parts.items()}
     total = math.fsum(degree.values()) or 1.0
     ranked = sorted(members, key=lambda member: (-degree.get(member, 0.0), names[member].name, member))[:limit]
     return tuple(
@@ -105,18 +105,18 @@ def central_entities(
 
 def merge_facts(facts: Iterable[Fact]) -> list[Fact]:
     """Merge facts of one wording: a sentence that states several relationships, or occurs in several passages."""
-    same: dict[str, list[Fact]] = {}
+    by_statement: dict[str, list[Fact]] = {}
     for fact in facts:
-        same.setdefault(" ".join(fact.statement.split()), []).append(fact)
+        by_statement.setdefault(" ".join(fact.statement.split()), []).append(fact)
     return [
         replace(
-            first,
-            sources=tuple(dict.fromkeys(source for fact in (first, *others) for source in fact.sources)),
-            entity_ids=first.entity_ids.union(*(fact.entity_ids for fact in others)),
+            first_fact,
+            sources=tuple(dict.fromkeys(source for fact in (first_fact, *duplicates) for source in fact.sources)),
+            entity_ids=first_fact.entity_ids.union(*(fact.entity_ids for fact in duplicates)),
         )
-        if others
-        else first
-        for first, *others in same.values()
+        if duplicates
+        else first_fact
+        for first_fact, *duplicates in by_statement.values()
     ]
 
 
@@ -140,7 +140,7 @@ def telling_facts(
         forms_of: the words of a fact that carry meaning, if they are known already.
     """
     share = {entity.id: entity.share for entity in entities}
-    left = [
+    remaining = [
         _Candidate(
             fact,
             forms_of(fact),
@@ -153,17 +153,19 @@ def telling_facts(
     documents: set[str] = set()
     chosen: list[Fact] = []
 
-    def gain(candidate: _Candidate) -> float:
+    def gain_of(candidate: _Candidate) -> float:
         fresh = math.fsum(part * (0.25 if entity in covered else 1.0) for entity, part in candidate.shares)
         heard = all(source.document_id in documents for source in candidate.fact.sources)
         return (fresh + 1e-6) * candidate.readability * (1.0 if heard else _FRESH_DOCUMENT)
 
-    while left and len(chosen) < limit:
-        best = max(left, key=gain)
+    while remaining and len(chosen) < limit:
+        best = max(remaining, key=gain_of)
         chosen.append(best.fact)
         covered |= best.fact.entity_ids
         documents.update(source.document_id for source in best.fact.sources)
-        left = [each for each in left if each is not best and not _is_similar(each.forms, best.forms)]
+        remaining = [
+            candidate for candidate in remaining if candidate is not best and not _is_similar(candidate.forms, best.forms)
+        ]
     return tuple(chosen)
 
 
@@ -188,8 +190,8 @@ def _rate_readability(fact: Fact) -> float:
     return value * max(_FRAGMENT, rate_independence(statement))
 
 
-def _is_similar(first: frozenset[str], second: frozenset[str]) -> bool:
-    if not first or not second:
+def _is_similar(forms: frozenset[str], other_forms: frozenset[str]) -> bool:
+    if not forms or not other_forms:
         return True
-    common = len(first & second)
-    return common / (len(first) + len(second) - common) > _SAME_SHARE
+    common = len(forms & other_forms)
+    return common / (len(forms) + len(other_forms) - common) > _SAME_SHARE

@@ -28,9 +28,9 @@ def extractive_summary(evidence: SummaryEvidence, term_weights: Mapping[str, flo
         term_weights: inverse frequency of words, for the keywords.
     """
     names = central_names(evidence.entities)
-    found = select_keywords(evidence, names, term_weights)
-    named = {label.text for label in names} | {each.name for each in evidence.entities}
-    phrases = [label for label in found if label.text not in named]
+    keyword_labels = select_keywords(evidence, names, term_weights)
+    known_names = {label.text for label in names} | {entity.name for entity in evidence.entities}
+    phrases = [label for label in keyword_labels if label.text not in known_names]
     lead, body = write_introduction(evidence, names, phrases), write_prose(evidence.facts, term_weights)
     title = _make_title(evidence, names, phrases)
     resting = [*lead.sources, *body.sources]
@@ -41,7 +41,7 @@ def extractive_summary(evidence: SummaryEvidence, term_weights: Mapping[str, flo
         names=names,
         title=title,
         summary=" ".join(filter(None, (lead.text, body.text))) or _list_names(evidence),
-        keywords=found,
+        keywords=keyword_labels,
         findings=tuple(Finding(fact.statement, fact.sources) for fact in evidence.facts[:MAX_FINDINGS]),
         rating=rate_passages(evidence.passages),
         model=EXTRACTIVE_MODEL,
@@ -57,11 +57,11 @@ def _make_title(evidence: SummaryEvidence, names: Sequence[Label], phrases: Sequ
     """
     if not names:
         return None
-    taken = {child.name for child in evidence.children}
-    named = {word.form for label in names[:1] for word in words(label.text)}
-    fresh = [label for label in phrases if not named & {word.form for word in words(label.text)}]
+    child_titles = {child.name for child in evidence.children}
+    name_forms = {word.form for label in names[:1] for word in words(label.text)}
+    fresh = [label for label in phrases if not name_forms & {word.form for word in words(label.text)}]
     titles = (f"{name.text}: {label.text}" for name in names for label in fresh if label.sources and name.sources)
-    return next((Label(title) for title in titles if title not in taken), None)
+    return next((Label(title) for title in titles if title not in child_titles), None)
 
 
 def rate_passages(passages: int) -> float:
@@ -70,9 +70,9 @@ def rate_passages(passages: int) -> float:
 
 
 def _list_names(evidence: SummaryEvidence) -> str:
-    shown = [" ".join(entity.name.split()) for entity in evidence.entities[:_LISTED]]
-    more = evidence.entity_count - len(shown)
-    return f"{', '.join(shown)}{f' and {more} more' if more > 0 else ''}."
+    names = [" ".join(entity.name.split()) for entity in evidence.entities[:_LISTED]]
+    remaining = evidence.entity_count - len(names)
+    return f"{', '.join(names)}{f' and {remaining} more' if remaining > 0 else ''}."
 
 
 def _list_passages(evidence: SummaryEvidence) -> tuple[Support, ...]:

@@ -26,9 +26,9 @@ def central_names(entities: Sequence[CentralEntity]) -> tuple[Label, ...]:
     for entity in entities:
         if len(chosen) == 3 or (len(chosen) > 1 and entity.share < _MIN_SHARE * entities[0].share):
             break
-        own = set(normalise_name(entity.name).split())
-        others = [set(normalise_name(label.text).split()) for label in chosen]
-        if not any(own <= other or own >= other for other in others):
+        name_words = set(normalise_name(entity.name).split())
+        chosen_names = [set(normalise_name(label.text).split()) for label in chosen]
+        if not any(name_words <= chosen_words or name_words >= chosen_words for chosen_words in chosen_names):
             chosen.append(name_label(entity))
     return tuple(chosen)
 

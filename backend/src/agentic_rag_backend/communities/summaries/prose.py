@@ -40,7 +40,7 @@ def write_prose(facts: Sequence[Fact], term_weights: Mapping[str, float]) -> Pro
         vector = {form: term_weights.get(form, _UNSEEN_WEIGHT) for form in sorted(content_forms(fact.statement))}
         if len(chosen) == MAX_SENTENCES or (chosen and len(fact.statement) > room):
             break
-        if all(_cosine_of(vector, other) <= _MAX_ALIKE for other in vectors):
+        if all(_cosine_of(vector, chosen_vector) <= _MAX_ALIKE for chosen_vector in vectors):
             chosen.append(fact)
             vectors.append(vector)
             room -= len(fact.statement)
@@ -58,18 +58,19 @@ def write_introduction(evidence: SummaryEvidence, names: Sequence[Label], phrase
     """
     facts = (*evidence.facts, *evidence.further)
     documents = {source.document_id for fact in facts for source in fact.sources}
-    shown = names[:_LISTED] or phrases[:_LISTED]
-    if len(documents) < 2 or not shown:
+    labels = names[:_LISTED] or phrases[:_LISTED]
+    if len(documents) < 2 or not labels:
         return Prose("", ())
     dated = sorted(((year, number) for number, fact in enumerate(facts) for year in find_years(fact.statement)))
-    matters = [label for label in phrases if label not in shown][:_LISTED]
+    matters = [label for label in phrases if label not in labels][:_LISTED]
     period = f" ({_format_period(dated[0][0], dated[-1][0])})" if dated else ""
-    listed = f": {_join_names([label.text for label in matters])}" if matters else ""
-    about = _join_names([label.text for label in shown])
-    sources = [label.sources[0] for label in (*shown, *matters) if label.sources]
+    topics_text = f": {_join_names([label.text for label in matters])}" if matters else ""
+    about = _join_names([label.text for label in labels])
+    sources = [label.sources[0] for label in (*labels, *matters) if label.sources]
     sources += [facts[number].sources[0] for _, number in (dated[:1] + dated[-1:]) if facts[number].sources]
     return Prose(
-        f"The {len(documents)} documents of this theme{period} speak mostly of {about}{listed}.", tuple(dict.fromkeys(sources))
+        f"The {len(documents)} documents of this theme{period} speak mostly of {about}{topics_text}.",
+        tuple(dict.fromkeys(sources)),
     )
 
 
@@ -80,13 +81,13 @@ def _select_standing_facts(facts: Sequence[Fact]) -> list[Fact]:
     return [fact for fact, value in zip(facts, stands, strict=True) if value >= least]
 
 
-def _format_period(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first} to {last}"
+def _format_period(begin: int, end: int) -> str:
+    return str(begin) if begin == end else f"{begin} to {end}"
 
 
 def _join_names(parts: Sequence[str]) -> str:
-    *others, last = parts
-    return f"{', '.join(others)} and {last}" if others else last
+    *other_parts, last_part = parts
+    return f"{', '.join(other_parts)} and {last_part}" if other_parts else last_part
 
 
 def _make_sentence(text: str) -> str:
@@ -94,7 +95,7 @@ def _make_sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?", "…", '"', "”", "。")) else f"{text}."
 
 
-def _cosine_of(first: Mapping[str, float], second: Mapping[str, float]) -> float:
-    shared = sum(value * second[form] for form, value in first.items() if form in second)
-    length = math.sqrt(sum(value * value for value in first.values()) * sum(value * value for value in second.values()))
+def _cosine_of(weights: Mapping[str, float], other_weights: Mapping[str, float]) -> float:
+    shared = sum(value * other_weights[form] for form, value in weights.items() if form in other_weights)
+    length = math.sqrt(sum(value * value for value in weights.values()) * sum(value * value for value in other_weights.values()))
     return shared / length if length else 0.0

@@ -183,11 +183,11 @@ class Summariser:
 def _all_sources(evidence: SummaryEvidence, facts: Sequence[Fact]) -> tuple[Support, ...]:
     """Return every source shown to the model, since its prose may rest on any of them; one passage for each name is enough."""
     children = evidence.children
-    shown = [source for fact in facts for source in fact.sources]
-    shown += [source for child in children for source in child.sources]
+    sources = [source for fact in facts for source in fact.sources]
+    sources += [source for child in children for source in child.sources]
     names = [entity.passages for entity in evidence.entities]
     names += [label.sources for child in children for label in (*child.names, *((child.title,) if child.title else ()))]
-    return tuple(dict.fromkeys([*shown, *(passages[0] for passages in names if passages)]))
+    return tuple(dict.fromkeys([*sources, *(passages[0] for passages in names if passages)]))
 
 
 def _make_label(text: str, evidence: SummaryEvidence, facts: Sequence[Fact]) -> Label:
@@ -199,21 +199,21 @@ def _make_label(text: str, evidence: SummaryEvidence, facts: Sequence[Fact]) -> 
 
 def _read_findings(items: Sequence[object], evidence: SummaryEvidence, facts: Sequence[Fact]) -> tuple[Finding, ...]:
     """Return the findings that cite facts. A finding about an entity that none of its facts names also depends on its name."""
-    found = []
+    findings = []
     for item in items:
         statement = _read_text(item.get("statement")) if isinstance(item, Mapping) else ""
         numbers = _read_list(item.get("sources")) if isinstance(item, Mapping) else []
         valid = [n for n in numbers if isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= len(facts)]
         if statement and valid and len(valid) == len(numbers):
-            named = [facts[number - 1] for number in valid]
-            sources = [source for fact in named for source in fact.sources]
+            cited_facts = [facts[number - 1] for number in valid]
+            sources = [source for fact in cited_facts for source in fact.sources]
             for entity in evidence.entities:
                 if contains_name(statement, entity.name) and not any(
-                    contains_name(fact.statement, entity.name) for fact in named
+                    contains_name(fact.statement, entity.name) for fact in cited_facts
                 ):
                     sources += entity.passages[:1]
-            found.append(Finding(statement, tuple(dict.fromkeys(sources))))
-    return tuple(found[:MAX_FINDINGS])
+            findings.append(Finding(statement, tuple(dict.fromkeys(sources))))
+    return tuple(findings[:MAX_FINDINGS])
 
 
 def _read_rating(value: object, default: float) -> float:

@@ -61,9 +61,9 @@ def _is_ascending(numbers: Any, count: int) -> bool:
 
 def _without_edges(starts: list[int], edges: set[int], units: Sequence[Piece], options: ChunkingOptions) -> list[int]:
     """Return the starts without the edges of windows inside a paragraph at which two chunks fit in one."""
-    kept: list[int] = []
+    inner: list[int] = []
     for index, start in enumerate(starts):
         end = starts[index + 1] if index + 1 < len(starts) else len(units)
-        if start not in edges or not kept or not fits_chunk(units, kept[-1], end - 1, options):
-            kept.append(start)
-    return kept
+        if start not in edges or not inner or not fits_chunk(units, inner[-1], end - 1, options):
+            inner.append(start)
+    return inner

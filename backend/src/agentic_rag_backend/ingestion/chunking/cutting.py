@@ -82,12 +82,12 @@ class Cutter:
             if self._find_limit(start) <= covered:  # a run of spaces too long to be in one chunk
                 start = covered
 
-    def _before_fence(self, place: int, covered: int) -> int:
-        """Return the beginning of the fenced code around ``place``, if it fits a chunk and begins behind ``covered``."""
-        index = bisect_left(self.fences, place, key=lambda fence: fence.start) - 1
+    def _before_fence(self, position: int, covered: int) -> int:
+        """Return the beginning of the fenced code around ``position``, if it fits a chunk and begins behind ``covered``."""
+        index = bisect_left(self.fences, position, key=lambda fence: fence.start) - 1
         fence = self.fences[index] if index >= 0 else None
-        inside = fence is not None and covered < fence.start and place < fence.end
-        return fence.start if fence is not None and inside and self.fits_chunk(fence.start, fence.end) else place
+        inside = fence is not None and covered < fence.start and position < fence.end
+        return fence.start if fence is not None and inside and self.fits_chunk(fence.start, fence.end) else position
 
     def fits_chunk(self, start: int, end: int) -> bool:
         """Return whether [start, end) is not larger than a chunk may be."""
@@ -95,12 +95,12 @@ class Cutter:
 
     def trim_span(self, start: int, end: int) -> tuple[int, int]:
         """Return [start, end) without white space at its ends."""
-        first = _NO_SPACE.search(self.text, start, end)
-        if first is None:
+        opening = _NO_SPACE.search(self.text, start, end)
+        if opening is None:
             return end, end
         while self.text[end - 1].isspace():
             end -= 1
-        return first.start(), end
+        return opening.start(), end
 
     def _find_limit(self, start: int) -> int:
         """Return the largest end that a chunk from ``start`` may have."""
@@ -110,21 +110,27 @@ class Cutter:
         """Return where the chunk from ``start`` ends: behind ``covered``, at the best kind of boundary near its ideal end."""
         limit = self._find_limit(start)
         size, overlap = self.options.chunk_size, self.options.overlap
-        rest = self.measure.measure_span(start, end)
-        count = max(2, -(-(rest - overlap) // (size - overlap)))
-        ideal = min(size, overlap + -(-(rest - overlap) // count))
+        remaining = self.measure.measure_span(start, end)
+        count = max(2, -(-(remaining - overlap) // (size - overlap)))
+        ideal = min(size, overlap + -(-(remaining - overlap) // count))
         middle = min(limit, self.measure.find_end(start, ideal))
         least = max(covered + 1, min(middle, self.measure.find_end(start, int(LEAST_FILL * ideal))))
         window = self.text[start:limit]
         rows = self.headers.list_cuts(covered + 1, limit + 1)
         parts = _find_line_ends if self.code else _find_sentence_ends
         for places in (_find_paragraph_ends(window), [*parts(window), *(row - start for row in rows)], _find_word_ends(window)):
-            near = [start + place for place in places if least <= start + place <= limit and self.headers.is_whole(start + place)]
-            if near:
-                return min(near, key=lambda place: (abs(place - middle), -place))
+            candidates = [
+                start + offset for offset in places if least <= start + offset <= limit and self.headers.is_whole(start + offset)
+            ]
+            if candidates:
+                return min(candidates, key=lambda position: (abs(position - middle), -position))
         # A short chunk is better than a row without its first cells, which is better than a part of a word.
-        words = [start + place for place in _find_word_ends(window) if least <= start + place <= limit]
-        return rows[-1] if rows else min(words, key=lambda place: (abs(place - middle), -place), default=max(limit, start + 1))
+        words = [start + offset for offset in _find_word_ends(window) if least <= start + offset <= limit]
+        return (
+            rows[-1]
+            if rows
+            else min(words, key=lambda position: (abs(position - middle), -position), default=max(limit, start + 1))
+        )
 
     def _find_overlap(self, start: int, cut: int, covered: int) -> int:
         """Return where the next chunk begins: at the earliest sentence, else word, within the overlap before ``cut``."""
@@ -135,7 +141,7 @@ class Cutter:
             return covered
         # The character before tells whether the overlap would begin inside a word or sentence.
         window = self.text[earliest - 1 : cut]
-        for begin in (earliest - 1 + place for places in self._list_beginnings() for place in places(window)[:1]):
+        for begin in (earliest - 1 + offset for places in self._list_beginnings() for offset in places(window)[:1]):
             begin = self.trim_span(begin, cut)[0]
             if begin < cut and not self.headers.is_inside(begin):
                 return begin
@@ -159,14 +165,14 @@ class WindowCutter(Cutter):
         limit = self._find_limit(start)
         window = self.text[start : limit + 1]
         least = max(covered + 1, self.measure.find_end(start, int(LEAST_FILL * self.options.chunk_size)))
-        words = [start + place for place in _find_word_ends(window) if covered < start + place <= limit]
-        whole = [place for place in reversed(words) if place >= least and self.headers.is_whole(place)][:1]
+        words = [start + offset for offset in _find_word_ends(window) if covered < start + offset <= limit]
+        row_starts = [position for position in reversed(words) if position >= least and self.headers.is_whole(position)][:1]
         lines = (
-            [start + place for place in reversed(_find_line_ends(window)) if least <= start + place <= limit][:1]
+            [start + offset for offset in reversed(_find_line_ends(window)) if least <= start + offset <= limit][:1]
             if self.code
             else []
         )
-        return next(iter([*lines, *whole, *words[-1:]]), max(limit, start + 1))
+        return next(iter([*lines, *row_starts, *words[-1:]]), max(limit, start + 1))
 
 
 def _find_paragraph_ends(window: str) -> list[int]:

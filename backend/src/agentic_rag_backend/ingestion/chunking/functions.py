@@ -25,8 +25,8 @@ def definitions_of(parsed: ParsedDocument) -> Sequence[Definition]:
     """Return the definitions of source code by their starts. Empty for other texts."""
     if parsed.language is None:
         return ()
-    found: Sequence[Definition] = import_module(_DEFINITIONS).find_definitions(parsed.text, parsed.language)
-    return found
+    definitions: Sequence[Definition] = import_module(_DEFINITIONS).find_definitions(parsed.text, parsed.language)
+    return definitions
 
 
 def with_functions(pieces: Iterable[Piece], parsed: ParsedDocument) -> Iterator[Piece]:
@@ -34,18 +34,18 @@ def with_functions(pieces: Iterable[Piece], parsed: ParsedDocument) -> Iterator[
 
     A function is in every passage with a part of it, a class in the passage in which it begins.
     """
-    definitions = [each for each in definitions_of(parsed) if each.kind != "import"]
+    definitions = [definition for definition in definitions_of(parsed) if definition.kind != "import"]
     number = 0
-    begun: list[Definition] = []
+    open_definitions: list[Definition] = []
     for piece in pieces:
         while number < len(definitions) and definitions[number].start_char < piece.end:
-            begun.append(definitions[number])
+            open_definitions.append(definitions[number])
             number += 1
-        begun = [each for each in begun if each.end_char > piece.start]
+        open_definitions = [definition for definition in open_definitions if definition.end_char > piece.start]
         names = [
-            _name_definition(each)
-            for each in begun
-            if each.start_char < piece.end and _contains_definition(piece, each, parsed.text)
+            _name_definition(definition)
+            for definition in open_definitions
+            if definition.start_char < piece.end and _contains_definition(piece, definition, parsed.text)
         ]
         yield replace(piece, functions=tuple(dict.fromkeys(names))[:MAX_FUNCTIONS])
 

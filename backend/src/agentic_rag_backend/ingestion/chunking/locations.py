@@ -8,7 +8,7 @@ from agentic_rag_backend.domain.location import LOCATION_FIELDS, Location, regio
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 
-_CARRIED = tuple(each.name for each in fields(Piece) if each.name in LOCATION_FIELDS)
+_CARRIED = tuple(field.name for field in fields(Piece) if field.name in LOCATION_FIELDS)
 """Fields of a location that a piece has under the same name."""
 
 

@@ -43,21 +43,21 @@ def windows_of(text: str, units: Sequence[Piece], *, tokens: int = WINDOW_TOKENS
     A window ends where a section or paragraph ends, if one does in its second half.
     """
     gaps = gaps_of(text, units)
-    found: list[Window] = []
-    first = 0
-    while first < len(units):
-        end, held = first, 0
-        while end < len(units) and end - first < WINDOW_UNITS:
-            held += estimate_tokens(_shorten_sentence(text, units[end])) + _NUMBER_TOKENS
-            if held > tokens and end > first:
+    windows: list[Window] = []
+    start = 0
+    while start < len(units):
+        end, characters = start, 0
+        while end < len(units) and end - start < WINDOW_UNITS:
+            characters += estimate_tokens(_shorten_sentence(text, units[end])) + _NUMBER_TOKENS
+            if characters > tokens and end > start:
                 break
             end += 1
         if end < len(units):
-            least = first + max(1, (end - first) // 2)
+            least = start + max(1, (end - start) // 2)
             end = least + int(np.argmax(gaps[least - 1 : end]))
-        found.append(Window(first, end))
-        first = end
-    return found
+        windows.append(Window(start, end))
+        start = end
+    return windows
 
 
 def gaps_of(text: str, units: Sequence[Piece]) -> Gaps:

@@ -34,14 +34,14 @@ def chunks_of(
 def chunks_from(tenant: TenantId, document_id: str, version: int, parsed: ParsedDocument, pieces: Iterable[Piece]) -> list[Chunk]:
     """Return the chunks that have the passages ``pieces``."""
     chunks: list[Chunk] = []
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     locator = Locator(parsed)
     for piece in pieces:
         text = parsed.text[piece.start : piece.end]
         digest = content_hash(text)
         chunks.append(
             Chunk(
-                id=chunk_id(tenant, document_id, digest, seen[digest]),
+                id=chunk_id(tenant, document_id, digest, counts[digest]),
                 document_id=document_id,
                 version=version,
                 ordinal=len(chunks),
@@ -51,7 +51,7 @@ def chunks_from(tenant: TenantId, document_id: str, version: int, parsed: Parsed
                 location=locator.locate_piece(piece),
             )
         )
-        seen[digest] += 1
+        counts[digest] += 1
     return chunks
 
 
@@ -70,7 +70,11 @@ def passage_text(title: str, chunk: Chunk) -> str:
     beginning = chunk.text[: sum(map(len, chunk.location.headings)) + 100].casefold()
     path: list[str] = [title.strip()] if title.strip() and not _repeats_title(beginning, title.strip()) else []
     path += _select_headings(
-        [each for each in chunk.location.headings if each != title.strip() and not _begins_with_heading(beginning, each)]
+        [
+            heading
+            for heading in chunk.location.headings
+            if heading != title.strip() and not _begins_with_heading(beginning, heading)
+        ]
     )
     header = header_text(chunk.location.header)
     return "\n".join((*path, *([header] if header else []), *(chunk.location.statements or (chunk.text,))))

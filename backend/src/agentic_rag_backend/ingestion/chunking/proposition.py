@@ -57,19 +57,19 @@ def statements_of(
     is_stated: IsStated,
 ) -> dict[int, list[str]]:
     """Return the statements by the unit that states them, the last one of the units that the model names for a statement."""
-    found: defaultdict[int, list[str]] = defaultdict(list)
+    by_unit: defaultdict[int, list[str]] = defaultdict(list)
     for window, reply in advice:
         for item in _read_items(reply or {}):
             places = _read_unit_numbers(item, window)
             statement = " ".join(str(item.get(_STATEMENT, "")).split())
             if not places or not statement or len(statement) > MAX_STATEMENT_CHARACTERS:
                 continue
-            own = found[places[-1]]
-            source = "\n".join(text[units[place].start : units[place].end] for place in places)
-            room = len(own) < MAX_STATEMENTS and statement not in own
+            unit_statements = by_unit[places[-1]]
+            source = "\n".join(text[units[number].start : units[number].end] for number in places)
+            room = len(unit_statements) < MAX_STATEMENTS and statement not in unit_statements
             if room and is_stated(statement, source, _describe_topic(title, units[places[-1]])):
-                own.append(statement)
-    return {unit: own for unit, own in found.items() if own}
+                unit_statements.append(statement)
+    return {unit: unit_statements for unit, unit_statements in by_unit.items() if unit_statements}
 
 
 def cut_pieces(
@@ -79,16 +79,20 @@ def cut_pieces(
     gaps = gaps_of(text, units)
     parents = fit_starts((), gaps, units, replace(options, chunk_size=options.parent_size))
     starts = _find_starts(units, statements, set(parents), options)
-    for first, end, piece in zip(
+    for begin, end, piece in zip(
         starts, [*starts[1:], len(units)], pieces_of(starts, units, replace(options, overlap=0)), strict=True
     ):
-        above = max(start for start in parents if start <= first)
-        last = next((start for start in parents if start > first), len(units)) - 1
-        written = [
-            each for unit in range(first, end) for each in _statements_or_text(text, units[unit], statements.get(unit, ()))
+        above = max(start for start in parents if start <= begin)
+        parent_end = next((start for start in parents if start > begin), len(units)) - 1
+        sentences = [
+            sentence
+            for unit in range(begin, end)
+            for sentence in _statements_or_text(text, units[unit], statements.get(unit, ()))
         ]
-        stated = any(unit in statements for unit in range(first, end))
-        yield replace(piece, parent=(units[above].start, units[last].end), statements=tuple(written) if stated else ())
+        has_statements = any(unit in statements for unit in range(begin, end))
+        yield replace(
+            piece, parent=(units[above].start, units[parent_end].end), statements=tuple(sentences) if has_statements else ()
+        )
 
 
 def _find_starts(
@@ -96,14 +100,14 @@ def _find_starts(
 ) -> list[int]:
     """Return the first units of chunks: at the beginning of parents and sections, and where a chunk is full."""
     starts: list[int] = []
-    held = 0
+    count = 0
     for unit in range(len(units)):
-        own = len(statements.get(unit, ())) or 1
+        unit_count = len(statements.get(unit, ())) or 1
         new = not starts or unit in parents or units[unit].headings != units[unit - 1].headings
-        if new or held + own > MAX_STATEMENTS or not fits_chunk(units, starts[-1], unit, options):
+        if new or count + unit_count > MAX_STATEMENTS or not fits_chunk(units, starts[-1], unit, options):
             starts.append(unit)
-            held = 0
-        held += own
+            count = 0
+        count += unit_count
     return starts
 
 
@@ -127,6 +131,6 @@ def _read_unit_numbers(item: Mapping[str, Any], window: Window) -> list[int]:
     numbers = item.get(_SENTENCES)
     if not isinstance(numbers, list) or not 0 < len(numbers) <= _MAX_SOURCES:
         return []
-    if any(isinstance(each, bool) or not isinstance(each, int) or not 1 <= each <= window.count for each in numbers):
+    if any(isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= window.count for number in numbers):
         return []
     return sorted({window.first + number - 1 for number in numbers})

@@ -37,17 +37,17 @@ class RecursiveChunker:
 def passages_of(cutter: Cutter, parsed: ParsedDocument) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """Yield the start, the end and the headings of each passage."""
 
-    def joint(first: Section, second: Section, small: Section) -> Section | None:
+    def join_sections(before: Section, after: Section, small: Section) -> Section | None:
         if not is_tiny(cutter, small):
             return None
-        if second.path[: len(first.path)] == first.path and not first.mixed:
+        if after.path[: len(before.path)] == before.path and not before.mixed:
             # The few words above the first subsection, often its parent's bare heading, are no passage by themselves.
-            return Section(first.start, second.end, second.path)
-        if not cutter.fits_chunk(first.start, second.end):
+            return Section(before.start, after.end, after.path)
+        if not cutter.fits_chunk(before.start, after.end):
             return None
-        return Section(first.start, second.end, shared_path(first.path, second.path), mixed=True)
+        return Section(before.start, after.end, shared_path(before.path, after.path), mixed=True)
 
-    for section in join_tiny_sections(sections_of(parsed.text, parsed.headings), joint):
+    for section in join_tiny_sections(sections_of(parsed.text, parsed.headings), join_sections):
         for start, end in cutter.cut_span(section.start, section.end):
             yield start, end, section.path
 

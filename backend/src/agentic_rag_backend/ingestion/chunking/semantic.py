@@ -29,8 +29,8 @@ def measure_distances(vectors: Vectors) -> NDArray[np.float64]:
     before = sums[gaps] - sums[np.maximum(gaps - SENTENCES_PER_SIDE, 0)]
     after = sums[np.minimum(gaps + SENTENCES_PER_SIDE, count)] - sums[gaps]
     lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
-    found: NDArray[np.float64] = 1 - np.einsum("ij,ij->i", before, after) / np.maximum(lengths, 1e-12)
-    return found.round(4)
+    gap_distances: NDArray[np.float64] = 1 - np.einsum("ij,ij->i", before, after) / np.maximum(lengths, 1e-12)
+    return gap_distances.round(4)
 
 
 def find_breakpoints(vectors: Vectors, units: Sequence[Piece], options: ChunkingOptions) -> list[int]:
@@ -47,11 +47,11 @@ def _join_small_chunks(
     starts: list[int], gaps: NDArray[np.float64], units: Sequence[Piece], options: ChunkingOptions
 ) -> list[int]:
     """Return the starts without those of chunks that are too small, if a neighbour has room for them."""
-    kept = [starts[0]]
+    joined_starts = [starts[0]]
     ends = [*starts[1:], len(units)]
     for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
         if index and (
-            _may_join(units, kept[-1], start, end, options)
+            _may_join(units, joined_starts[-1], start, end, options)
             and (
                 end == len(units)
                 or gaps[start - 1] <= gaps[end - 1]
@@ -60,16 +60,16 @@ def _join_small_chunks(
         ):
             continue
         if index:
-            kept.append(start)
-    return kept
+            joined_starts.append(start)
+    return joined_starts
 
 
 def _end_of_chunk(ends: Sequence[int], index: int) -> int:
     return ends[min(index + 1, len(ends) - 1)]
 
 
-def _may_join(units: Sequence[Piece], first: int, start: int, end: int, options: ChunkingOptions) -> bool:
+def _may_join(units: Sequence[Piece], before: int, start: int, end: int, options: ChunkingOptions) -> bool:
     """Return whether the chunk [start, end) or the one before it is small, and both fit in one."""
     small = SMALL_SHARE * options.chunk_size
-    either = min(measure_units(units, start, end - 1, options), measure_units(units, first, start - 1, options))
-    return either < small and fits_chunk(units, first, end - 1, options)
+    either = min(measure_units(units, start, end - 1, options), measure_units(units, before, start - 1, options))
+    return either < small and fits_chunk(units, before, end - 1, options)

@@ -26,16 +26,16 @@ class StructureChunker:
         """Cut the text into pieces of at most ``options.chunk_size`` units."""
         cutter = Cutter.from_parsed_text(parsed, options, self._tokenizer)
 
-        def joint(first: Section, second: Section, small: Section) -> Section | None:
-            if not is_tiny(cutter, small) or not cutter.fits_chunk(first.start, second.end):
+        def join_sections(before: Section, after: Section, small: Section) -> Section | None:
+            if not is_tiny(cutter, small) or not cutter.fits_chunk(before.start, after.end):
                 return None
-            if not first.mixed and len(second.path) > len(first.path) and second.path[: len(first.path)] == first.path:
+            if not before.mixed and len(after.path) > len(before.path) and after.path[: len(before.path)] == before.path:
                 # The few words above the first subsection, often its parent's bare heading, are no passage by themselves.
-                return Section(first.start, second.end, second.path)
-            if first.parent != second.parent:
+                return Section(before.start, after.end, after.path)
+            if before.parent != after.parent:
                 return None
-            return Section(first.start, second.end, shared_path(first.path, second.path), mixed=first.path != second.path)
+            return Section(before.start, after.end, shared_path(before.path, after.path), mixed=before.path != after.path)
 
-        for section in join_tiny_sections(paged_sections(parsed), joint):
+        for section in join_tiny_sections(paged_sections(parsed), join_sections):
             for start, end in cutter.cut_span(section.start, section.end):
                 yield cutter.make_piece(start, end, section.path)

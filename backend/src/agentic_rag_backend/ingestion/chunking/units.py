@@ -36,12 +36,12 @@ def _split_units(cutter: Cutter, start: int, end: int) -> Iterator[tuple[int, in
     """Yield the trimmed units of a section. The first one includes the heading."""
     places = _find_unit_ends(cutter, start, end)
     at = cutter.trim_span(start, end)[0]
-    for number, place in enumerate(places):
-        first, last = cutter.trim_span(at, place)
+    for number, unit_end in enumerate(places):
+        begin, finish = cutter.trim_span(at, unit_end)
         # The first unit is the heading, which does not stand alone.
-        if first < last and not (number == 0 and len(places) > 1 and _is_heading(cutter.text, first, last)):
-            yield first, last
-            at = place
+        if begin < finish and not (number == 0 and len(places) > 1 and _is_heading(cutter.text, begin, finish)):
+            yield begin, finish
+            at = unit_end
 
 
 def _is_heading(text: str, start: int, end: int) -> bool:
@@ -51,9 +51,9 @@ def _is_heading(text: str, start: int, end: int) -> bool:
 def _find_unit_ends(cutter: Cutter, start: int, end: int) -> list[int]:
     """Return where units end: at the ends of sentences outside of tables, and between their rows."""
     if cutter.code:
-        return [place for place in range(start + 1, end) if cutter.text[place - 1] == "\n"] + [end]
+        return [position for position in range(start + 1, end) if cutter.text[position - 1] == "\n"] + [end]
     ends = [start + sentence.end for sentence in split_sentences(cutter.text[start:end])]
-    plain = [place for place in ends[:-1] if cutter.headers.is_whole(place)]
+    plain = [position for position in ends[:-1] if cutter.headers.is_whole(position)]
     rows = cutter.headers.list_cuts(start + 1, end)
     merged = sorted({*plain, *rows, end})
     return merged[bisect_left(merged, start + 1) :]

@@ -40,11 +40,11 @@ def check_file(_: WorkerResources, *arguments: Any) -> tuple[str, tuple[str, ...
 
 
 def check_in_place(
-    head: bytes, media_type: str, charset: str | None, file_name: str | None, whole: bool
+    head: bytes, media_type: str, charset: str | None, file_name: str | None, is_whole: bool
 ) -> tuple[str, tuple[str, ...]]:
-    """Check the beginning of a file, or all of it if ``whole``. Return the title of the document, and warnings."""
-    found = parser_of(media_type, charset).check(head, whole=whole)
-    return title_of(found, file_name), found.warnings
+    """Check the beginning of a file, or all of it if ``is_whole``. Return the title of the document, and warnings."""
+    preview = parser_of(media_type, charset).check(head, is_whole=is_whole)
+    return title_of(preview, file_name), preview.warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ def read_units(
     There are at most ``MAX_UNITS + 1`` of them.
     """
     parsed = _parse_file(content, media_type, options)
-    found = list(islice(units_of(parsed, options.processing.chunking, resources.tokenizer), MAX_UNITS + 1))
-    return replace(parsed, metadata=dict(parsed.metadata), headings=()), found
+    pieces = list(islice(units_of(parsed, options.processing.chunking, resources.tokenizer), MAX_UNITS + 1))
+    return replace(parsed, metadata=dict(parsed.metadata), headings=()), pieces
 
 
 def _parse_file(content: bytes | str, media_type: str, options: ReadingOptions) -> ParsedDocument:
@@ -158,5 +158,5 @@ _OF_FILES = frozenset({CHECK, "read", "read_with_rules", "units", "attachments",
 
 def media_type_of(name: str, arguments: Sequence[Any]) -> str | None:
     """Return the media type that a call reads. None if it reads no file, or no parser reads the media type."""
-    found = arguments[1] if name in _OF_FILES else None
-    return found if found in PARSERS else None
+    media_type = arguments[1] if name in _OF_FILES else None
+    return media_type if media_type in PARSERS else None

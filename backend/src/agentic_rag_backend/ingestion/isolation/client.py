@@ -44,7 +44,8 @@ _UNPACKED_IN_LOOP_BYTES = 256 * 1024
 _TRIES = 3
 
 _REFUSALS: dict[str, type[AgenticRagError]] = {
-    each.__name__: each for each in (UnreadableDocument, ResourceLimit, UnsupportedMediaType, InvalidRequest, NotFound)
+    error_class.__name__: error_class
+    for error_class in (UnreadableDocument, ResourceLimit, UnsupportedMediaType, InvalidRequest, NotFound)
 }
 _log = get_logger(__name__)
 
@@ -238,10 +239,10 @@ async def _receive_exactly(worker: ForkedWorker, count: int) -> bytearray:
     buffer = bytearray(count)
     view = memoryview(buffer)
     while view:
-        read = await loop.sock_recv_into(worker.connection, view)
-        if not read:
+        count_read = await loop.sock_recv_into(worker.connection, view)
+        if not count_read:
             raise ConnectionResetError("the worker disconnected")
-        view = view[read:]
+        view = view[count_read:]
     return buffer
 
 

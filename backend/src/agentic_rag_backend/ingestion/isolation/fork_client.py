@@ -202,8 +202,8 @@ class WorkerServer:
             worker = ForkedWorker(pid, connection, self._loop.create_future(), self, media_types)
             self._workers[pid] = worker
             future.set_result(worker)
-        elif event == ENDED and (ended := self._workers.pop(pid, None)) is not None:
-            ended.ended.set_result(status)
+        elif event == ENDED and (ended_worker := self._workers.pop(pid, None)) is not None:
+            ended_worker.ended.set_result(status)
 
     def _drop_server(self) -> None:
         """Drop a server that disconnected or does not answer. Its workers end with it."""

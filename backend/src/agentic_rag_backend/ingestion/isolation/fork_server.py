@@ -101,16 +101,16 @@ class Server:
     def _reap_children(self) -> None:
         while True:
             try:
-                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 return
-            if ended is None:
+            if child is None:
                 return
             # Programs that a worker started end with it. Its number is not reused before it is reaped.
-            _kill_worker(ended.si_pid)
-            _, status = os.waitpid(ended.si_pid, 0)
-            self._alive.discard(ended.si_pid)
-            self._report_event(ENDED, ended.si_pid, os.waitstatus_to_exitcode(status))
+            _kill_worker(child.si_pid)
+            _, status = os.waitpid(child.si_pid, 0)
+            self._alive.discard(child.si_pid)
+            self._report_event(ENDED, child.si_pid, os.waitstatus_to_exitcode(status))
 
     def _report_event(self, event: bytes, pid: int, status: int) -> None:
         with contextlib.suppress(OSError):

@@ -36,8 +36,8 @@ HEADER = struct.Struct("!BQ")
 PROTOCOL = pickle.HIGHEST_PROTOCOL
 
 _READABLE: Mapping[tuple[str, str], type] = {
-    (each.__module__, each.__qualname__): each
-    for each in (
+    (value_class.__module__, value_class.__qualname__): value_class
+    for value_class in (
         Alias,
         Attachment,
         AttachmentOptions,

@@ -26,8 +26,8 @@ _PAGES = Path("/proc/self/statm")
 def confine_process() -> None:
     """Remove access that reading does not need: other processes' terminals, files, core dumps."""
     signal.set_wakeup_fd(-1)
-    for each in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, signal.SIG_DFL)
+    for signal_number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, signal.SIG_DFL)
     # Close the server's file descriptors, so that the fork holds only its own socket.
     quiet = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
@@ -92,12 +92,12 @@ def _address_space_bytes() -> int:
         return 0
 
 
-def _limit_resource(what: int, most: int, *, soft_only: bool = False) -> None:
+def _limit_resource(what: int, limit: int, *, soft_only: bool = False) -> None:
     _, hard = resource.getrlimit(what)
-    if hard != resource.RLIM_INFINITY and (most == resource.RLIM_INFINITY or most > hard):
-        most = hard
+    if hard != resource.RLIM_INFINITY and (limit == resource.RLIM_INFINITY or limit > hard):
+        limit = hard
     with contextlib.suppress(ValueError, OSError):  # macOS refuses some of them
-        resource.setrlimit(what, (most, hard if soft_only else most))
+        resource.setrlimit(what, (limit, hard if soft_only else limit))
 
 
 def receive_frame(connection: socket.socket) -> tuple[int, bytearray] | None:
@@ -115,12 +115,12 @@ def _receive_exactly(connection: socket.socket, count: int) -> bytearray | None:
     view = memoryview(buffer)
     while view:
         try:
-            read = connection.recv_into(view)
+            count_read = connection.recv_into(view)
         except OSError:
             return None
-        if not read:
+        if not count_read:
             return None
-        view = view[read:]
+        view = view[count_read:]
     return buffer
 
 

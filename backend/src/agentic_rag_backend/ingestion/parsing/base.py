@@ -107,8 +107,8 @@ class Parser(Protocol):
     Every method raises `UnreadableDocument` if the file is not of that kind or contains no text.
     """
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
-        """Check a file cheaply at upload. ``head`` is its beginning, or all of it if ``whole``."""
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
+        """Check a file cheaply at upload. ``head`` is its beginning, or all of it if ``is_whole``."""
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Parse a whole file."""
@@ -127,7 +127,7 @@ class PictureParser(Parser, Protocol):
 class TextParser(Protocol):
     """`Parser` of files that are text: `encodings.parser` decodes them first."""
 
-    def check(self, head: str, *, whole: bool) -> Preview:
+    def check(self, head: str, *, is_whole: bool) -> Preview:
         """See `Parser.check`."""
 
     def parse(self, text: str) -> ParsedDocument:

@@ -79,16 +79,16 @@ class TextBuilder:
         self._widest = max(self._widest, widest)
         if widest > MAX_COLUMNS:
             rows = [row[:MAX_COLUMNS] for row in rows]
-        filled = [[each.strip() for each in row] if _is_plain(row) else [_format_cell(each) for each in row] for row in rows]
+        filled = [[cell.strip() for cell in row] if _is_plain(row) else [_format_cell(cell) for cell in row] for row in rows]
         width = max((len(row) for row in filled), default=0)
         if not width or not any(any(row) for row in filled):
             return
         where: Sequence[Mapping[str, Any]] = places or [{}] * len(filled)
         full = sum(len(row) - row.count("") for row in filled) >= (1 - MAX_EMPTY_SHARE) * width * len(filled)
-        rest = width if full else 0
+        row_width = width if full else 0
         lines = [
-            (_format_row(row, rest if number else width), place)
-            for number, (row, place) in enumerate(zip(filled, where, strict=True))
+            (_format_row(row, row_width if number else width), location)
+            for number, (row, location) in enumerate(zip(filled, where, strict=True))
         ]
         rule: tuple[str, Mapping[str, Any]] = (_format_row(["---"] * width, width), {})
         lines = [lines[0], rule, *lines[1:]] if header else [(_format_row([""] * width, width), {}), rule, *lines]
@@ -98,7 +98,7 @@ class TextBuilder:
         """Add the text of another file, ``level`` headings deeper. Its regions are places in that file and are left out."""
         start = self._next_block()
         self._headings += [
-            replace(each, level=each.level + level, start_char=start + each.start_char) for each in parsed.headings
+            replace(heading, level=heading.level + level, start_char=start + heading.start_char) for heading in parsed.headings
         ]
         self._append_text(parsed.text.rstrip(), {}, between="\n\n")
 
@@ -161,5 +161,5 @@ def _format_row(cells: Sequence[str], width: int) -> str:
     """Return a row of ``width`` cells. 0: without the empty cells at its end."""
     if width:
         return f"| {' | '.join([*cells, *[''] * (width - len(cells))])} |"
-    last = next((index for index in range(len(cells), 0, -1) if cells[index - 1]), 1)
-    return f"| {' | '.join(cells[:last])} |"
+    last_column = next((index for index in range(len(cells), 0, -1) if cells[index - 1]), 1)
+    return f"| {' | '.join(cells[:last_column])} |"

@@ -26,16 +26,16 @@ def _without_far_columns(text: str) -> ParsedDocument:
     if max(map(text.count, DELIMITERS)) < MAX_COLUMNS:
         return ParsedDocument(text=text)
     lines = lines_of(text)
-    first = next((line for line in lines if not line.blank), lines[0])
-    delimiter = max(DELIMITERS, key=lambda mark: text.count(mark, first.first, first.last))
-    kept, widest = [], 0
+    header = next((line for line in lines if not line.blank), lines[0])
+    delimiter = max(DELIMITERS, key=lambda mark: text.count(mark, header.first, header.last))
+    lines_kept, widest = [], 0
     for line in lines:
         end, columns = _end_of_columns(text, line, delimiter)
-        kept.append(text[line.first : end])
+        lines_kept.append(text[line.first : end])
         widest = max(widest, columns)
     if widest <= MAX_COLUMNS:
         return ParsedDocument(text=text)
-    return ParsedDocument(text="\n".join(kept), warnings=(wide_table(widest),))
+    return ParsedDocument(text="\n".join(lines_kept), warnings=(wide_table(widest),))
 
 
 def _end_of_columns(text: str, line: Line, delimiter: str) -> tuple[int, int]:

@@ -66,8 +66,8 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     if len(fields) > MAX_KEYS:
         raise UnreadableDocument(f"the front matter has {len(fields)} keys; the limit is {MAX_KEYS}")
     title = fields.get("title")
-    named = isinstance(title, (str, int, float, date)) and str(title).strip()
-    return FrontMatter(str(title).strip() if named else None, keep_valid_fields(fields)), text[closing.end() :]
+    has_title = isinstance(title, (str, int, float, date)) and str(title).strip()
+    return FrontMatter(str(title).strip() if has_title else None, keep_valid_fields(fields)), text[closing.end() :]
 
 
 def _load_yaml(source: str) -> Mapping[Any, Any]:

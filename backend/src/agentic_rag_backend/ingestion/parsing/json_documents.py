@@ -33,9 +33,9 @@ class _Number(str):
 class JsonParser:
     """Parser of JSON (RFC 8259)."""
 
-    def check(self, head: str, *, whole: bool) -> Preview:
+    def check(self, head: str, *, is_whole: bool) -> Preview:
         """Parse the beginning if it is the whole file."""
-        return Preview(title=_read_title(_load_json(head)) if whole else None, text=head)
+        return Preview(title=_read_title(_load_json(head)) if is_whole else None, text=head)
 
     def parse(self, text: str) -> ParsedDocument:
         """Return the values of the file as text."""
@@ -50,10 +50,10 @@ class JsonParser:
 class JsonLinesParser(JsonParser):
     """Parser of JSON Lines: each line is a JSON value."""
 
-    def check(self, head: str, *, whole: bool) -> Preview:
+    def check(self, head: str, *, is_whole: bool) -> Preview:
         """Parse the first line."""
         lines = [line for line in head.split("\n") if line.strip()]
-        if whole or len(lines) > 1:
+        if is_whole or len(lines) > 1:
             _load_json(lines[0], line=1)
         return Preview(title=None, text=head)
 
@@ -71,8 +71,8 @@ def _load_json(text: str, *, line: int | None = None) -> Any:
     except RecursionError:
         raise UnreadableDocument(f"{where}lists and objects are nested more than {MAX_DEPTH} levels deep") from None
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}" if line is None else f"column {error.colno}"
-        raise UnreadableDocument(f"{where}the file is not valid JSON: {error.msg} at {place}") from None
+        position = f"line {error.lineno}, column {error.colno}" if line is None else f"column {error.colno}"
+        raise UnreadableDocument(f"{where}the file is not valid JSON: {error.msg} at {position}") from None
     if _is_deeper(value, MAX_DEPTH):
         raise UnreadableDocument(f"{where}lists and objects are nested more than {MAX_DEPTH} levels deep")
     return value
@@ -82,7 +82,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
     """Return whether lists and objects are nested in more than ``levels`` levels."""
     layer = [value]
     for _ in range(levels + 1):
-        layer = [item for each in layer for item in _list_containers(each)]
+        layer = [item for container in layer for item in _list_containers(container)]
         if not layer:
             return False
     return True
@@ -90,8 +90,8 @@ def _is_deeper(value: Any, levels: int) -> bool:
 
 def _list_containers(value: Any) -> list[Any]:
     """Return the lists and objects in a list or object."""
-    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [item for item in held if isinstance(item, dict | list)]
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [item for item in members if isinstance(item, dict | list)]
 
 
 def _read_title(value: Any) -> str | None:
@@ -113,25 +113,25 @@ def _write_value(builder: TextBuilder, value: Any) -> bool:
     """Add a value. Return whether a path was too long."""
     lines: list[str] = []
     shortened = False
-    for path, found in _split_value("", value):
+    for path, part in _split_value("", value):
         shortened = shortened or path.startswith(_CUT)
-        if isinstance(found, list):
+        if isinstance(part, list):
             builder.add_lines([(line, {}) for line in lines])
             lines.clear()
             if path:
                 builder.add_heading(2, path)
-            columns = _list_columns(found)
-            builder.add_table([columns, *([_format_scalar(row.get(name)) for name in columns] for row in found)])
-        elif _format_scalar(found).strip():
-            lines.append(f"{path}: {' '.join(_format_scalar(found).split())}" if path else _format_scalar(found))
+            columns = _list_columns(part)
+            builder.add_table([columns, *([_format_scalar(row.get(name)) for name in columns] for row in part)])
+        elif _format_scalar(part).strip():
+            lines.append(f"{path}: {' '.join(_format_scalar(part).split())}" if path else _format_scalar(part))
     builder.add_lines([(line, {}) for line in lines])
     return shortened
 
 
 def _join_path(path: str, name: str) -> str:
     """Return the path of a value, without its beginning if it is too long."""
-    whole = path + name
-    return whole if len(whole) <= MAX_PATH_CHARACTERS else _CUT + whole[1 - MAX_PATH_CHARACTERS :]
+    full_path = path + name
+    return full_path if len(full_path) <= MAX_PATH_CHARACTERS else _CUT + full_path[1 - MAX_PATH_CHARACTERS :]
 
 
 def _split_value(path: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -160,12 +160,12 @@ def _is_table(value: Sequence[Any]) -> bool:
 
 def _list_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the keys of all rows in the order of their first appearance; at most one more than a table may have."""
-    found: dict[str, None] = {}
+    columns: dict[str, None] = {}
     for row in rows:
-        found.update(dict.fromkeys(row))
-        if len(found) > MAX_COLUMNS:
+        columns.update(dict.fromkeys(row))
+        if len(columns) > MAX_COLUMNS:
             break
-    return list(found)
+    return list(columns)
 
 
 def _format_scalar(value: Any) -> str:

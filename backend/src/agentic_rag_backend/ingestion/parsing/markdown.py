@@ -32,7 +32,7 @@ _MARKS = re.compile(r"\*{1,3}|`+|(?<!\w)_{1,3}|_{1,3}(?!\w)")
 class MarkdownParser:
     """Parser of Markdown. The title is that of the front matter, or the first heading."""
 
-    def check(self, head: str, *, whole: bool) -> Preview:
+    def check(self, head: str, *, is_whole: bool) -> Preview:
         """Read the front matter, and the beginning up to the first heading."""
         front, text = _split_front_matter(head)
         return Preview(title=_choose_title(front, next(headings_of(text), None)), text=text)
@@ -75,8 +75,8 @@ def _without_far_columns(text: str) -> tuple[str, int]:
     return "\n".join(lines), widest
 
 
-def _choose_title(front: FrontMatter, first: Heading | None) -> str | None:
-    return front.title or (first.title if first else None)
+def _choose_title(front: FrontMatter, heading: Heading | None) -> str | None:
+    return front.title or (heading.title if heading else None)
 
 
 def headings_of(text: str) -> Iterator[Heading]:
@@ -118,8 +118,8 @@ def _read_underlined_heading(text: str, underline: re.Match[str]) -> Heading | N
 
 def _without_closing_hashes(title: str) -> str:
     """Return an ATX heading's text without the optional run of ``#`` at its end, which a space or tab precedes."""
-    kept = title.rstrip(" \t").rstrip("#")
-    return kept.rstrip(" \t") if not kept or kept[-1] in " \t" else title
+    text = title.rstrip(" \t").rstrip("#")
+    return text.rstrip(" \t") if not text or text[-1] in " \t" else title
 
 
 def _clean_heading(title: str) -> str:

@@ -59,7 +59,7 @@ PARSERS: Mapping[str, str] = {
     PPTX: "office.pptx:PptxParser",
     RTF: "office.rtf:RtfParser",
     XLSX: "office.xlsx:XlsxParser",
-    **{media_type: f"code.parser:CodeParser:{each.language}" for media_type, each in SOURCE_CODE.items()},
+    **{media_type: f"code.parser:CodeParser:{language_file.language}" for media_type, language_file in SOURCE_CODE.items()},
 }
 """The module, class and arguments of each parser. The first document of a type imports it: some libraries are large."""
 _TEXTS = frozenset({TEXT, MARKDOWN, HTML, CSV, JSON, JSONL, *SOURCE_CODE})
@@ -137,8 +137,8 @@ def load_libraries(number: int) -> None:
 
 @functools.cache
 def _load_parser(name: str) -> object:
-    module, found, *arguments = name.split(":")
-    return getattr(importlib.import_module(f"{__package__}.{module}"), found)(*arguments)
+    module, class_name, *arguments = name.split(":")
+    return getattr(importlib.import_module(f"{__package__}.{module}"), class_name)(*arguments)
 
 
 def title_of(preview: Preview, file_name: str | None) -> str:

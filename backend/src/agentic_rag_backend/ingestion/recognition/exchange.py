@@ -99,10 +99,10 @@ def _send_some(stream: IO[bytes], unsent: list[memoryview]) -> bool:
     return bool(unsent)
 
 
-def _receive_some(stream: IO[bytes], read: bytearray) -> bool:
+def _receive_some(stream: IO[bytes], buffer: bytearray) -> bool:
     """Read some output. Return whether more may come."""
     block = os.read(stream.fileno(), _BLOCK_BYTES)
-    read += block
-    if len(read) > MAX_OUTPUT_BYTES:
+    buffer += block
+    if len(buffer) > MAX_OUTPUT_BYTES:
         raise TooMuchOutput
     return bool(block)

@@ -87,20 +87,23 @@ class Ocr:
 
 
 def _find_tesseract(settings: OcrSettings) -> tuple[OcrStatus, TesseractOptions | None]:
-    wanted = tuple(settings.languages.split("+"))
+    languages = tuple(settings.languages.split("+"))
     if settings.mode == "off":
-        return OcrStatus(languages=wanted, reason="OCR is switched off (OCR=off)"), None
+        return OcrStatus(languages=languages, reason="OCR is switched off (OCR=off)"), None
     program = shutil.which(PROGRAM)
     if program is None:
-        return OcrStatus(languages=wanted, reason=f"the program '{PROGRAM}' is not in PATH; {HOW_TO_GET}"), None
+        return OcrStatus(languages=languages, reason=f"the program '{PROGRAM}' is not in PATH; {HOW_TO_GET}"), None
     program = os.path.abspath(program)  # noqa: PTH100 - links stay, unlike with `resolve`
     version = _VERSION.search(_read_output(program, "--version"))
     installed = languages_of(_read_output(program, "--list-langs"))
     if version is None or int(re.split(r"\D", version[1])[0]) < _LEAST_VERSION:
         reason = f"{program} is not Tesseract {_LEAST_VERSION} or later; {HOW_TO_GET}"
-        return OcrStatus(languages=wanted, reason=reason), None
+        return OcrStatus(languages=languages, reason=reason), None
     status = OcrStatus(
-        languages=wanted, version=version[1], installed_languages=installed, reason=_describe_missing_languages(wanted, installed)
+        languages=languages,
+        version=version[1],
+        installed_languages=installed,
+        reason=_describe_missing_languages(languages, installed),
     )
     if status.reason is not None:
         return status, None
@@ -117,28 +120,28 @@ def _find_tesseract(settings: OcrSettings) -> tuple[OcrStatus, TesseractOptions 
     return status, options
 
 
-def _describe_missing_languages(wanted: Sequence[str], installed: Sequence[str]) -> str | None:
-    missing = [each for each in wanted if each not in installed]
-    if not missing:
+def _describe_missing_languages(languages: Sequence[str], installed: Sequence[str]) -> str | None:
+    lacking = [language for language in languages if language not in installed]
+    if not lacking:
         return None
-    package = f"tesseract-ocr-{missing[0].replace('_', '-')}"
+    package = f"tesseract-ocr-{lacking[0].replace('_', '-')}"
     return (
-        f"Tesseract has no model of the language {', '.join(missing)} (OCR_LANGUAGES); installed are "
+        f"Tesseract has no model of the language {', '.join(lacking)} (OCR_LANGUAGES); installed are "
         f"{', '.join(installed) or 'none'}; install it (Debian's package {package}) and restart"
     )
 
 
-def languages_of(listed: str) -> tuple[str, ...]:
+def languages_of(output: str) -> tuple[str, ...]:
     """Return the languages that ``tesseract --list-langs`` lists below its first line."""
-    return tuple(name for line in listed.splitlines()[1:] if (name := line.strip()))
+    return tuple(name for line in output.splitlines()[1:] if (name := line.strip()))
 
 
 def _read_output(program: str, option: str) -> str:
     """Return the output of the program; empty if it fails. Old versions write to the stream of errors."""
     try:
-        ended = subprocess.run(  # noqa: S603 - a program of this machine, without input
+        process = subprocess.run(  # noqa: S603 - a program of this machine, without input
             [program, option], stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return (ended.stdout or ended.stderr).decode("utf-8", "replace")
+    return (process.stdout or process.stderr).decode("utf-8", "replace")

@@ -118,7 +118,7 @@ class Tesseract:
         left_s, used_s = self._left_s(), _programs_s()
         head = b"P5 %d %d 255\n" % (picture.width, picture.height)
         try:
-            ended = exchange_bytes(
+            process = exchange_bytes(
                 self._make_command(picture.dpi, segmentation),
                 (head, picture.pixels),
                 _make_environment(self._options.data_folder),
@@ -134,9 +134,9 @@ class Tesseract:
             raise NotRecognised(f"Tesseract cannot be started: {error.strerror}") from None
         finally:
             self._used_s += _programs_s() - used_s
-        if ended.code:
-            raise NotRecognised(_describe_problem(ended))
-        return ended.output
+        if process.code:
+            raise NotRecognised(_describe_problem(process))
+        return process.output
 
     def _make_command(self, dpi: int, segmentation: str) -> list[str]:
         options = ["-l", self._options.languages, "--dpi", str(dpi), "--psm", segmentation, "-c", "tessedit_create_tsv=1"]
@@ -157,13 +157,13 @@ def _programs_s() -> float:
 
 def _make_environment(data_folder: str | None) -> dict[str, str]:
     """Return the variables of the program. Threads of OpenMP would only compete with those of other documents."""
-    found = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "OMP_THREAD_LIMIT": "1"}
-    return found if data_folder is None else {**found, "TESSDATA_PREFIX": data_folder}
+    variables = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "OMP_THREAD_LIMIT": "1"}
+    return variables if data_folder is None else {**variables, "TESSDATA_PREFIX": data_folder}
 
 
-def _describe_problem(ended: Ended) -> str:
-    if ended.code < 0:
-        return f"Tesseract was ended by {signal.Signals(-ended.code).name}"
-    lines = ended.errors.decode("utf-8", "replace").split("\n")
-    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f"Tesseract ended with exit status {ended.code}" + (f": {said[:_ERROR_CHARACTERS]}" if said else "")
+def _describe_problem(process: Ended) -> str:
+    if process.code < 0:
+        return f"Tesseract was ended by {signal.Signals(-process.code).name}"
+    lines = process.errors.decode("utf-8", "replace").split("\n")
+    first_line = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f"Tesseract ended with exit status {process.code}" + (f": {first_line[:_ERROR_CHARACTERS]}" if first_line else "")

@@ -42,14 +42,14 @@ def _read_rows(lines: Iterable[str]) -> Iterable[tuple[str, PixelBox, float, str
     for line in lines:
         cells = line.split("\t", 11)
         try:
-            left, top, width, height = map(int, cells[6:10])
+            x_min, top, width, height = map(int, cells[6:10])
             confidence = float(cells[10]) / 100
         except (ValueError, IndexError):
             raise NotRecognised("Tesseract wrote a row that is not one of its table of words") from None
-        if min(left, top, width, height) < 0 or not math.isfinite(confidence):
+        if min(x_min, top, width, height) < 0 or not math.isfinite(confidence):
             raise NotRecognised("Tesseract wrote a row with a box outside of the picture")
         text = cells[11].strip() if len(cells) > 11 else ""
-        yield cells[0], (left, top, left + width, top + height), min(confidence, 1.0), text
+        yield cells[0], (x_min, top, x_min + width, top + height), min(confidence, 1.0), text
 
 
 def _end_line(words: list[RecognisedWord]) -> None:

@@ -40,10 +40,10 @@ class CommunitiesRound:
 
     async def _orphaned_generations(self) -> None:
         tenant, graph, report = self.round.tenant, self.round.stores.graph, self.round.report
-        held = await graph.generations(tenant)
+        generations = await graph.generations(tenant)
         pointer = await self._read_pointer()
-        orphans = [] if pointer is None else [each for each in held if each != pointer.generation]
-        report.count_differences(Kind.COMMUNITY_ORPHANED, [f"generation {each}" for each in orphans])
+        orphans = [] if pointer is None else [generation for generation in generations if generation != pointer.generation]
+        report.count_differences(Kind.COMMUNITY_ORPHANED, [f"generation {generation}" for generation in orphans])
         if self.round.repair:
             for generation in orphans:
                 await graph.write_communities(tenant, generation, [])
@@ -58,8 +58,8 @@ class CommunitiesRound:
             orphans = [point.id for point in points if point.generation != pointer.generation]
             report.count_differences(Kind.COMMUNITY_VECTOR_ORPHANED, orphans)
             if self.round.repair and orphans:
-                gone = await vectors.delete(tenant, Collection.NODES, orphans)
-                report.count_repairs(Kind.COMMUNITY_VECTOR_ORPHANED, gone)
+                removed = await vectors.delete(tenant, Collection.NODES, orphans)
+                report.count_repairs(Kind.COMMUNITY_VECTOR_ORPHANED, removed)
                 self.round.changed = True
             await self.round.progress("communities", 0, 0)
 
@@ -68,25 +68,25 @@ class CommunitiesRound:
         pointer = await self._read_pointer()
         if pointer is None or pointer.generation == 0:
             return
-        held = await stores.graph.communities(tenant, pointer.generation)
+        communities = await stores.graph.communities(tenant, pointer.generation)
         restorer = Restorer(communities=stores.catalogue.communities, vectors=stores.vectors, embedder=stores.embedder)
-        missing = await restorer.list_missing_communities(tenant, held)
+        lacking = await restorer.list_missing_communities(tenant, communities)
         again = await self._read_pointer()
         if again is None or again.generation != pointer.generation:
-            report.count_skips(Kind.COMMUNITY_VECTOR_MISSING, len(missing))
+            report.count_skips(Kind.COMMUNITY_VECTOR_MISSING, len(lacking))
             return
-        lost = max(0, int(pointer.details.get("communities", 0)) - len(held))
+        lost = max(0, int(pointer.details.get("communities", 0)) - len(communities))
         report.count_differences(Kind.COMMUNITY_MISSING, [f"generation {pointer.generation}"] * lost)
-        report.count_differences(Kind.COMMUNITY_VECTOR_MISSING, [each.id for each in missing])
+        report.count_differences(Kind.COMMUNITY_VECTOR_MISSING, [community.id for community in lacking])
         if not self.round.repair:
             return
-        written = await restorer.restore(tenant, missing)
-        report.count_repairs(Kind.COMMUNITY_VECTOR_MISSING, len(written))
-        self.round.changed |= bool(written)
+        restored = await restorer.restore(tenant, lacking)
+        report.count_repairs(Kind.COMMUNITY_VECTOR_MISSING, len(restored))
+        self.round.changed |= bool(restored)
         now = await self._read_pointer()
-        if written and (now is None or now.generation != pointer.generation):
-            await stores.vectors.delete(tenant, Collection.NODES, written)  # their generation was replaced in the meantime
-        if lost or len(written) < len(missing):
+        if restored and (now is None or now.generation != pointer.generation):
+            await stores.vectors.delete(tenant, Collection.NODES, restored)  # their generation was replaced in the meantime
+        if lost or len(restored) < len(lacking):
             report.record_job((await self.round.services.rebuild(tenant)).id)
             report.count_repairs(Kind.COMMUNITY_MISSING, lost)
-            report.count_repairs(Kind.COMMUNITY_VECTOR_MISSING, len(missing) - len(written))
+            report.count_repairs(Kind.COMMUNITY_VECTOR_MISSING, len(lacking) - len(restored))

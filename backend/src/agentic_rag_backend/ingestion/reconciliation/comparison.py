@@ -58,53 +58,53 @@ class DocumentComparison:
 
     def add_points(self, points: Iterable[StoredPoint]) -> None:
         """Add points of the document."""
-        shown = shown_version(self.status)
+        visible_version = shown_version(self.status)
         for point in points:
             if point.kind == NodeKind.QUESTION:
-                self._add_question(point, shown)
+                self._add_question(point, visible_version)
                 continue
             if point.id not in self._wanted:
                 self._note_difference(Kind.CHUNK_VECTOR_ORPHANED, point.id)
                 continue
             self._seen.add(point.id)
-            if point.version != shown:
+            if point.version != visible_version:
                 self._note_difference(Kind.CHUNK_VECTOR_VERSION, point.id)
             elif point.tags != self._tags:
                 self._note_difference(Kind.CHUNK_VECTOR_METADATA, point.id)
 
-    def _add_question(self, point: StoredPoint, shown: int) -> None:
+    def _add_question(self, point: StoredPoint, visible_version: int) -> None:
         if point.id not in self._asked:
             self._note_difference(Kind.QUESTION_VECTOR_ORPHANED, point.id)
-        elif point.version == shown:  # a point of another version is written again, as a missing one
+        elif point.version == visible_version:  # a point of another version is written again, as a missing one
             self._seen.add(point.id)
             if point.tags != self._tags:
                 self._note_difference(Kind.CHUNK_VECTOR_METADATA, point.id)
 
-    def add_version(self, held: HeldVersion) -> None:
+    def add_version(self, stored_version: HeldVersion) -> None:
         """Add a version that the graph holds."""
-        shown = shown_version(self.status)
-        if held.version != shown:
-            self._note_difference(Kind.KNOWLEDGE_ORPHANED, f"{held.document_id}@{held.version}")
+        visible_version = shown_version(self.status)
+        if stored_version.version != visible_version:
+            self._note_difference(Kind.KNOWLEDGE_ORPHANED, f"{stored_version.document_id}@{stored_version.version}")
             return
-        self._held.add(held.version)
-        if not held.whole:
-            self._note_difference(Kind.KNOWLEDGE_DAMAGED, f"{held.document_id}@{held.version}")
+        self._held.add(stored_version.version)
+        if not stored_version.whole:
+            self._note_difference(Kind.KNOWLEDGE_DAMAGED, f"{stored_version.document_id}@{stored_version.version}")
 
     def list_differences(self, *, original_missing: bool) -> Differences:
         """Return the differences. Call this after everything was added."""
-        found = {kind: list(ids) for kind, ids in self._wrong.items()}
-        missing = [id for id in self.expected if id not in self._seen]
-        if missing:
-            found[Kind.CHUNK_VECTOR_MISSING] = missing
+        differences = {kind: list(ids) for kind, ids in self._wrong.items()}
+        lacking = [id for id in self.expected if id not in self._seen]
+        if lacking:
+            differences[Kind.CHUNK_VECTOR_MISSING] = lacking
         unasked = [id for id in self.questions if id not in self._seen]
         if unasked:
-            found[Kind.QUESTION_VECTOR_MISSING] = unasked
-        document, shown = self.status.document, shown_version(self.status)
-        if shown and shown not in self._held:
-            found[Kind.KNOWLEDGE_MISSING] = [f"{document.id}@{shown}"]
+            differences[Kind.QUESTION_VECTOR_MISSING] = unasked
+        document, visible_version = self.status.document, shown_version(self.status)
+        if visible_version and visible_version not in self._held:
+            differences[Kind.KNOWLEDGE_MISSING] = [f"{document.id}@{visible_version}"]
         if original_missing:
-            found[Kind.ORIGINAL_MISSING] = [document.id]
-        return found
+            differences[Kind.ORIGINAL_MISSING] = [document.id]
+        return differences
 
     def _note_difference(self, kind: Kind, id: str) -> None:
         self._wrong.setdefault(kind, []).append(id)

@@ -56,8 +56,8 @@ class DocumentsRound:
             page = await documents.statuses(self.round.tenant, after=after, limit=DOCUMENTS_PER_PAGE)
             if not page:
                 return
-            for some in _split_page(page):
-                await self._check_page(some)
+            for part in _split_page(page):
+                await self._check_page(part)
             after = page[-1].document.id
 
     async def _check_page(self, page: Sequence[DocumentStatus]) -> None:
@@ -83,22 +83,26 @@ class DocumentsRound:
         expected = await stores.catalogue.documents.visible_chunk_ids(tenant, ids)
         questions = await stores.catalogue.questions.embedded(tenant, ids)
         comparisons = {
-            each.document.id: DocumentComparison(
-                each,
-                expected.get(each.document.id, ()) if shown_version(each) else (),
-                questions.get(each.document.id, ()),
+            status.document.id: DocumentComparison(
+                status,
+                expected.get(status.document.id, ()) if shown_version(status) else (),
+                questions.get(status.document.id, ()),
             )
-            for each in page
+            for status in page
         }
         async for points in stores.vectors.points(tenant, Collection.CHUNKS, document_ids=ids):
             for point in points:
                 comparisons[point.document_id or ""].add_points([point])
         async for versions in stores.graph.all_versions(tenant, ids):
-            for held in versions:
-                comparisons[held.document_id].add_version(held)
-        originals = {each.blob_key: each.document.id for each in page if each.blob_key is not None and shown_version(each)}
-        gone = {originals[key] for key in await stores.blobs.missing(tenant, list(originals))}
-        return {id: each.list_differences(original_missing=id in gone) for id, each in comparisons.items()}
+            for stored_version in versions:
+                comparisons[stored_version.document_id].add_version(stored_version)
+        originals = {
+            status.blob_key: status.document.id for status in page if status.blob_key is not None and shown_version(status)
+        }
+        without_original = {originals[key] for key in await stores.blobs.missing(tenant, list(originals))}
+        return {
+            id: comparison.list_differences(original_missing=id in without_original) for id, comparison in comparisons.items()
+        }
 
     async def _take_up(self, status: DocumentStatus, kind: Kind) -> None:
         document_id, report = status.document.id, self.round.report
@@ -123,15 +127,15 @@ class DocumentsRound:
             await results.load_results(suspected)  # Outside the lock: model calls may be slow, and others may write meanwhile.
         async with self.round.tenant_lock():
             # New kinds of difference are left to the next round: nothing was prepared to repair them.
-            found = {kind: ids for kind, ids in (await self._compare_again(status)).items() if kind in suspected}
+            confirmed = {kind: ids for kind, ids in (await self._compare_again(status)).items() if kind in suspected}
             for kind, ids in suspected.items():
-                self.round.report.count_skips(kind, len(set(ids) - set(found.get(kind, ()))))
-            for kind, ids in found.items():
+                self.round.report.count_skips(kind, len(set(ids) - set(confirmed.get(kind, ()))))
+            for kind, ids in confirmed.items():
                 self.round.report.count_differences(kind, ids)
-            if Kind.ORIGINAL_MISSING in found:
+            if Kind.ORIGINAL_MISSING in confirmed:
                 self.round.report.not_repairable(Kind.ORIGINAL_MISSING, 1)
-            if self.round.repair and set(found) - {Kind.ORIGINAL_MISSING}:
-                await self._repair_document(status, found, results)
+            if self.round.repair and set(confirmed) - {Kind.ORIGINAL_MISSING}:
+                await self._repair_document(status, confirmed, results)
 
     async def _compare_again(self, status: DocumentStatus) -> Differences:
         """Return the current differences of the document. Empty if its state has changed since the first check."""
@@ -142,30 +146,30 @@ class DocumentsRound:
             return {}
         return (await self._compare_page(again))[status.document.id]
 
-    async def _repair_document(self, status: DocumentStatus, found: Differences, results: _Results) -> None:
+    async def _repair_document(self, status: DocumentStatus, differences: Differences, results: _Results) -> None:
         """Repair in the order of a commit: removals start with the vectors, additions start with the graph."""
         tenant, stores, document = self.round.tenant, self.round.stores, status.document
         report = self.round.report
         for kind in (Kind.CHUNK_VECTOR_ORPHANED, Kind.QUESTION_VECTOR_ORPHANED):
-            if orphans := found.get(kind, ()):
+            if orphans := differences.get(kind, ()):
                 await stores.vectors.delete(tenant, Collection.CHUNKS, orphans)
                 report.count_repairs(kind, len(orphans))
-        if Kind.KNOWLEDGE_ORPHANED in found:
-            for held in {int(each.rpartition("@")[2]) for each in found[Kind.KNOWLEDGE_ORPHANED]}:
-                await stores.facts.remove_knowledge(tenant, document.id, up_to_version=held, above=held - 1)
-            report.count_repairs(Kind.KNOWLEDGE_ORPHANED, len(found[Kind.KNOWLEDGE_ORPHANED]))
-        knowledge = [kind for kind in _KNOWLEDGE if kind in found]
+        if Kind.KNOWLEDGE_ORPHANED in differences:
+            for version in {int(item_id.rpartition("@")[2]) for item_id in differences[Kind.KNOWLEDGE_ORPHANED]}:
+                await stores.facts.remove_knowledge(tenant, document.id, up_to_version=version, above=version - 1)
+            report.count_repairs(Kind.KNOWLEDGE_ORPHANED, len(differences[Kind.KNOWLEDGE_ORPHANED]))
+        knowledge = [kind for kind in _KNOWLEDGE if kind in differences]
         if knowledge and await results.write_knowledge():
             for kind in knowledge:
-                report.count_repairs(kind, len(found[kind]))
-        for kind in (each for each in _VECTORS if each in found):
-            report.count_repairs(kind, await results.write_points(found[kind]))
-        if _QUESTIONS in found:
-            report.count_repairs(_QUESTIONS, await results.write_questions(found[_QUESTIONS]))
-        if Kind.CHUNK_VECTOR_METADATA in found:
+                report.count_repairs(kind, len(differences[kind]))
+        for kind in (kind_ for kind_ in _VECTORS if kind_ in differences):
+            report.count_repairs(kind, await results.write_points(differences[kind]))
+        if _QUESTIONS in differences:
+            report.count_repairs(_QUESTIONS, await results.write_questions(differences[_QUESTIONS]))
+        if Kind.CHUNK_VECTOR_METADATA in differences:
             await mirror_labels(stores.catalogue.documents, stores.vectors, tenant, document.id)
-            report.count_repairs(Kind.CHUNK_VECTOR_METADATA, len(found[Kind.CHUNK_VECTOR_METADATA]))
-        changed = bool(knowledge or Kind.KNOWLEDGE_ORPHANED in found)
+            report.count_repairs(Kind.CHUNK_VECTOR_METADATA, len(differences[Kind.CHUNK_VECTOR_METADATA]))
+        changed = bool(knowledge or Kind.KNOWLEDGE_ORPHANED in differences)
         await self.round.publish_repair(document.id, knowledge=changed)
 
 
@@ -186,29 +190,29 @@ class _Results:
         tenant, document = self._round.tenant, self._document
         documents = self._round.stores.catalogue.documents
         self._order = (await documents.visible_chunk_ids(tenant, [document.id])).get(document.id, [])
-        held = await documents.prepared(tenant, document.id, document.current_version)
+        prepared_chunks = await documents.prepared(tenant, document.id, document.current_version)
         if _QUESTIONS in suspected:
-            self._asked = await self._with_vectors([item.questions for item in held if item.questions is not None])
+            self._asked = await self._with_vectors([item.questions for item in prepared_chunks if item.questions is not None])
         # An interrupted reindexing may have recorded vectors of another embedder.
         dimensions = self._round.stores.embedder.dimensions
-        self._held = {item.chunk.id: item for item in held if item.vector is None or len(item.vector) == dimensions}
-        whole = any(kind in suspected for kind in _KNOWLEDGE)
-        wanted = self._order if whole else [id for kind in _VECTORS for id in suspected.get(kind, ())]
-        lacking = [id for id in wanted if id not in self._held]
-        for first in range(0, len(lacking), GROUP_CHUNKS):
-            await self._compute_results(lacking[first : first + GROUP_CHUNKS])
+        self._held = {item.chunk.id: item for item in prepared_chunks if item.vector is None or len(item.vector) == dimensions}
+        needs_all = any(kind in suspected for kind in _KNOWLEDGE)
+        ids = self._order if needs_all else [id for kind in _VECTORS for id in suspected.get(kind, ())]
+        lacking = [id for id in ids if id not in self._held]
+        for start in range(0, len(lacking), GROUP_CHUNKS):
+            await self._compute_results(lacking[start : start + GROUP_CHUNKS])
 
     async def _with_vectors(self, questions: Sequence[ChunkQuestions]) -> dict[str, PreparedQuestion]:
         """Return the questions by id. Vectors of another embedder are computed again."""
         computation = self._round.stores.computation
-        stale = iter(await embedded(computation, [each for each in questions if not is_current(computation, each)]))
-        current = [each if is_current(computation, each) else next(stale) for each in questions]
-        return {item.question.id: item for each in current for item in each.items}
+        stale = iter(await embedded(computation, [question for question in questions if not is_current(computation, question)]))
+        current = [question if is_current(computation, question) else next(stale) for question in questions]
+        return {item.question.id: item for chunk_questions in current for item in chunk_questions.items}
 
     async def _compute_results(self, ids: Sequence[str]) -> None:
         stores, title = self._round.stores, self._document.title
-        shown = await stores.catalogue.documents.hydrate(self._round.tenant, ids)
-        group: list[Chunk] = [shown[id].chunk for id in ids if id in shown]
+        chunks = await stores.catalogue.documents.hydrate(self._round.tenant, ids)
+        group: list[Chunk] = [chunks[id].chunk for id in ids if id in chunks]
         if group:
             computation = await self._make_computation()
             recipes = [computation.make_recipe(title, chunk) for chunk in group]

@@ -26,13 +26,13 @@ class OriginalsRound:
     async def run(self) -> None:
         """Compare, and repair if requested. All are counted first, because removing many needs a person's confirmation."""
         report = self.round.report
-        held = 0
+        total = 0
         orphans: list[str] = []
         async for keys, unknown in self._list_pages():
-            held += len(keys)
+            total += len(keys)
             orphans += unknown
         report.count_differences(Kind.ORIGINAL_ORPHANED, orphans)
-        if not may_remove(report, Kind.ORIGINAL_ORPHANED, len(orphans), held):
+        if not may_remove(report, Kind.ORIGINAL_ORPHANED, len(orphans), total):
             return
         for key in orphans:
             report.count_repairs(Kind.ORIGINAL_ORPHANED, int(await self.round.stores.blobs.delete(self.round.tenant, key)))

@@ -30,13 +30,13 @@ class OrphansRound:
         """Compare, and repair if requested. Documents come first, because mass removals need a person's confirmation."""
         tenant, stores = self.round.tenant, self.round.stores
         await self.round.progress("orphans", 0, 0)
-        known: frozenset[str] = frozenset()
+        document_ids: frozenset[str] = frozenset()
         orphans: set[str] = set()
         async for points in stores.vectors.points(tenant, Collection.CHUNKS):
             await self._check_points([point.id for point in points if point.document_id is None])
-            named = {point.document_id for point in points if point.document_id is not None}
-            unknown = await self._select_unknown_ids(named - known)
-            known = frozenset(named - unknown)
+            named_ids = {point.document_id for point in points if point.document_id is not None}
+            unknown = await self._select_unknown_ids(named_ids - document_ids)
+            document_ids = frozenset(named_ids - unknown)
             orphans |= unknown
             await self.round.progress("orphans", 0, 0)
         repairing = self._may_repair(Kind.CHUNK_VECTOR_ORPHANED, orphans)
@@ -44,7 +44,7 @@ class OrphansRound:
             await self._remove_vectors(document_id, repairing=repairing)
         orphans = set()
         async for versions in stores.graph.all_versions(tenant):
-            orphans |= await self._select_unknown_ids({held.document_id for held in versions})
+            orphans |= await self._select_unknown_ids({version.document_id for version in versions})
             await self.round.progress("orphans", 0, 0)
         repairing = self._may_repair(Kind.KNOWLEDGE_ORPHANED, orphans)
         for document_id in sorted(orphans):
@@ -57,16 +57,18 @@ class OrphansRound:
     async def _select_unknown_ids(self, document_ids: Iterable[str]) -> set[str]:
         ids = sorted(document_ids)
         documents = self.round.stores.catalogue.documents
-        found = {each.document.id for each in await documents.statuses(self.round.tenant, ids=ids, limit=_PAGE)} if ids else set()
-        return set(ids) - found
+        known_ids = (
+            {status.document.id for status in await documents.statuses(self.round.tenant, ids=ids, limit=_PAGE)} if ids else set()
+        )
+        return set(ids) - known_ids
 
     async def _check_points(self, ids: Sequence[str]) -> None:
         if not ids:
             return
         self.round.report.count_differences(Kind.CHUNK_VECTOR_ORPHANED, ids)
         if self.round.repair:
-            gone = await self.round.stores.vectors.delete(self.round.tenant, Collection.CHUNKS, ids)
-            self.round.report.count_repairs(Kind.CHUNK_VECTOR_ORPHANED, gone)
+            removed = await self.round.stores.vectors.delete(self.round.tenant, Collection.CHUNKS, ids)
+            self.round.report.count_repairs(Kind.CHUNK_VECTOR_ORPHANED, removed)
             self.round.changed = True
 
     async def _remove_vectors(self, document_id: str, *, repairing: bool) -> None:
@@ -77,25 +79,29 @@ class OrphansRound:
             async for points in vectors.points(tenant, Collection.CHUNKS, document_ids=[document_id]):
                 self.round.report.count_differences(Kind.CHUNK_VECTOR_ORPHANED, [point.id for point in points])
             if repairing:
-                gone = await vectors.delete_document(tenant, document_id, up_to_version=ALL_VERSIONS)
-                self.round.report.count_repairs(Kind.CHUNK_VECTOR_ORPHANED, gone)
+                removed = await vectors.delete_document(tenant, document_id, up_to_version=ALL_VERSIONS)
+                self.round.report.count_repairs(Kind.CHUNK_VECTOR_ORPHANED, removed)
                 await self.round.publish_repair(document_id, knowledge=False)
 
     async def _remove_knowledge(self, document_id: str, *, repairing: bool) -> None:
         async with self.round.tenant_lock():
             if not await self._select_unknown_ids([document_id]):
                 return
-            held = [
-                each async for batch in self.round.stores.graph.all_versions(self.round.tenant, [document_id]) for each in batch
+            versions = [
+                version
+                async for batch in self.round.stores.graph.all_versions(self.round.tenant, [document_id])
+                for version in batch
             ]
-            self.round.report.count_differences(Kind.KNOWLEDGE_ORPHANED, [f"{document_id}@{each.version}" for each in held])
-            if repairing and held:
+            self.round.report.count_differences(
+                Kind.KNOWLEDGE_ORPHANED, [f"{document_id}@{version.version}" for version in versions]
+            )
+            if repairing and versions:
                 # The range starts below version 0: orphaned data may have a version number that we never assign.
-                least = min(0, *(each.version for each in held)) - 1
+                least = min(0, *(version.version for version in versions)) - 1
                 await self.round.stores.facts.remove_knowledge(
                     self.round.tenant, document_id, up_to_version=ALL_VERSIONS, above=least
                 )
-                self.round.report.count_repairs(Kind.KNOWLEDGE_ORPHANED, len(held))
+                self.round.report.count_repairs(Kind.KNOWLEDGE_ORPHANED, len(versions))
                 await self.round.publish_repair(document_id, knowledge=True)
 
 
@@ -110,14 +116,14 @@ class FactsRound:
         tenant, stores = self.round.tenant, self.round.stores
         await self.round.progress("facts", 0, 0)
         async for relationships in stores.graph.all_relationships(tenant):
-            missing = await self._select_without_points([each.id for each in relationships])
-            if missing:
-                await self._write_points(sorted(missing))
+            lacking = await self._select_without_points([relationship.id for relationship in relationships])
+            if lacking:
+                await self._write_points(sorted(lacking))
             await self.round.progress("facts", 0, 0)
         async for points in stores.vectors.points(tenant, Collection.NODES, kind=NodeKind.FACT):
             ids = [point.id for point in points]
-            known = await stores.graph.relationships(tenant, ids)
-            orphans = [id for id in ids if id not in known]
+            relationships_by_id = await stores.graph.relationships(tenant, ids)
+            orphans = [id for id in ids if id not in relationships_by_id]
             if orphans:
                 await self._remove_points(orphans)
             await self.round.progress("facts", 0, 0)
@@ -129,17 +135,19 @@ class FactsRound:
     async def _write_points(self, suspected: Sequence[str]) -> None:
         tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
         async with self.round.tenant_lock():
-            held = await stores.graph.relationships(tenant, await self._sort_without_points(suspected))
-            found = [each for each in held.values() if not await self._has_running_support(each)]
-            report.count_skips(Kind.FACT_VECTOR_MISSING, len(suspected) - len(found))
-            if not found:
+            relationships = await stores.graph.relationships(tenant, await self._sort_without_points(suspected))
+            lacking = [
+                relationship for relationship in relationships.values() if not await self._has_running_support(relationship)
+            ]
+            report.count_skips(Kind.FACT_VECTOR_MISSING, len(suspected) - len(lacking))
+            if not lacking:
                 return
-            report.count_differences(Kind.FACT_VECTOR_MISSING, [each.id for each in found])
+            report.count_differences(Kind.FACT_VECTOR_MISSING, [relationship.id for relationship in lacking])
             if self.round.repair:
-                facts = [VectorPoint(id=each.id, kind=NodeKind.FACT, text=each.fact) for each in found]
+                facts = [VectorPoint(id=relationship.id, kind=NodeKind.FACT, text=relationship.fact) for relationship in lacking]
                 await stores.vectors.upsert(tenant, Collection.NODES, facts)
                 report.count_repairs(Kind.FACT_VECTOR_MISSING, len(facts))
-                await self.round.publish_repair(found[0].supports[0].document_id, knowledge=False)
+                await self.round.publish_repair(lacking[0].supports[0].document_id, knowledge=False)
 
     async def _sort_without_points(self, ids: Sequence[str]) -> list[str]:
         return sorted(await self._select_without_points(ids))
@@ -149,18 +157,18 @@ class FactsRound:
         ids = sorted({support.document_id for support in relationship.supports})
         documents = self.round.stores.catalogue.documents
         statuses = await documents.statuses(self.round.tenant, ids=ids[:_PAGE], limit=_PAGE)
-        return bool(statuses) and all(each.in_flight for each in statuses)
+        return bool(statuses) and all(status.in_flight for status in statuses)
 
     async def _remove_points(self, suspected: Sequence[str]) -> None:
         tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
         async with self.round.tenant_lock():
-            known = await stores.graph.relationships(tenant, suspected)
-            gone = await self._select_without_points(suspected)
-            found = [id for id in suspected if id not in known and id not in gone]
-            report.count_skips(Kind.FACT_VECTOR_ORPHANED, len(suspected) - len(found))
-            if not found:
+            relationships = await stores.graph.relationships(tenant, suspected)
+            without_points = await self._select_without_points(suspected)
+            orphans = [id for id in suspected if id not in relationships and id not in without_points]
+            report.count_skips(Kind.FACT_VECTOR_ORPHANED, len(suspected) - len(orphans))
+            if not orphans:
                 return
-            report.count_differences(Kind.FACT_VECTOR_ORPHANED, found)
+            report.count_differences(Kind.FACT_VECTOR_ORPHANED, orphans)
             if self.round.repair:
-                report.count_repairs(Kind.FACT_VECTOR_ORPHANED, await stores.vectors.delete(tenant, Collection.NODES, found))
+                report.count_repairs(Kind.FACT_VECTOR_ORPHANED, await stores.vectors.delete(tenant, Collection.NODES, orphans))
                 self.round.changed = True

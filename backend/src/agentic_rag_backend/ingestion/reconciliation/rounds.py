@@ -96,10 +96,10 @@ class Round:
         Raises:
             Unfinished: the lock was not free in time.
         """
-        async with AsyncExitStack() as held:
+        async with AsyncExitStack() as locks:
             try:
                 async with asyncio.timeout(TURN_S):
-                    await held.enter_async_context(self.services.queue.tenant_lock(TenantLock.COMMIT, self.tenant))
+                    await locks.enter_async_context(self.services.queue.tenant_lock(TenantLock.COMMIT, self.tenant))
             except TimeoutError:
                 raise Unfinished(f"the tenant's commits did not pause for {TURN_S:g} s; nothing was lost, try again") from None
             yield

@@ -24,13 +24,13 @@ _PAGE = 200
 _log = get_logger(__name__)
 
 
-def due_at(tenant: TenantId, last: datetime, interval_s: float) -> datetime:
-    """Return when the tenant's next comparison is due after one at ``last``: the interval plus up to a tenth of it.
+def due_at(tenant: TenantId, last_run: datetime, interval_s: float) -> datetime:
+    """Return when the tenant's next comparison is due after one at ``last_run``: the interval plus up to a tenth of it.
 
     The addition depends on the tenant's id, so that tenants created together are not always compared together.
     """
     share = int(tenant.value[2:10], 16) / 2**32
-    return last + timedelta(seconds=interval_s * (1 + JITTER * share))
+    return last_run + timedelta(seconds=interval_s * (1 + JITTER * share))
 
 
 class Schedule:
@@ -73,7 +73,7 @@ class Schedule:
     async def _is_due(self, tenant: Tenant, now: datetime) -> bool:
         if tenant.state is not TenantState.ACTIVE:
             return False
-        last = await self._reconciler.find_last(tenant.id)
-        if last is not None and not last.state.ended:
+        last_job = await self._reconciler.find_last(tenant.id)
+        if last_job is not None and not last_job.state.ended:
             return False
-        return due_at(tenant.id, last.created_at if last is not None else tenant.created_at, self._interval_s) <= now
+        return due_at(tenant.id, last_job.created_at if last_job is not None else tenant.created_at, self._interval_s) <= now

@@ -37,19 +37,19 @@ class TenantsRound:
     async def run(self, *, repair: bool, confirmed: bool = False) -> Report:
         """Compare, and repair if requested. With ``confirmed``, remove all data of tenants that the catalogue does not have."""
         report = Report(repair, confirmed)
-        known: set[TenantId] = set()
+        tenant_ids: set[TenantId] = set()
         for store in (self.stores.vectors, self.stores.graph, self.stores.blobs):
-            known.update(await store.tenants())
-        await self._check_orphans(known, report)
+            tenant_ids.update(await store.tenants())
+        await self._check_orphans(tenant_ids, report)
         await self._check_deletions(report)
         return report
 
-    async def _check_orphans(self, held: Iterable[TenantId], report: Report) -> None:
+    async def _check_orphans(self, tenants: Iterable[TenantId], report: Report) -> None:
         directory = self.stores.catalogue.tenants
-        asked = sorted(held)
+        tenant_ids = sorted(tenants)
         # Removed tenants are read first: a removal that ends in between is then recorded, or its tenant is still known.
-        removed = await directory.removed(asked)
-        orphans = sorted(set(asked) - await directory.known(asked))
+        removed = await directory.removed(tenant_ids)
+        orphans = sorted(set(tenant_ids) - await directory.known(tenant_ids))
         report.count_differences(Kind.TENANT_ORPHANED, [tenant.value for tenant in orphans])
         if not report.repair:
             return
@@ -58,11 +58,11 @@ class TenantsRound:
             counts = await self.erase(tenant)
             report.count_repairs(Kind.TENANT_ORPHANED, 1)
             _log.info("data_of_removed_tenant_removed", tenant=tenant.value, **counts)
-        if kept := len(orphans) - len(going):
-            report.count_deferrals(Kind.TENANT_ORPHANED, kept)
+        if count_kept := len(orphans) - len(going):
+            report.count_deferrals(Kind.TENANT_ORPHANED, count_kept)
             examples = [tenant.value for tenant in orphans if tenant not in removed][:EXAMPLES]
             way_out = "'agentic-rag doctor --repair --confirm' removes their data"
-            _log.warning("data_of_unknown_tenants_kept", tenants=kept, examples=examples, confirm=way_out)
+            _log.warning("data_of_unknown_tenants_kept", tenants=count_kept, examples=examples, confirm=way_out)
 
     async def _check_deletions(self, report: Report) -> None:
         cursor: str | None = None

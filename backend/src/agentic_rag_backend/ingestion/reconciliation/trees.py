@@ -41,10 +41,10 @@ class TreesRound:
 
     async def _orphaned_generations(self) -> None:
         tenant, trees, report = self.round.tenant, self.round.stores.catalogue.trees, self.round.report
-        held = await trees.generations(tenant)
+        generations = await trees.generations(tenant)
         pointer = await self._read_pointer()
-        orphans = [] if pointer is None else [each for each in held if each != pointer.generation]
-        report.count_differences(Kind.TREE_ORPHANED, [f"generation {each}" for each in orphans])
+        orphans = [] if pointer is None else [generation for generation in generations if generation != pointer.generation]
+        report.count_differences(Kind.TREE_ORPHANED, [f"generation {generation}" for generation in orphans])
         if self.round.repair and orphans and pointer is not None:
             await trees.delete_generations(tenant, keep=pointer.generation)
             report.count_repairs(Kind.TREE_ORPHANED, len(orphans))
@@ -71,13 +71,13 @@ class TreesRound:
             return
         trees = stores.catalogue.trees
         scrubber = TreeScrubber(stores.catalogue.documents, trees, NodePoints(stores.vectors, stores.embedder))
-        missing = await scrubber.list_missing_nodes(tenant, await trees.nodes(tenant, pointer.generation))
+        lacking = await scrubber.list_missing_nodes(tenant, await trees.nodes(tenant, pointer.generation))
         again = await self._read_pointer()
         if again != pointer:
-            report.count_skips(Kind.TREE_VECTOR_MISSING, len(missing))
+            report.count_skips(Kind.TREE_VECTOR_MISSING, len(lacking))
             return
-        report.count_differences(Kind.TREE_VECTOR_MISSING, [node.id for node in missing])
+        report.count_differences(Kind.TREE_VECTOR_MISSING, [node.id for node in lacking])
         if self.round.repair:
-            written = await scrubber.restore(tenant, missing)
-            report.count_repairs(Kind.TREE_VECTOR_MISSING, len(written))
-            self.round.changed |= bool(written)
+            restored = await scrubber.restore(tenant, lacking)
+            report.count_repairs(Kind.TREE_VECTOR_MISSING, len(restored))
+            self.round.changed |= bool(restored)

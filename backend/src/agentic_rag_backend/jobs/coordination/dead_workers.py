@@ -57,9 +57,11 @@ class UnknownWorkflows:
         self._failed_after_s = failed_after_s
         self._since: dict[str, float] = {}
 
-    def find_overdue(self, claimed: Iterable[ClaimedWorkflow], known: Collection[str], now_s: float) -> list[ClaimedWorkflow]:
-        """Return the workflows whose names no worker has ``known`` for too long."""
-        strangers = [workflow for workflow in claimed if workflow.name not in known]
+    def find_overdue(
+        self, claimed: Iterable[ClaimedWorkflow], known_names: Collection[str], now_s: float
+    ) -> list[ClaimedWorkflow]:
+        """Return the workflows whose names no worker has ``known_names`` for too long."""
+        strangers = [workflow for workflow in claimed if workflow.name not in known_names]
         self._since = {workflow.name: self._since.get(workflow.name, now_s) for workflow in strangers}
         return [workflow for workflow in strangers if now_s - self._since[workflow.name] >= self._failed_after_s]
 
@@ -81,9 +83,9 @@ class Watch:
         silent_after_s: seconds without a heartbeat after which a worker counts as dead.
     """
 
-    def __init__(self, directory: WorkerDirectory, own: Collection[str], *, silent_after_s: float) -> None:
+    def __init__(self, directory: WorkerDirectory, own_workflows: Collection[str], *, silent_after_s: float) -> None:
         self._directory = directory
-        self._own = frozenset(own)
+        self._own = frozenset(own_workflows)
         self._heartbeats = HeartbeatMonitor(silent_after_s=silent_after_s, longest_step_s=2 * silent_after_s / BEATS)
         self._unknown = UnknownWorkflows(failed_after_s=UNKNOWN_AFTER_S)
 
@@ -106,9 +108,9 @@ class Watch:
                 abandoned.append(workflow)
             elif workflow.executor_id == executor_id and workflow.name not in self._own:
                 unknown_here.append(workflow)
-        known = self._own.union(*(worker.workflows for worker in workers.values()))
-        unknown = self._unknown.find_overdue(unknown_here, known, now_s)
-        elsewhere = [workflow for workflow in unknown_here if workflow.name in known]
+        known_names = self._own.union(*(worker.workflows for worker in workers.values()))
+        unknown = self._unknown.find_overdue(unknown_here, known_names, now_s)
+        elsewhere = [workflow for workflow in unknown_here if workflow.name in known_names]
         return RecoveryActions(
             handed_back=[workflow for workflow in abandoned if not _is_given_up(workflow, kills)] + elsewhere,
             killers=[workflow for workflow in abandoned if _is_given_up(workflow, kills)],

@@ -28,9 +28,9 @@ class UnstartedClaims:
         self._lost_after_s = lost_after_s
         self._since: dict[str, float] = {}
 
-    def find_lost(self, claimed: Iterable[ClaimedWorkflow], begun: Container[str], now_s: float) -> list[ClaimedWorkflow]:
+    def find_lost(self, claimed: Iterable[ClaimedWorkflow], started_ids: Container[str], now_s: float) -> list[ClaimedWorkflow]:
         """Return the workflows of ``claimed`` that have waited too long at ``now_s``, a monotonic time in seconds."""
-        waiting = [workflow for workflow in claimed if workflow.id not in begun]
+        waiting = [workflow for workflow in claimed if workflow.id not in started_ids]
         self._since = {workflow.id: self._since.get(workflow.id, now_s) for workflow in waiting}
         return [workflow for workflow in waiting if now_s - self._since[workflow.id] >= self._lost_after_s]
 
@@ -61,12 +61,12 @@ class OwnClaims:
         self._begun.clear()
         self._again.clear()
 
-    async def queue_again(self, executor_id: str, known: Container[str]) -> None:
+    async def queue_again(self, executor_id: str, known_names: Container[str]) -> None:
         """Enqueue the workflows that are marked to run again, and claims of this process that were lost.
 
         Args:
             executor_id: this process.
-            known: names of the workflows that can run here.
+            known_names: names of the workflows that can run here.
 
         Raises:
             StoreUnavailable: the database does not answer; no mark is lost.
@@ -76,7 +76,7 @@ class OwnClaims:
             claimed = await asyncio.to_thread(self._table.list_claims)
         ids = {workflow.id for workflow in claimed}
         self._begun = {id: at for id, at in self._begun.items() if id in ids or at >= asked_s}
-        own_claims = [workflow for workflow in claimed if workflow.executor_id == executor_id and workflow.name in known]
+        own_claims = [workflow for workflow in claimed if workflow.executor_id == executor_id and workflow.name in known_names]
         lost = self._unstarted.find_lost(own_claims, self._begun, asked_s)
         for workflow in lost:
             _log.warning("unheard_workflow_queued_again", workflow=workflow.id)

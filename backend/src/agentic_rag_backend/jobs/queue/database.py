@@ -26,7 +26,7 @@ def queue_engine(engine: Engine) -> tuple[Engine, bool]:
     own_engine = create_engine(engine.url, pool_size=3, max_overflow=0)
 
     @event.listens_for(own_engine, "connect")
-    def configure(connection: Any, _record: object) -> None:
+    def configure_connection(connection: Any, _record: object) -> None:
         connection.isolation_level = "IMMEDIATE"
         connection.execute("PRAGMA journal_mode = WAL")
         # A power loss may lose a claim or an end. The job then runs again, which changes nothing.

@@ -120,10 +120,10 @@ class JobQueue:
         """
         declared = self._find_workflow(name)
 
-        def enqueue(connection: Connection, tenant: TenantId, job: Job) -> None:
+        def enqueue_job(connection: Connection, tenant: TenantId, job: Job) -> None:
             self._table.enqueue_within(connection, name, declared.queue, tenant, job.id, job.attempt)
 
-        return enqueue
+        return enqueue_job
 
     async def enqueue(self, name: str, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Enqueue a job for ``name``. Idempotent for equal name, job and attempt."""

@@ -81,8 +81,8 @@ def sentence_of(entry: Entry, values: Iterable[Value] | None = None) -> str:
         values: the values to state; None: all.
     """
     chosen = entry.values if values is None else tuple(values)
-    said = _BETWEEN_VALUES.join(map(str, chosen))
-    text = _choose_separator(chosen).join(filter(None, (entry.subject, said)))
+    values_text = _BETWEEN_VALUES.join(map(str, chosen))
+    text = _choose_separator(chosen).join(filter(None, (entry.subject, values_text)))
     return text if _ENDED.search(text) else f"{text}."
 
 
@@ -106,13 +106,13 @@ def row_of(
 
     The first cell is the subject. If it is no word, it has the name of its column ("Year 2023").
     """
-    subject, rest = "", 0
+    subject, first_value = "", 0
     if len(labels) > 1 and cells:
-        label, first, rest = labels[0], cells[0][0], 1
-        subject = f"{label} {first}" if label and first and not first[0].isalpha() else first
-    pairs = list(zip(labels[rest:], cells[rest:], strict=False))
+        label, subject_text, first_value = labels[0], cells[0][0], 1
+        subject = f"{label} {subject_text}" if label and subject_text and not subject_text[0].isalpha() else subject_text
+    pairs = list(zip(labels[first_value:], cells[first_value:], strict=False))
     values = tuple(Value(label, *cell) for label, cell in pairs if cell[0])
-    blank = (*(label for label, cell in pairs if not cell[0]), *labels[rest + len(pairs) :])
+    blank = (*(label for label, cell in pairs if not cell[0]), *labels[first_value + len(pairs) :])
     return Entry(start, end, subject, values, blank, table, context)
 
 

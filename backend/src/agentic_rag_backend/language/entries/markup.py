@@ -87,7 +87,7 @@ def _read_rows(text: str, elements: Sequence[re.Match[str]], end: int) -> tuple[
     """Return the caption and the rows. An element ends where the next one begins, whether it is closed or not."""
     caption, head = "", False
     rows: list[_Row] = []
-    for match, after in zip(elements, [*(each.start() for each in elements[1:]), end], strict=True):
+    for match, after in zip(elements, [*(element.start() for element in elements[1:]), end], strict=True):
         name, closing = match[2].casefold(), bool(match[1])
         if name in ("thead", "tbody", "tfoot"):
             head = name == "thead" and not closing
@@ -119,21 +119,21 @@ def _fill_spans(rows: Sequence[_Row]) -> None:
     spanning: dict[int, tuple[int, _Cell]] = {}
     for row in rows:
         filled: list[_Cell] = []
-        own = deque(row.cells)
+        row_cells = deque(row.cells)
         below: dict[int, tuple[int, _Cell]] = {}
-        while (own or len(filled) in spanning) and len(filled) < MAX_COLUMNS:
+        while (row_cells or len(filled) in spanning) and len(filled) < MAX_COLUMNS:
             column = len(filled)
             if column in spanning:
-                left, above = spanning[column]
+                rows_left, above = spanning[column]
                 filled.append(above)
-                if left > 1:
-                    below[column] = (left - 1, above)
+                if rows_left > 1:
+                    below[column] = (rows_left - 1, above)
                 continue
-            cell = own.popleft()
-            for place in range(column, min(column + cell.columns, MAX_COLUMNS)):
+            cell = row_cells.popleft()
+            for column_ in range(column, min(column + cell.columns, MAX_COLUMNS)):
                 filled.append(cell)
                 if cell.rows > 1:
-                    below[place] = (cell.rows - 1, cell)
+                    below[column_] = (cell.rows - 1, cell)
         spanning, row.cells, row.open_below = below, filled, bool(below)
 
 

@@ -29,14 +29,16 @@ def pipe_tables(text: str, lines: Sequence[Line], first_table: int) -> Iterator[
         if labels is None:
             index += 1
             continue
-        header, first = index - 1, index + 1
-        index = first
+        header, first_row = index - 1, index + 1
+        index = first_row
         while index < len(lines) and text.find("|", lines[index].start, lines[index].end) >= 0:
             index += 1
-        if index > first:
-            rows = lines[first:index]
-            read = partial(_make_entries, text, lines, header, rows, labels, number)
-            yield Block(lines[header].start, rows[-1].end, lines[first - 1].end, tuple(row.start for row in rows[1:]), read)
+        if index > first_row:
+            rows = lines[first_row:index]
+            read_entries = partial(_make_entries, text, lines, header, rows, labels, number)
+            yield Block(
+                lines[header].start, rows[-1].end, lines[first_row - 1].end, tuple(row.start for row in rows[1:]), read_entries
+            )
             number += 1
 
 
@@ -45,7 +47,10 @@ def _make_entries(
 ) -> list[Entry]:
     context = line_above(text, lines, header)
     cells = ([(plain_cell(text[start:end]), start, end) for start, end in _split_cells(text, row)] for row in rows)
-    return [row_of(row.start, row.end, labels, own, table=number, context=context) for row, own in zip(rows, cells, strict=True)]
+    return [
+        row_of(row.start, row.end, labels, row_cells, table=number, context=context)
+        for row, row_cells in zip(rows, cells, strict=True)
+    ]
 
 
 def _read_labels(text: str, lines: Sequence[Line], index: int) -> list[str] | None:
@@ -71,11 +76,11 @@ def _split_cells(text: str, line: Line) -> list[tuple[int, int]]:
     """Return the spans of a line's cells. A line without a pipe is one cell."""
     pipes = [match.start() for match in _PIPE.finditer(text, line.start, line.end)]
     edges = [line.start - 1, *pipes, line.end]
-    spans = [_strip_span(text, one + 1, other) for one, other in pairwise(edges)]
+    spans = [_strip_span(text, edge + 1, next_edge) for edge, next_edge in pairwise(edges)]
     # A pipe at the beginning or end of the line borders it.
-    first = 1 if spans[0][0] == spans[0][1] else 0
-    last = len(spans) - 1 if len(spans) > first + 1 and spans[-1][0] == spans[-1][1] else len(spans)
-    return spans[first:last]
+    first_cell = 1 if spans[0][0] == spans[0][1] else 0
+    last_cell = len(spans) - 1 if len(spans) > first_cell + 1 and spans[-1][0] == spans[-1][1] else len(spans)
+    return spans[first_cell:last_cell]
 
 
 def _strip_span(text: str, start: int, end: int) -> tuple[int, int]:

@@ -75,10 +75,10 @@ def windows_of(owner: int, ids: Sequence[int], *, begin: Sequence[int], end: int
 def batches_of(windows: Sequence[TokenWindow]) -> list[list[TokenWindow]]:
     """Return the windows by length, in batches of ≤ `BATCH_TOKENS` padded word pieces, or of one window."""
     batches: list[list[TokenWindow]] = []
-    for window in sorted(windows, key=lambda each: len(each.ids)):
-        last = batches[-1] if batches else []
-        if last and len(last) < BATCH_TEXTS and (len(last) + 1) * len(window.ids) <= BATCH_TOKENS:
-            last.append(window)
+    for window in sorted(windows, key=lambda window_: len(window_.ids)):
+        last_batch = batches[-1] if batches else []
+        if last_batch and len(last_batch) < BATCH_TEXTS and (len(last_batch) + 1) * len(window.ids) <= BATCH_TOKENS:
+            last_batch.append(window)
         else:
             batches.append([window])
     return batches
@@ -86,15 +86,15 @@ def batches_of(windows: Sequence[TokenWindow]) -> list[list[TokenWindow]]:
 
 def batches_for(windows: Sequence[TokenWindow], cores: int) -> list[list[TokenWindow]]:
     """Return the windows by length, in batches of about equal cost, at least one for each core."""
-    most = max(1, min(BATCH_TOKENS, -(-sum(len(each.ids) for each in windows) // cores)))
+    limit = max(1, min(BATCH_TOKENS, -(-sum(len(window_.ids) for window_ in windows) // cores)))
     batches: list[list[TokenWindow]] = []
-    held = 0
-    for window in sorted(windows, key=lambda each: -len(each.ids)):
-        if not batches or held + len(window.ids) // 2 > most or len(batches[-1]) >= BATCH_TEXTS:
+    token_count = 0
+    for window in sorted(windows, key=lambda window_: -len(window_.ids)):
+        if not batches or token_count + len(window.ids) // 2 > limit or len(batches[-1]) >= BATCH_TEXTS:
             batches.append([])
-            held = 0
+            token_count = 0
         batches[-1].append(window)
-        held += len(window.ids)
+        token_count += len(window.ids)
     return batches
 
 
@@ -201,24 +201,24 @@ class BundledEmbedder:
         """Embed passages: float32, shape (len(texts), dimensions), unit rows, in order. Long texts in windows, pooled."""
         if not texts:
             return np.empty((0, self._dimensions), dtype=np.float32)
-        held = tuple(texts)
+        passages = tuple(texts)
         pool = self._passages if current_actor().job else self._questions
-        batches = await self._run_on(pool, lambda: self._make_batches(self._make_windows(held, self._passage_begin)))
+        batches = await self._run_on(pool, lambda: self._make_batches(self._make_windows(passages, self._passage_begin)))
         sums = await asyncio.gather(*(self._run_on(pool, partial(self._time_batch, batch)) for batch in batches))
-        self._clock.add_counts(texts=len(held), windows=sum(len(batch) for batch in batches))
-        return _pool_sums(len(held), batches, sums)
+        self._clock.add_counts(texts=len(passages), windows=sum(len(batch) for batch in batches))
+        return _pool_sums(len(passages), batches, sums)
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed one question in parallel with passages: float32, shape (dimensions,)."""
 
-        def work() -> NDArray[np.float32]:
+        def embed_question() -> NDArray[np.float32]:
             batches = self._make_batches(self._make_windows((text[: self.query_characters(text)],), self._question_begin))
             row: NDArray[np.float32] = _pool_sums(
                 1, batches, [self._sum_batch(batch, self._question_session) for batch in batches]
             )[0]
             return row
 
-        vector = await self._run_on(self._questions, work)
+        vector = await self._run_on(self._questions, embed_question)
         self._clock.add_counts(queries=1)
         return vector
 
@@ -233,10 +233,10 @@ class BundledEmbedder:
 
     async def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
         """Encode the word pieces of texts in parallel runs of the model. See `TokenEncoder`."""
-        held = tuple(texts)
+        passages = tuple(texts)
         # A thread of the pool reads the texts, because there may be many.
         encodings = await self._run_on(
-            self._questions, lambda: [self._tokenizer.encode(text, add_special_tokens=False) for text in held]
+            self._questions, lambda: [self._tokenizer.encode(text, add_special_tokens=False) for text in passages]
         )
         # Each text in a run of its own: its vectors must not depend on the texts beside it, not even in the last digit.
         return [_scale_to_unit(rows[1:-1]) for rows in await self._compute_states(encodings, alone=True)]
@@ -249,23 +249,23 @@ class BundledEmbedder:
         ]
         batches = [[window] for window in windows] if alone or self._one_window else batches_for(windows, self._cores)
         hidden = await asyncio.gather(*(self._run_on(self._questions, partial(self._run_session, batch)) for batch in batches))
-        found: dict[int, Vectors] = {}
+        states_by_text: dict[int, Vectors] = {}
         for batch, (states, _) in zip(batches, hidden, strict=True):
-            found |= {window.owner: rows[: len(window.ids)] for window, rows in zip(batch, states, strict=True)}
-        return [found[owner] for owner in range(len(encodings))]
+            states_by_text |= {window.owner: rows[: len(window.ids)] for window, rows in zip(batch, states, strict=True)}
+        return [states_by_text[owner] for owner in range(len(encodings))]
 
     def query_characters(self, text: str) -> int:
         """Return the end of the last word piece that fits the windows of a question."""
-        most = min(MAX_QUERY_WORD_PIECES, self._facts.max_word_pieces - len(self._question_begin) - 1)
-        if len(text) <= most:  # no word piece is shorter than a character
+        limit = min(MAX_QUERY_WORD_PIECES, self._facts.max_word_pieces - len(self._question_begin) - 1)
+        if len(text) <= limit:  # no word piece is shorter than a character
             return len(text)
         end = _QUERY_CHARACTERS
         # A cut word has other word pieces than the whole word, so the last of them do not count.
-        while len(offsets := self._tokenizer.encode(text[:end], add_special_tokens=False).offsets) <= most + _PIECES_OF_WORD:
+        while len(offsets := self._tokenizer.encode(text[:end], add_special_tokens=False).offsets) <= limit + _PIECES_OF_WORD:
             if end >= len(text):
-                return len(text) if len(offsets) <= most else int(offsets[most - 1][1])
+                return len(text) if len(offsets) <= limit else int(offsets[limit - 1][1])
             end *= 2
-        return int(offsets[most - 1][1])
+        return int(offsets[limit - 1][1])
 
     def query_tokens(self, text: str) -> int:
         """Return 0: the model is in this process."""

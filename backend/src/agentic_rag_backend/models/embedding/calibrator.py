@@ -70,8 +70,8 @@ def load_sample() -> CalibrationSample:
         questions=tuple(subject["question"] for subject in subjects),
         texts=(
             *(
-                " ".join((one["passage"], one["related"], other["related"]))
-                for one, other in zip(subjects, following, strict=True)
+                " ".join((subject["passage"], subject["related"], next_subject["related"]))
+                for subject, next_subject in zip(subjects, following, strict=True)
             ),
             *(" ".join((subject["related"], subject["paraphrase"])) for subject in subjects),
             *(subject["rephrased"] for subject in subjects),
@@ -103,8 +103,8 @@ def separation_of(cosines: NDArray[np.float32]) -> float:
     rows = cosines.reshape(len(load_sample().questions), -1)
     subjects = np.arange(rows.shape[1]) % len(rows)
     related = subjects[None, :] == np.arange(len(rows))[:, None]
-    others = np.sort(rows[~related])
-    return float(np.searchsorted(others, rows[related]).mean() / len(others))
+    unrelated_scores = np.sort(rows[~related])
+    return float(np.searchsorted(unrelated_scores, rows[related]).mean() / len(unrelated_scores))
 
 
 async def measure_calibration(embedder: Embedder) -> Calibration:

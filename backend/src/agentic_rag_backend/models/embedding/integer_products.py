@@ -55,11 +55,11 @@ def _find_products(graph: OnnxGraph) -> Mapping[int, Sequence[OnnxNode]]:
 
 def _values_of_attention(graph: OnnxGraph) -> set[int]:
     """Return the positions of the products that compute the values of attention, which are multiplied by a ``Softmax``."""
-    found: set[int] = set()
+    positions: set[int] = set()
     for node in graph.nodes.values():
         if node.operator == "MatMul" and "Softmax" in graph.products_behind(node.inputs[0])[1]:
-            found |= graph.products_behind(node.inputs[1])[0]
-    return found
+            positions |= graph.products_behind(node.inputs[1])[0]
+    return positions
 
 
 def _is_scaled_by_column(cast: OnnxNode, scaled: OnnxNode, graph: OnnxGraph) -> bool:
@@ -79,27 +79,27 @@ def _as_a_whole(factor: str) -> Sequence[OnnxNode]:
 def _by_row(factor: str) -> Sequence[OnnxNode]:
     """Return the steps that quantise each row of a factor by its largest absolute number, which becomes 127, around 128."""
 
-    def step(operator: str, inputs: Sequence[str], output: str, **attributes: float | Sequence[int]) -> OnnxNode:
+    def make_step(operator: str, inputs: Sequence[str], output: str, **attributes: float | Sequence[int]) -> OnnxNode:
         names = tuple(name if name == factor else f"{factor}/{name}" for name in inputs)
-        written = tuple(make_attribute(name, value) for name, value in attributes.items())
-        return OnnxNode(operator, names, (f"{factor}/{output}",), f"{factor}/{output}", rest=written)
+        attributes_written = tuple(make_attribute(name, value) for name, value in attributes.items())
+        return OnnxNode(operator, names, (f"{factor}/{output}",), f"{factor}/{output}", rest=attributes_written)
 
     return (
-        step("Abs", (factor,), "absolute"),
-        step("ReduceMax", ("absolute",), "largest_of_rows", axes=(-1,), keepdims=0),
-        step("Constant", (), "rows", value_ints=(-1,)),
-        step("Reshape", ("largest_of_rows", "rows"), "largest"),
-        step("Constant", (), "share", value_float=1 / _LARGEST),
-        step("Mul", ("largest", "share"), "scales"),
-        step("Constant", (), "middle", value_float=_MIDDLE),
-        step("Cast", ("middle",), "zero_point", to=_UINT8),
-        step("Sub", ("scales", "scales"), "zeros"),
-        step("Add", ("zeros", "middle"), "middles"),
-        step("Cast", ("middles",), "zero_points", to=_UINT8),
-        step("QuantizeLinear", (factor, "scales", "zero_points"), "uint8", axis=-2),
-        step("Constant", (), "scale", value_float=1.0),
-        step("Constant", (), "second", value_ints=(1,)),
-        step("Unsqueeze", ("scales", "second"), "scale_of_row"),
+        make_step("Abs", (factor,), "absolute"),
+        make_step("ReduceMax", ("absolute",), "largest_of_rows", axes=(-1,), keepdims=0),
+        make_step("Constant", (), "rows", value_ints=(-1,)),
+        make_step("Reshape", ("largest_of_rows", "rows"), "largest"),
+        make_step("Constant", (), "share", value_float=1 / _LARGEST),
+        make_step("Mul", ("largest", "share"), "scales"),
+        make_step("Constant", (), "middle", value_float=_MIDDLE),
+        make_step("Cast", ("middle",), "zero_point", to=_UINT8),
+        make_step("Sub", ("scales", "scales"), "zeros"),
+        make_step("Add", ("zeros", "middle"), "middles"),
+        make_step("Cast", ("middles",), "zero_points", to=_UINT8),
+        make_step("QuantizeLinear", (factor, "scales", "zero_points"), "uint8", axis=-2),
+        make_step("Constant", (), "scale", value_float=1.0),
+        make_step("Constant", (), "second", value_ints=(1,)),
+        make_step("Unsqueeze", ("scales", "second"), "scale_of_row"),
     )
 
 

@@ -59,12 +59,17 @@ class OnnxNode:
     @property
     def of_first_axis(self) -> bool:
         """Whether it has no attribute but ``axis=0``, the default."""
-        attributes = [{field.number: field.value for field in _read_fields(each)} for each in self.attributes]
-        return all(each.get(_ATTRIBUTE_NAME) == b"axis" and not each.get(_ATTRIBUTE_INTEGER) for each in attributes)
+        attributes = [
+            {field.number: field.value for field in _read_fields(attribute_message)} for attribute_message in self.attributes
+        ]
+        return all(
+            attribute_fields.get(_ATTRIBUTE_NAME) == b"axis" and not attribute_fields.get(_ATTRIBUTE_INTEGER)
+            for attribute_fields in attributes
+        )
 
     def write_message(self) -> bytes:
         """Return the node as a serialised ``NodeProto``."""
-        texts = [(_NODE_INPUT, each) for each in self.inputs] + [(_NODE_OUTPUT, each) for each in self.outputs]
+        texts = [(_NODE_INPUT, name) for name in self.inputs] + [(_NODE_OUTPUT, name) for name in self.outputs]
         texts += [(_NODE_NAME, self.name), (_NODE_OPERATOR, self.operator)]
         return b"".join([*(message_field(number, text.encode()) for number, text in texts), *self.rest])
 
@@ -98,7 +103,7 @@ class OnnxGraph:
         """Return the positions of the matrix products that ``value`` is computed from, and the operators in between."""
         products: set[int] = set()
         between: set[str] = set()
-        values, seen = [value], {value}
+        values, visited = [value], {value}
         while values:
             position = self._made.get(values.pop())
             if position is None:
@@ -108,8 +113,8 @@ class OnnxGraph:
                 products.add(position)
                 continue
             between.add(node.operator)
-            values += (name for name in node.inputs if name not in seen)
-            seen.update(node.inputs)
+            values += (name for name in node.inputs if name not in visited)
+            visited.update(node.inputs)
         return products, between
 
     @cached_property
@@ -158,7 +163,7 @@ def rewrite_model(model: bytes, rule: Rule) -> bytes:
 def _read_version(parts: Sequence[_Field]) -> int:
     """Return the version of the standard operators, whose domain has no name."""
     sets = [{field.number: field.value for field in _read_fields(part.value)} for part in parts if part.number == _OPERATOR_SET]
-    return max((int(each.get(_VERSION, 0)) for each in sets if not each.get(_DOMAIN)), default=0)
+    return max((int(operator_set.get(_VERSION, 0)) for operator_set in sets if not operator_set.get(_DOMAIN)), default=0)
 
 
 def _rewrite_graph(fields: Sequence[_Field], rule: Rule, operator_set: int) -> bytes | None:
@@ -181,15 +186,15 @@ def _rewrite_graph(fields: Sequence[_Field], rule: Rule, operator_set: int) -> b
 def _read_node(message: memoryview) -> OnnxNode:
     fields = list(_read_fields(message))
 
-    def texts(number: int) -> tuple[str, ...]:
+    def read_texts(number: int) -> tuple[str, ...]:
         return tuple(str(field.value, "utf-8") for field in fields if field.number == number)
 
     rewritten_fields = (_NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OPERATOR)
     return OnnxNode(
-        operator="".join(texts(_NODE_OPERATOR)),
-        inputs=texts(_NODE_INPUT),
-        outputs=texts(_NODE_OUTPUT),
-        name="".join(texts(_NODE_NAME)),
+        operator="".join(read_texts(_NODE_OPERATOR)),
+        inputs=read_texts(_NODE_INPUT),
+        outputs=read_texts(_NODE_OUTPUT),
+        name="".join(read_texts(_NODE_NAME)),
         attributes=tuple(field.value for field in fields if field.number == _NODE_ATTRIBUTE),
         rest=tuple(field.whole for field in fields if field.number not in rewritten_fields),
     )
@@ -273,11 +278,11 @@ def float_field(number: int, value: float) -> bytes:
 
 
 def _write_varint(value: int) -> bytes:
-    written = bytearray()
+    encoded = bytearray()
     while value >= 0x80:
-        written.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*written, value])
+    return bytes([*encoded, value])
 
 
 def make_attribute(name: str, value: float | Sequence[int]) -> memoryview:
@@ -287,5 +292,5 @@ def make_attribute(name: str, value: float | Sequence[int]) -> memoryview:
     elif isinstance(value, float):
         parts = [float_field(_ATTRIBUTE_FLOAT, value), integer_field(_ATTRIBUTE_TYPE, 1)]
     else:
-        parts = [*(integer_field(_ATTRIBUTE_INTEGERS, each) for each in value), integer_field(_ATTRIBUTE_TYPE, 7)]
+        parts = [*(integer_field(_ATTRIBUTE_INTEGERS, number) for number in value), integer_field(_ATTRIBUTE_TYPE, 7)]
     return memoryview(message_field(_NODE_ATTRIBUTE, message_field(_ATTRIBUTE_NAME, name.encode()) + b"".join(parts)))

@@ -63,17 +63,17 @@ def windows_of(owner: int, text: str, prefix: str = "") -> list[ByteWindow]:
 
     Each window begins with ``prefix``.
     """
-    rest, found = text, []
-    most = WINDOW_BYTES - len(prefix.encode())
-    while len(rest.encode()) > most:
-        head = rest.encode()[:most].decode(errors="ignore")
+    remainder, windows = text, []
+    limit = WINDOW_BYTES - len(prefix.encode())
+    while len(remainder.encode()) > limit:
+        head = remainder.encode()[:limit].decode(errors="ignore")
         cut = max(head.rfind(" "), head.rfind("\n")) + 1 or len(head)
-        found.append(ByteWindow(owner, prefix + rest[:cut], len(rest[:cut].encode())))
-        rest = rest[cut:]
-    if rest or not found:
+        windows.append(ByteWindow(owner, prefix + remainder[:cut], len(remainder[:cut].encode())))
+        remainder = remainder[cut:]
+    if remainder or not windows:
         # Services refuse an empty input.
-        found.append(ByteWindow(owner, prefix + (rest if rest.strip() else "."), max(1, len(rest.encode()))))
-    return found
+        windows.append(ByteWindow(owner, prefix + (remainder if remainder.strip() else "."), max(1, len(remainder.encode()))))
+    return windows
 
 
 def batches_of(windows: Sequence[ByteWindow], batch_size: int = BATCH_TEXTS) -> list[list[ByteWindow]]:
@@ -185,8 +185,8 @@ class OpenAIEmbedder:
 
     def query_characters(self, text: str) -> int:
         """Return how many characters of ``text`` one window holds."""
-        most = WINDOW_BYTES - len(self._texts.question_prefix.encode())
-        return len(text.encode()[:most].decode(errors="ignore"))
+        limit = WINDOW_BYTES - len(self._texts.question_prefix.encode())
+        return len(text.encode()[:limit].decode(errors="ignore"))
 
     def query_tokens(self, text: str) -> int:
         """Return the estimated tokens of the part of a question that is embedded."""
@@ -231,12 +231,12 @@ class OpenAIEmbedder:
                 with attempt.watch_failure():
                     # The SDK's parsing visits every number in Python: 6 ms per text of 1,536 dimensions, on the event loop.
                     reply = await self._endpoint.client.embeddings.with_raw_response.create(**arguments)
-                    read = self._load_json(reply.http_response.content)
-                    vectors = self._check_reply(read, len(batch))
+                    reply_value = self._load_json(reply.http_response.content)
+                    vectors = self._check_reply(reply_value, len(batch))
             except (openai.OpenAIError, ValueError) as error:
                 await self._endpoint.pause_call(call, error)
             else:
-                attempt.end_attempt("ok", prompt_tokens=_tokens_of(read))
+                attempt.end_attempt("ok", prompt_tokens=_tokens_of(reply_value))
                 return vectors
 
     def _load_json(self, content: bytes) -> Any:

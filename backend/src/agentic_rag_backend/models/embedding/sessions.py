@@ -62,8 +62,8 @@ def open_sessions(
     model = str(path) if rearranged is stored else rearranged
     del stored, rearranged
     try:
-        one = open_session(model, 1)
-        return one, open_session(model, cores) if cores > 1 else one
+        single_session = open_session(model, 1)
+        return single_session, open_session(model, cores) if cores > 1 else single_session
     except _LOAD_FAILURES as error:
         raise ConfigurationError(f"{path} is not a model that onnxruntime {onnxruntime.__version__} reads: {error}") from error
     finally:

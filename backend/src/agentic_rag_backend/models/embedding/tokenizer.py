@@ -63,15 +63,15 @@ class WordPieceTokenizer:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the [start, end) character offsets of each word piece, in order, without special tokens."""
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         for offset, piece in split_pieces(text):
             encoding = self._tokenizer.encode(piece, add_special_tokens=False)
             longest = max((end - start for start, end in encoding.offsets), default=0)
             if longest > UNKNOWN_WORD_CHARACTERS:
-                found.extend(self._bound_spans(encoding, offset))
+                spans.extend(self._bound_spans(encoding, offset))
             else:
-                found.extend((offset + start, offset + end) for start, end in encoding.offsets)
-        return found
+                spans.extend((offset + start, offset + end) for start, end in encoding.offsets)
+        return spans
 
     def _bound_spans(self, encoding: tokenizers.Encoding, offset: int) -> Iterator[tuple[int, int]]:
         for identifier, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):

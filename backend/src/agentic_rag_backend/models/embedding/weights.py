@@ -50,17 +50,18 @@ def locate_file(name: str, folder: Path | None) -> ModelFile:
     """
     if folder is not None:
         return _read_file(folder / name, f"EMBEDDING_MODEL_PATH must be a folder with {MODEL_FILE} and {TOKENIZER_FILE}")
-    wanted = BUNDLED_MODEL if name == MODEL_FILE else BUNDLED_TOKENIZER
+    expectation = BUNDLED_MODEL if name == MODEL_FILE else BUNDLED_TOKENIZER
     try:
-        path = Path(str(distribution(wanted.distribution).locate_file(wanted.path)))
+        path = Path(str(distribution(expectation.distribution).locate_file(expectation.path)))
     except PackageNotFoundError as error:
-        raise ConfigurationError(f"the package {wanted.distribution} that carries {name} is not installed") from error
-    found = _read_file(path, f"the package {wanted.distribution} must carry {wanted.path}")
-    if found.sha256 != wanted.sha256:
+        raise ConfigurationError(f"the package {expectation.distribution} that carries {name} is not installed") from error
+    file = _read_file(path, f"the package {expectation.distribution} must carry {expectation.path}")
+    if file.sha256 != expectation.sha256:
         raise ConfigurationError(
-            f"{wanted.path} of {wanted.distribution} has SHA-256 {found.sha256}, not {wanted.sha256}: install the pinned version"
+            f"{expectation.path} of {expectation.distribution} has SHA-256 {file.sha256}, not {expectation.sha256}: "
+            f"install the pinned version"
         )
-    return found
+    return file
 
 
 def _read_file(path: Path, expectation: str) -> ModelFile:

@@ -54,8 +54,8 @@ def usage_of(reply: object) -> Usage | None:
     """Return the token counts of a server, if it reports them."""
     usage = getattr(reply, "usage", None)
     counts = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
-    read, written = (count if isinstance(count, int) and count >= 0 else None for count in counts)
-    return None if read is None or written is None else Usage(read, written)
+    prompt_tokens, completion_tokens = (count if isinstance(count, int) and count >= 0 else None for count in counts)
+    return None if prompt_tokens is None or completion_tokens is None else Usage(prompt_tokens, completion_tokens)
 
 
 def estimated_usage(messages: Iterable[Message], text: str) -> Usage:

@@ -71,8 +71,8 @@ def read_values(text: str, *, cut: bool = False) -> Iterator[ReadValue | NotJson
         reading.mended.clear()
         try:
             value, end = reading.read_value(bracket.start(), 0)
-        except _Ended as ended:
-            yield ReadValue(ended.value, bracket.start(), len(text), reading.notes, cut=not ended.whole)
+        except _Ended as inner_end:
+            yield ReadValue(inner_end.value, bracket.start(), len(text), reading.notes, cut=not inner_end.whole)
             return
         except NotJson as error:
             yield error
@@ -138,11 +138,11 @@ class _Reading:
                 if at >= len(self.text):
                     raise _Ended
                 members[str(name)], at = self.read_value(at + 1, depth + 1)
-            except _Ended as ended:
-                if ended.whole or (depth == 0 and isinstance(ended.value, list)):
-                    members[str(name)] = ended.value
-                raise self._end_early(members, ended) from None
-            at = self._after_item(at, "}", members, whole=depth == 0 or not self.cut)
+            except _Ended as inner_end:
+                if inner_end.whole or (depth == 0 and isinstance(inner_end.value, list)):
+                    members[str(name)] = inner_end.value
+                raise self._end_early(members, inner_end) from None
+            at = self._after_item(at, "}", members, is_whole=depth == 0 or not self.cut)
 
     def _read_list(self, at: int, depth: int) -> tuple[list[Any], int]:
         items: list[Any] = []
@@ -153,19 +153,19 @@ class _Reading:
                     return items, at + 1
                 item, at = self.read_value(at, depth + 1)
                 items.append(item)
-            except _Ended as ended:
-                if ended.whole:
-                    items.append(ended.value)
-                raise self._end_early(items, ended) from None
-            at = self._after_item(at, "]", items, whole=not self.cut)
+            except _Ended as inner_end:
+                if inner_end.whole:
+                    items.append(inner_end.value)
+                raise self._end_early(items, inner_end) from None
+            at = self._after_item(at, "]", items, is_whole=not self.cut)
 
-    def _after_item(self, at: int, closing: str, items: Any, *, whole: bool) -> int:
-        """Return the position of the next item or of the closing bracket. ``whole``: see `_Ended`, if the text ends here."""
+    def _after_item(self, at: int, closing: str, items: Any, *, is_whole: bool) -> int:
+        """Return the position of the next item or of the closing bracket. ``is_whole``: see `_Ended`, if the text ends here."""
         at = self._skip_space(at)
         mark = self.text[at : at + 1]
         if not mark:
             self.mended.append(CLOSED)
-            raise _Ended(items, whole=whole)
+            raise _Ended(items, whole=is_whole)
         if mark == ",":
             at = self._skip_space(at + 1)
             if self.text[at : at + 1] == closing:

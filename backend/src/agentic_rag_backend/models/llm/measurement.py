@@ -98,24 +98,28 @@ class Measuring:
             f"The code word is {mark}.\n\n{lines}\n\nReply with the code word from the start of this message, and nothing else."
         )
         long = await self._time_call(text)
-        written = await self._time_call("Write the numbers from one to one hundred in words, separated by commas.")
-        tokens = written.usage.completion_tokens
+        written_times = await self._time_call("Write the numbers from one to one hundred in words, separated by commas.")
+        tokens = written_times.usage.completion_tokens
         # A reply in one piece was written before its first piece arrived.
-        write_s = written.rest_s if written.rest_s > written.first_s / 10 else written.first_s + written.rest_s
+        write_s = (
+            written_times.rest_s
+            if written_times.rest_s > written_times.first_s / 10
+            else written_times.first_s + written_times.rest_s
+        )
         read_tps = long.usage.prompt_tokens / max(long.first_s, 1e-3)
         prompt = LongPrompt(mark in long.text, estimate_tokens(text), long.usage.prompt_tokens)
         return prompt, Speed(max(read_tps, 1e-3), max(tokens / max(write_s, 1e-3), 1e-3))
 
     async def _time_call(self, text: str) -> _Timed:
-        began, first, usage, pieces = time.perf_counter(), None, Usage(), list[str]()
+        began, first_at, usage, pieces = time.perf_counter(), None, Usage(), list[str]()
         async with aclosing(self._model.stream(self._make_request(text))) as deltas:
             async for delta in deltas:
-                first = time.perf_counter() if first is None else first
+                first_at = time.perf_counter() if first_at is None else first_at
                 pieces.append(delta.text)
                 usage = delta.usage or usage
-        ended = time.perf_counter()
-        first = ended if first is None else first
-        return _Timed("".join(pieces), usage, first - began, ended - first)
+        ended_at = time.perf_counter()
+        first_at = ended_at if first_at is None else first_at
+        return _Timed("".join(pieces), usage, first_at - began, ended_at - first_at)
 
     def _make_request(self, text: str, schema: dict[str, object] | None = None) -> ModelRequest:
         return ModelRequest(

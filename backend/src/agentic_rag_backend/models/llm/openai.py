@@ -117,11 +117,13 @@ class OpenAIModel:
             if request.schema is not None:
                 return await self._complete_structure(call, request)
             turn = self._first_turn(call, request)
-            read, _ = await self._write_reply(call, request, turn)
-            if read.spent_on_reasoning:
+            read_reply, _ = await self._write_reply(call, request, turn)
+            if read_reply.spent_on_reasoning:
                 self._endpoint.expect_first_piece(call)
-                read, _ = await self._write_reply(call, request, self._after_reasoning(call, turn, cut=read.cut))
-            return ModelReply(restore_marks(read.text), call.account.usage, call.model, cut=read.cut, mended=read.mended)
+                read_reply, _ = await self._write_reply(call, request, self._after_reasoning(call, turn, cut=read_reply.cut))
+            return ModelReply(
+                restore_marks(read_reply.text), call.account.usage, call.model, cut=read_reply.cut, mended=read_reply.mended
+            )
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         """Yield the reply while the model writes it. A failure is retried only before the first piece.
@@ -172,10 +174,10 @@ class OpenAIModel:
         """
         if not cut:
             return replace(turn, temperature=max(turn.temperature, SECOND_TEMPERATURE))
-        more = max((_MORE_REASONING - 1) * turn.tokens, _LEAST_MORE)
+        extra_tokens = max((_MORE_REASONING - 1) * turn.tokens, _LEAST_MORE)
         traits = self._refusals.traits_of(call.model)
-        traits.reasoning_tokens = min(traits.reasoning_tokens + more, 4 * _LEAST_MORE)
-        return replace(turn, tokens=turn.tokens + more)
+        traits.reasoning_tokens = min(traits.reasoning_tokens + extra_tokens, 4 * _LEAST_MORE)
+        return replace(turn, tokens=turn.tokens + extra_tokens)
 
     # --- one reply
 
@@ -183,20 +185,20 @@ class OpenAIModel:
         turn, problem, enlarged = self._first_turn(call, request), "", False
         tries = 0
         while tries < 2:
-            read, parsed = await self._write_reply(call, request, turn)
+            read_reply, parsed = await self._write_reply(call, request, turn)
             if isinstance(parsed, ReadObject):
-                mended = tuple(dict.fromkeys((*read.mended, *parsed.mended)))
+                mended = tuple(dict.fromkeys((*read_reply.mended, *parsed.mended)))
                 value = restore_all(parsed.value)
-                return ModelReply(restore_marks(read.text), call.account.usage, call.model, value, parsed.cut, mended)
+                return ModelReply(restore_marks(read_reply.text), call.account.usage, call.model, value, parsed.cut, mended)
             if call.cut:
                 raise self._endpoint.too_late(call)
             problem = parsed
             self._endpoint.expect_first_piece(call)
-            if read.spent_on_reasoning and not enlarged:
-                turn, enlarged = self._after_reasoning(call, turn, cut=read.cut), True
+            if read_reply.spent_on_reasoning and not enlarged:
+                turn, enlarged = self._after_reasoning(call, turn, cut=read_reply.cut), True
                 continue
             tries += 1
-            turn = _second_turn(request, turn, read, problem)
+            turn = _second_turn(request, turn, read_reply, problem)
         raise ModelReplyInvalid(f"model {call.model!r} twice wrote a reply that does not match the schema: {problem}")
 
     async def _write_reply(self, call: Call, request: ModelRequest, turn: Turn) -> tuple[ReadReply, ReadObject | str]:
@@ -212,23 +214,23 @@ class OpenAIModel:
             _check_filter(raw, call.model)
             parsed: ReadObject | str = ""
             if request.schema is None:
-                read = read_text(raw)
+                read_reply = read_text(raw)
             else:
-                read, parsed = read_structured_reply(raw, request.schema, partial=request.partial)
+                read_reply, parsed = read_structured_reply(raw, request.schema, partial=request.partial)
         invalid = request.schema is not None and isinstance(parsed, str)
         attempt.end_attempt(
             "invalid" if invalid else "ok",
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
         )
-        self._note_reply(call, read, parsed.mended if isinstance(parsed, ReadObject) else ())
-        return read, parsed
+        self._note_reply(call, read_reply, parsed.mended if isinstance(parsed, ReadObject) else ())
+        return read_reply, parsed
 
-    def _note_reply(self, call: Call, read: ReadReply, mended: tuple[str, ...] = ()) -> None:
+    def _note_reply(self, call: Call, read_reply: ReadReply, mended: tuple[str, ...] = ()) -> None:
         """Count what was mended, and remember how the model reasons."""
         traits = self._refusals.traits_of(call.model)
-        traits.unopened = traits.unopened or read.unopened
-        for kind in dict.fromkeys((*read.mended, *mended)):
+        traits.unopened = traits.unopened or read_reply.unopened
+        for kind in dict.fromkeys((*read_reply.mended, *mended)):
             count_mended_reply(call.model, kind)
             _log.debug("model_reply_mended", model=call.model, prompt=call.purpose, kind=kind)
 
@@ -251,10 +253,10 @@ class OpenAIModel:
                     if pieces and not stream:
                         return await self._assemble_reply(call, request, turn, reply, sent_at), attempt
                     # Read the first piece here, so that a stream that breaks before it is retried.
-                    first = await anext(reply, None) if stream else None
-                    if first is not None:
+                    first_chunk = await anext(reply, None) if stream else None
+                    if first_chunk is not None:
                         self._endpoint.extend_call(call, sent_at)
-                    return ((reply, first) if stream else reply), attempt
+                    return ((reply, first_chunk) if stream else reply), attempt
             except BrokenStream:
                 # A server or proxy whose streams break may still send whole replies.
                 self._refusals.add_feature(call.model, "stream")
@@ -280,10 +282,10 @@ class OpenAIModel:
             return False
         window = overflow.window or await self._endpoint.listed_window(call)
         traits.window = window or traits.window
-        left = (window or 0) - (overflow.prompt_tokens or window or 0)
-        if turn.shortened or not max(_LEAST_REPLY, turn.tokens // 4) <= left < turn.tokens:
+        tokens_left = (window or 0) - (overflow.prompt_tokens or window or 0)
+        if turn.shortened or not max(_LEAST_REPLY, turn.tokens // 4) <= tokens_left < turn.tokens:
             return False
-        turn.tokens, turn.shortened = left, True  # the prompt fits, and so does a shorter reply
+        turn.tokens, turn.shortened = tokens_left, True  # the prompt fits, and so does a shorter reply
         return True
 
     async def _assemble_reply(
@@ -294,9 +296,9 @@ class OpenAIModel:
         Raises:
             BrokenStream: the stream ended after it began, and before the reply ended.
         """
-        whole = await read_whole_reply(chunks)
-        if whole is not None:
-            return whole
+        completion = await read_whole_reply(chunks)
+        if completion is not None:
+            return completion
         assembly = Assembly()
         async with chunks:
             try:
@@ -320,19 +322,19 @@ class OpenAIModel:
     # --- streams
 
     async def _stream_reply(self, call: Call, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        turn, last, cut = self._first_turn(call, request), False, False
+        turn, last_ending, cut = self._first_turn(call, request), False, False
         while True:
             reply = ReplyStream(hold=self._refusals.traits_of(call.model).unopened or may_hide_opening(call.model))
             async with aclosing(self._stream_pieces(call, request, turn, reply)) as deltas:
                 async for delta in deltas:
                     cut = cut or delta.cut
-                    if delta.usage is None or last or not reply.read_reply("length" if cut else None).spent_on_reasoning:
+                    if delta.usage is None or last_ending or not reply.read_reply("length" if cut else None).spent_on_reasoning:
                         yield delta
-                        last = last or delta.usage is not None
-            if last:
+                        last_ending = last_ending or delta.usage is not None
+            if last_ending:
                 return
             self._endpoint.expect_first_piece(call)
-            turn, last = self._after_reasoning(call, turn, cut=cut), True
+            turn, last_ending = self._after_reasoning(call, turn, cut=cut), True
 
     async def _stream_pieces(
         self, call: Call, request: ModelRequest, turn: Turn, reply: ReplyStream
@@ -340,7 +342,7 @@ class OpenAIModel:
         # No timeout spans a yield. Each step has the remaining time.
         async with self._endpoint.watch_call(call):
             (chunks, chunk), attempt = await self._send_request(call, request, turn, stream=True)
-        usage, written, ending = None, list[str](), None
+        usage, text_pieces, ending = None, list[str](), None
         try:
             with attempt.watch_failure():
                 async with chunks:
@@ -348,7 +350,7 @@ class OpenAIModel:
                         usage = usage_of(chunk) or usage
                         piece = read_chunk(chunk)
                         ending = ending or piece.ending
-                        written.append(piece.content + piece.reasoning)
+                        text_pieces.append(piece.content + piece.reasoning)
                         for delta in reply.feed_piece(piece):
                             yield delta
                         if reply.size > _most_characters(turn):
@@ -360,16 +362,16 @@ class OpenAIModel:
                         chunk = await self._next_chunk(chunks, call)
                 if ending is None and not reply.over:
                     raise ModelUnavailable(f"model {call.model!r} broke off its reply after {reply.size} characters")
-                _check_filter(RawReply("".join(written), ending=ending), call.model)
+                _check_filter(RawReply("".join(text_pieces), ending=ending), call.model)
         except (openai.OpenAIError, ValueError) as error:
             raise ModelUnavailable(f"model {call.model!r} broke off its reply: {reason_of(failure_of(error))}") from None
-        used = usage or estimated_usage(turn.messages, "".join(written))
+        used = usage or estimated_usage(turn.messages, "".join(text_pieces))
         attempt.end_attempt("ok", prompt_tokens=used.prompt_tokens, completion_tokens=used.completion_tokens)
         for delta in reply.finish_reply():
             yield delta
-        read = reply.read_reply(ending)
-        self._note_reply(call, read)
-        yield ModelDelta("", call.account.usage, cut=read.cut)
+        read_reply = reply.read_reply(ending)
+        self._note_reply(call, read_reply)
+        yield ModelDelta("", call.account.usage, cut=read_reply.cut)
 
     async def _next_chunk(self, chunks: Any, call: Call) -> Any:
         try:
@@ -379,27 +381,30 @@ class OpenAIModel:
             raise self._endpoint.too_late(call) from None
 
 
-def _second_turn(request: ModelRequest, turn: Turn, read: ReadReply, problem: str) -> Turn:
+def _second_turn(request: ModelRequest, turn: Turn, read_reply: ReadReply, problem: str) -> Turn:
     """Return the turn that asks for a valid object: with a larger limit if the reply was cut off, otherwise with its error."""
     temperature = max(turn.temperature, SECOND_TEMPERATURE)
-    if read.cut:
+    if read_reply.cut:
         return replace(turn, temperature=temperature, tokens=2 * turn.tokens)
-    asked = f"That reply is not valid: {problem}. Write the JSON object again, and nothing else."
-    if not read.text.strip():
-        last = request.messages[-1]
-        messages = (*request.messages[:-1], replace(last, content=f"{last.content}\n\nWrite the JSON object, and nothing else."))
+    correction = f"That reply is not valid: {problem}. Write the JSON object again, and nothing else."
+    if not read_reply.text.strip():
+        last_message = request.messages[-1]
+        messages = (
+            *request.messages[:-1],
+            replace(last_message, content=f"{last_message.content}\n\nWrite the JSON object, and nothing else."),
+        )
         return replace(turn, temperature=temperature, messages=messages)
-    quoted = Message("assistant", read.text[:_QUOTED_CHARACTERS])
-    return replace(turn, temperature=temperature, messages=(*request.messages, quoted, Message("user", asked)))
+    quoted = Message("assistant", read_reply.text[:_QUOTED_CHARACTERS])
+    return replace(turn, temperature=temperature, messages=(*request.messages, quoted, Message("user", correction)))
 
 
 def _most_characters(turn: Turn) -> int:
     return max(_LEAST_BOUND, MAX_CHARACTERS_PER_TOKEN * turn.tokens)
 
 
-def _limit_size(raw: RawReply, most: int) -> RawReply:
+def _limit_size(raw: RawReply, limit: int) -> RawReply:
     """Return a reply that is not longer than its limit, as a reply that was cut off there."""
-    return raw if len(raw.content) <= most else replace(raw, content=raw.content[:most], ending="length")
+    return raw if len(raw.content) <= limit else replace(raw, content=raw.content[:limit], ending="length")
 
 
 def _check_filter(raw: RawReply, model: str) -> None:

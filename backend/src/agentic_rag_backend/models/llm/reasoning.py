@@ -89,11 +89,11 @@ class ReasoningFilter:
     def feed_piece(self, piece: str) -> Iterator[VisibleText]:
         """Yield the text that is known to belong to the reply. The beginning of a mark waits for its end."""
         self._pending += piece
-        yield from self._read_pending(last=False)
+        yield from self._read_pending(is_last=False)
 
     def finish_reply(self) -> Iterator[VisibleText]:
         """Yield the rest of the reply."""
-        yield from self._read_pending(last=True)
+        yield from self._read_pending(is_last=True)
         yield from self.release_text()
 
     def release_text(self) -> Iterator[VisibleText]:
@@ -108,15 +108,15 @@ class ReasoningFilter:
         """Whether the reply itself has begun after reasoning with an opening mark."""
         return self._began and self.reasoned and not self.unopened
 
-    def _read_pending(self, *, last: bool) -> Iterator[VisibleText]:
+    def _read_pending(self, *, is_last: bool) -> Iterator[VisibleText]:
         going_on = True
         while going_on and not self.ended:
             if self._closing:
                 going_on = self._skip_reasoning()
             elif not self._began:
-                going_on = self._decide_beginning(last=last)
+                going_on = self._decide_beginning(is_last=is_last)
             else:
-                pieces, going_on = self._write_visible(last=last)
+                pieces, going_on = self._write_visible(is_last=is_last)
                 yield from pieces
         if self.ended:
             self._pending = ""
@@ -132,11 +132,11 @@ class ReasoningFilter:
         self._pending, self._closing = self._pending[mark.end() :], ""
         return True
 
-    def _decide_beginning(self, *, last: bool) -> bool:
+    def _decide_beginning(self, *, is_last: bool) -> bool:
         """Decide whether the text begins with reasoning."""
         text = self._pending = self._pending.lstrip()
         head = text[:_LONGEST].lower()
-        if not last and (not text or any(mark.startswith(head) for mark in (*_OPENINGS, *_LEADING))):
+        if not is_last and (not text or any(mark.startswith(head) for mark in (*_OPENINGS, *_LEADING))):
             return False
         leading = next((mark for mark in _LEADING if head.startswith(mark)), "")
         opening = next((mark for mark in _MARKS if head.startswith(mark)), "")
@@ -150,7 +150,7 @@ class ReasoningFilter:
             self._began = True
         return True
 
-    def _write_visible(self, *, last: bool) -> tuple[list[VisibleText], bool]:
+    def _write_visible(self, *, is_last: bool) -> tuple[list[VisibleText], bool]:
         """Return the text before the next mark."""
         for mark in _CLOSING_OR_ENDING.finditer(self._pending):
             before = (self._before + self._pending[: mark.start()])[-_BEFORE:]
@@ -158,12 +158,12 @@ class ReasoningFilter:
                 pieces = self._show_text(self._pending[: mark.start()])
                 self.ended = True
                 return pieces, False
-            if mark.end() == len(self._pending) and not last and before.rstrip(" \t")[-1:] != "\n":
+            if mark.end() == len(self._pending) and not is_last and before.rstrip(" \t")[-1:] != "\n":
                 return self._show_text(self._take_text(mark.start())), False
             in_code = self._fences_after(self._pending[: mark.start()])[0] % 2
             if not in_code and _closes_reasoning(before, self._pending[mark.end() : mark.end() + 1]):
                 return self._restart_reply(mark.end()), True
-        if last:
+        if is_last:
             return self._show_text(_STOP.sub("", self._take_text(len(self._pending)))), False
         return self._show_text(self._take_text(_end_of_certain(self._pending))), False
 
@@ -175,10 +175,10 @@ class ReasoningFilter:
 
     def _fences_after(self, text: str) -> tuple[int, str]:
         """Return the number of fences of code in the reply up to the end of ``text``, and the beginning of a fence there."""
-        count, begun = self._fences
-        begun += text
-        run = len(begun) - len(begun.rstrip("`"))
-        return count + begun.count(_FENCE), "`" * (run % len(_FENCE))
+        count, opening_fence = self._fences
+        opening_fence += text
+        run = len(opening_fence) - len(opening_fence.rstrip("`"))
+        return count + opening_fence.count(_FENCE), "`" * (run % len(_FENCE))
 
     def _show_text(self, text: str) -> list[VisibleText]:
         if self.hold:

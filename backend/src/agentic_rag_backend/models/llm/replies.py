@@ -164,8 +164,8 @@ def _read_candidate(candidate: ReadValue | NotJson, schema: Mapping[str, Any], t
     if around and isinstance(candidate.value, list) and not all(isinstance(item, dict) for item in candidate.value or [0]):
         raise NotJson("a list is not the object", candidate.start)  # "[1]" in prose is a citation
     mended = (*((AROUND,) if around else ()), *candidate.mended)
-    read = _fit_object(candidate.value, schema, lists=candidate.cut)
-    return ReadObject(read.value, candidate.cut, (*mended, *read.mended))
+    candidate_object = _fit_object(candidate.value, schema, lists=candidate.cut)
+    return ReadObject(candidate_object.value, candidate.cut, (*mended, *candidate_object.mended))
 
 
 def _has_items(value: Any) -> bool:
@@ -219,9 +219,9 @@ class ReplyStream:
     def finish_reply(self) -> Iterator[ModelDelta]:
         """Yield the rest."""
         yield from self._make_deltas(self._filter.finish_reply())
-        if rest := self._restorer.finish_text():
-            self._shown.append(rest)
-            yield ModelDelta(rest)
+        if remainder := self._restorer.finish_text():
+            self._shown.append(remainder)
+            yield ModelDelta(remainder)
 
     def read_reply(self, ending: str | None) -> ReadReply:
         """Return the whole reply after its end."""

@@ -72,8 +72,8 @@ class Body:
 
 def reasoning_room(model: str, options: RequestOptions, traits: ModelTraits) -> int:
     """Return the tokens that a reply needs in addition, for reasoning."""
-    named = REASONING_TOKENS if options.reasoning_effort != "none" and is_reasoning_model(model) else 0
-    configured = named if options.reasoning_tokens is None else options.reasoning_tokens
+    reasoning_tokens = REASONING_TOKENS if options.reasoning_effort != "none" and is_reasoning_model(model) else 0
+    configured = reasoning_tokens if options.reasoning_tokens is None else options.reasoning_tokens
     return max(configured, traits.reasoning_tokens)
 
 
@@ -111,27 +111,27 @@ def build_body(
     """
     refused = frozenset(traits.refused)
     arguments: dict[str, Any] = {"model": model, "stream": stream}
-    sent: set[Feature] = set()
+    features_sent: set[Feature] = set()
     if stream and "stream_options" not in refused:
         arguments["stream_options"] = {"include_usage": True}
-        sent.add("stream_options")
+        features_sent.add("stream_options")
     if stream and request.schema is not None:
-        sent.add("stream")
+        features_sent.add("stream")
     if "temperature" not in refused:
         arguments["temperature"] = turn.temperature
-        sent.add("temperature")
+        features_sent.add("temperature")
     if options.reasoning_effort is not None and "reasoning_effort" not in refused:
         arguments["reasoning_effort"] = options.reasoning_effort
-        sent.add("reasoning_effort")
+        features_sent.add("reasoning_effort")
     limit = _limit_of(model, refused)
     if limit is not None:
         arguments[limit] = min(turn.tokens, traits.reply_tokens or turn.tokens)
-        sent.add(limit)
-    rule = _add_format(arguments, request, refused, sent)
-    arguments["messages"] = _with_one_system(turn.messages, rule, refused, sent)
+        features_sent.add(limit)
+    rule = _add_format(arguments, request, refused, features_sent)
+    arguments["messages"] = _with_one_system(turn.messages, rule, refused, features_sent)
     if options.extra_body:
         arguments["extra_body"] = dict(options.extra_body)
-    return Body(arguments, frozenset(sent))
+    return Body(arguments, frozenset(features_sent))
 
 
 def _limit_of(model: str, refused: AbstractSet[Feature]) -> Feature | None:
@@ -141,7 +141,9 @@ def _limit_of(model: str, refused: AbstractSet[Feature]) -> Feature | None:
     return next((name for name in names if name not in refused), None)
 
 
-def _add_format(arguments: dict[str, Any], request: ModelRequest, refused: AbstractSet[Feature], sent: set[Feature]) -> str:
+def _add_format(
+    arguments: dict[str, Any], request: ModelRequest, refused: AbstractSet[Feature], features_sent: set[Feature]
+) -> str:
     """Add the format of a structured reply. Return the rule that the prompt must state instead of it."""
     if request.schema is None:
         return ""
@@ -150,16 +152,16 @@ def _add_format(arguments: dict[str, Any], request: ModelRequest, refused: Abstr
         schema = dict(request.schema) if bounded else without_bounds(request.schema)
         described = {"name": request.prompt.partition("@")[0] or "reply", "schema": schema, "strict": True}
         arguments["response_format"] = {"type": "json_schema", "json_schema": described}
-        sent |= {"json_schema", "schema_bounds"} if bounded else {"json_schema"}
+        features_sent |= {"json_schema", "schema_bounds"} if bounded else {"json_schema"}
         return ""
     if "json_object" not in refused:
         arguments["response_format"] = {"type": "json_object"}
-        sent.add("json_object")
+        features_sent.add("json_object")
     return f"{_RULE}{json.dumps(request.schema, ensure_ascii=False)}"
 
 
 def _with_one_system(
-    messages: Sequence[Message], rule: str, refused: AbstractSet[Feature], sent: set[Feature]
+    messages: Sequence[Message], rule: str, refused: AbstractSet[Feature], features_sent: set[Feature]
 ) -> list[dict[str, str]]:
     parts = [message.content for message in messages if message.role == "system"]
     system = neutralise_marks("\n\n".join([*parts, *([rule] if rule else [])]))
@@ -169,12 +171,12 @@ def _with_one_system(
     if not system:
         return turns
     if "system_role" in refused:
-        first = next((turn for turn in turns if turn["role"] == "user"), None)
-        if first is None:
+        first_user_turn = next((turn for turn in turns if turn["role"] == "user"), None)
+        if first_user_turn is None:
             return [{"role": "user", "content": system}, *turns]
-        first["content"] = f"{system}\n\n{first['content']}"
+        first_user_turn["content"] = f"{system}\n\n{first_user_turn['content']}"
         return turns
-    sent.add("system_role")
+    features_sent.add("system_role")
     return [{"role": "system", "content": system}, *turns]
 
 

@@ -87,14 +87,14 @@ class _Fitting:
         return self._check_bounds(value, schema, at)
 
     def _fit_choice(self, value: Any, choices: list[Mapping[str, Any]], at: str) -> Any:
-        first: ValueError | None = None
+        first_error: ValueError | None = None
         # A choice of the value's own type comes before a choice that the value can be converted to.
         for choice in sorted(choices, key=lambda choice: not _is_one_of(value, _list_kinds(choice.get("type", [])))):
             try:
                 return self.fit_value(value, choice, at)
             except ValueError as error:
-                first = first or error
-        raise first or ValueError(f"{at} fits no choice")
+                first_error = first_error or error
+        raise first_error or ValueError(f"{at} fits no choice")
 
     def _one_of(self, value: Any, allowed: list[Any], at: str) -> Any:
         if value in allowed:
@@ -141,16 +141,16 @@ class _Fitting:
 
     def _fit_object(self, value: dict[str, Any], schema: Mapping[str, Any], at: str) -> dict[str, Any]:
         properties = schema.get("properties", {})
-        known = {name: inner for name, inner in value.items() if name in properties}
-        if len(known) < len(value) and schema.get("additionalProperties") is False:
-            if not known:
+        members = {name: inner for name, inner in value.items() if name in properties}
+        if len(members) < len(value) and schema.get("additionalProperties") is False:
+            if not members:
                 raise ValueError(f"{at}.{next(iter(value))} is not asked for")
             self.mended.append(UNKNOWN_KEYS)
         else:
-            known = value
+            members = value
         fitted = {
             name: self.fit_value(inner, properties[name], f"{at}.{name}") if name in properties else inner
-            for name, inner in known.items()
+            for name, inner in members.items()
         }
         for name in schema.get("required", ()):
             if name not in fitted:
@@ -162,24 +162,24 @@ class _Fitting:
         return fitted
 
     def _fit_list(self, value: list[Any], schema: Mapping[str, Any], at: str) -> list[Any]:
-        least, most = schema.get("minItems", 0), schema.get("maxItems")
+        least, largest = schema.get("minItems", 0), schema.get("maxItems")
         if len(value) < least:
-            raise ValueError(f"{at} must have {least} to {most or 'any number of'} items, not {len(value)}")
-        if most is not None and len(value) > most:
+            raise ValueError(f"{at} must have {least} to {largest or 'any number of'} items, not {len(value)}")
+        if largest is not None and len(value) > largest:
             self.mended.append(SHORTENED)
-            value = value[:most]
+            value = value[:largest]
         items = schema.get("items")
         return [self.fit_value(item, items, f"{at}[{index}]") for index, item in enumerate(value)] if items else value
 
     def _check_bounds(self, value: Any, schema: Mapping[str, Any], at: str) -> Any:
         if isinstance(value, str):
             value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            least, most = schema.get("minLength", 0), schema.get("maxLength")
+            least, largest = schema.get("minLength", 0), schema.get("maxLength")
             if len(value) < least:
-                raise ValueError(f"{at} must have {least} to {most or 'any number of'} characters, not {len(value)}")
-            if most is not None and len(value) > most:
+                raise ValueError(f"{at} must have {least} to {largest or 'any number of'} characters, not {len(value)}")
+            if largest is not None and len(value) > largest:
                 self.mended.append(SHORTENED)
-                value = value[:most]
+                value = value[:largest]
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
             low, high = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
             if not (math.isfinite(value) and low <= value <= high):

@@ -49,13 +49,13 @@ class PairModel:
     def score_passages(self, question: str, passages: Sequence[str]) -> list[float]:
         """Return the probability that each passage is relevant: the logistic function of the model's output."""
         pairs = self._session.encode_pairs([(question, passage) for passage in passages])
-        found = np.zeros(len(pairs))
+        scores = np.zeros(len(pairs))
         # Pairs of similar length together: padding costs time.
         order = sorted(range(len(pairs)), key=lambda number: len(pairs[number].ids))
         for start in range(0, len(order), BATCH_PAIRS):
             batch = order[start : start + BATCH_PAIRS]
-            found[batch] = _to_probabilities(self._session.run_batch([pairs[number] for number in batch]))
-        return [float(value) for value in found]
+            scores[batch] = _to_probabilities(self._session.run_batch([pairs[number] for number in batch]))
+        return [float(value) for value in scores]
 
 
 def _to_probabilities(output: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -107,13 +107,13 @@ class CrossEncoder:
     async def score(self, question: str, passages: Sequence[str], account: UsageAccount) -> Sequence[float]:
         """See `PassageScorer`. No request is sent, so ``account`` counts nothing."""
         self.check()
-        held = tuple(passages)
+        passage_list = tuple(passages)
         # Batch by batch, so that tenants take turns, and a cancelled request stops.
-        found: list[float] = []
-        for start in range(0, len(held), BATCH_PAIRS):
-            batch = partial(self._score_passages, question, held[start : start + BATCH_PAIRS])
-            found += await run_in(self._pool, batch, "the cross-encoder")
-        return found
+        scores: list[float] = []
+        for start in range(0, len(passage_list), BATCH_PAIRS):
+            batch = partial(self._score_passages, question, passage_list[start : start + BATCH_PAIRS])
+            scores += await run_in(self._pool, batch, "the cross-encoder")
+        return scores
 
     async def close(self) -> None:
         """Finish running work and release the thread."""

@@ -41,13 +41,13 @@ class RerankForm:
 
 
 def _make_reader(*path: str) -> Callable[[Mapping[str, Any]], object]:
-    def found(reply: Mapping[str, Any]) -> object:
+    def read_member(reply: Mapping[str, Any]) -> object:
         value: Any = reply
         for name in path:
             value = value.get(name) if isinstance(value, Mapping) else None
         return value
 
-    return found
+    return read_member
 
 
 FORMS: Mapping[Api, RerankForm] = {
@@ -117,15 +117,15 @@ class HttpScorer:
         """Return the scores of the first attempt that succeeds."""
         attempt = 1
         while True:
-            sent = Attempt(self.name, PURPOSE, account, self.health)
-            with sent.watch_failure():
+            counted_attempt = Attempt(self.name, PURPOSE, account, self.health)
+            with counted_attempt.watch_failure():
                 reply, failure = await self._attempt_request(content)
-                found = scores_in(reply, count) if failure is None else []
+                scores = scores_in(reply, count) if failure is None else []
             if failure is None:
                 tokens = FORMS[self._address.api].tokens(reply)
-                sent.end_attempt("ok", prompt_tokens=tokens if isinstance(tokens, int) and tokens > 0 else 0)
-                return found
-            sent.end_attempt(outcome_of(failure))
+                counted_attempt.end_attempt("ok", prompt_tokens=tokens if isinstance(tokens, int) and tokens > 0 else 0)
+                return scores
+            counted_attempt.end_attempt(outcome_of(failure))
             left_s = deadline - asyncio.get_running_loop().time()
             # random() spreads retries. It is not used for secrets.
             decision = decide_retry(failure, attempt=attempt, left_s=left_s, jitter=random.random())  # noqa: S311
@@ -182,13 +182,13 @@ def scores_in(reply: Mapping[str, Any], count: int) -> list[float]:
         ModelReplyInvalid: the reply does not have one score for each of the ``count`` passages.
     """
     results = reply.get("results")
-    found: dict[int, float] = {}
+    scores: dict[int, float] = {}
     for item in results if isinstance(results, list) else []:
         index, score = (item.get("index"), item.get("relevance_score")) if isinstance(item, dict) else (None, None)
         if isinstance(index, int) and isinstance(score, int | float) and math.isfinite(score) and 0 <= index < count:
-            found[index] = float(score)
-    if len(found) < count:
-        raise ModelReplyInvalid(f"the reranker scored {len(found)} of {count} passages")
-    if not all(0 <= score <= 1 for score in found.values()):
-        found = {index: 1 / (1 + math.exp(-max(-500.0, min(500.0, score)))) for index, score in found.items()}
-    return [found[index] for index in range(count)]
+            scores[index] = float(score)
+    if len(scores) < count:
+        raise ModelReplyInvalid(f"the reranker scored {len(scores)} of {count} passages")
+    if not all(0 <= score <= 1 for score in scores.values()):
+        scores = {index: 1 / (1 + math.exp(-max(-500.0, min(500.0, score)))) for index, score in scores.items()}
+    return [scores[index] for index in range(count)]

@@ -68,10 +68,10 @@ class GrowingTree:
         """Return the passages below a node, or the passage itself, each once, sorted."""
         if id not in self._nodes:
             return [id]
-        held = {id}
+        level_ids = {id}
         for _ in range(self._nodes[id].level):
-            held = {child for each in held for child in self._nodes[each].children}
-        return sorted(held)
+            level_ids = {child for parent in level_ids for child in self._nodes[parent].children}
+        return sorted(level_ids)
 
     def list_oversized_nodes(self, level: int, ceiling: int) -> list[str]:
         """Return the nodes of a level that have changed and have more children than ``ceiling``."""
@@ -89,8 +89,8 @@ class GrowingTree:
         """Remove a passage from every node. Nodes without children are removed."""
         for node_id in sorted(self._parents.pop(chunk_id, ())):
             node = self._nodes[node_id]
-            place = node.children.index(chunk_id)
-            del node.children[place], node.documents[place]
+            position = node.children.index(chunk_id)
+            del node.children[position], node.documents[position]
             self._changed_or_empty(node_id)
 
     def divide_node(self, id: str, parts: Sequence[Sequence[int]]) -> list[str]:
@@ -101,24 +101,24 @@ class GrowingTree:
         node = self._nodes[id]
         children, documents = node.children, node.documents
         order = sorted(parts, key=lambda part: (-len(part), part[0]))
-        made: list[str] = []
+        new_ids: list[str] = []
         for number, part in enumerate(order):
-            own = [children[place] for place in part]
-            papers = [documents[place] for place in part] if documents else []
+            part_children = [children[position] for position in part]
+            papers = [documents[position] for position in part] if documents else []
             if number == 0:
-                node.children, node.documents = own, papers
+                node.children, node.documents = part_children, papers
             else:
-                made.append(self.add_node(node.level, own, papers))
+                new_ids.append(self.add_node(node.level, part_children, papers))
         for child in children:
             if child not in node.children:
                 self._parents[child].discard(id)
         for parent in sorted(self._parents.get(id, ())):
-            self._nodes[parent].children += made
-            for each in made:
-                self._parents.setdefault(each, set()).add(parent)
+            self._nodes[parent].children += new_ids
+            for new_id in new_ids:
+                self._parents.setdefault(new_id, set()).add(parent)
             self._touched.add(parent)
         self._touched.add(id)
-        return made
+        return new_ids
 
     def add_node(self, level: int, children: Sequence[str], documents: Sequence[str] = ()) -> str:
         """Create a node without parents. Return its id."""
@@ -141,7 +141,7 @@ class GrowingTree:
             dirty |= above
             waiting.extend(above)
         fingerprints = {id: node.fingerprint for id, node in self._before.items() if id not in dirty}
-        written: list[TreeNode] = []
+        nodes: list[TreeNode] = []
         for id in sorted(dirty, key=lambda id: (self._nodes[id].level, id)):
             node = self._nodes[id]
             if node.level == 1:
@@ -149,7 +149,7 @@ class GrowingTree:
             else:
                 fingerprint = fingerprint_children(node.level, (fingerprints[child] for child in node.children))
             fingerprints[id] = fingerprint
-            written.append(
+            nodes.append(
                 TreeNode(
                     id=id,
                     level=node.level,
@@ -159,7 +159,7 @@ class GrowingTree:
                     size=len(self.passages_below(id)),
                 )
             )
-        return Grown(written, sorted(self._before.keys() - self._nodes.keys()))
+        return Grown(nodes, sorted(self._before.keys() - self._nodes.keys()))
 
     def unchanged_nodes(self) -> dict[str, TreeNode]:
         """Return the unchanged nodes by id."""

@@ -38,21 +38,21 @@ class Difference:
         return len(self.new) + len(self.gone)
 
 
-async def find_difference(reader: PassageReader, tenant: TenantId, tree: GrowingTree, seen: Visibility) -> Difference:
+async def find_difference(reader: PassageReader, tenant: TenantId, tree: GrowingTree, visibility: Visibility) -> Difference:
     """Compare a tree with the visible passages: of documents that changed since it was built, or of all if that is not known."""
-    held: dict[str, set[str]] = {}
+    known_ids: dict[str, set[str]] = {}
     for chunk, document in tree.map_passages().items():
-        held.setdefault(document, set()).add(chunk)
-    visible = sorted(document for document, version in seen.versions.items() if version)
-    looked_at = set(seen.versions) | (set(held) if seen.whole else set())
-    shown = await reader.chunk_ids(tenant, visible)
+        known_ids.setdefault(document, set()).add(chunk)
+    visible = sorted(document for document, version in visibility.versions.items() if version)
+    looked_at = set(visibility.versions) | (set(known_ids) if visibility.whole else set())
+    visible_ids = await reader.chunk_ids(tenant, visible)
     new: list[str] = []
-    gone: list[str] = []
+    removed_ids: list[str] = []
     for document in sorted(looked_at):
-        now, before = shown.get(document, []), held.get(document, set())
+        now, before = visible_ids.get(document, []), known_ids.get(document, set())
         new += [chunk for chunk in now if chunk not in before]
-        gone += sorted(before - set(now))
-    return Difference(tuple(new), tuple(gone))
+        removed_ids += sorted(before - set(now))
+    return Difference(tuple(new), tuple(removed_ids))
 
 
 @dataclass(slots=True)
@@ -70,9 +70,9 @@ class Insertion:
     options: TreeOptions
     _vectors: dict[str, Vector] = field(default_factory=dict)
 
-    async def apply_difference(self, gone: Sequence[str], new: Leaves) -> None:
+    async def apply_difference(self, removed_ids: Sequence[str], new: Leaves) -> None:
         """Remove and add passages, then divide nodes that have become too large."""
-        for chunk in gone:
+        for chunk in removed_ids:
             self.tree.take_out(chunk)
         self._vectors.update(zip(new.ids, new.vectors, strict=True))
         for chunk, document, vector in zip(new.ids, new.documents, new.vectors, strict=True):
@@ -94,13 +94,13 @@ class Insertion:
     async def _find_nearest(self, vector: Vector) -> str | None:
         """Return the cluster with the nearest centre, among the clusters with the nearest summaries."""
         alive = set(self.tree.list_level(1))
-        found = await self.select_candidates(vector, alive)
+        candidates = await self.select_candidates(vector, alive)
         fresh = sorted(alive - set(self.points.values()))  # created since: not searchable yet
         best, score = None, -np.inf
-        for id in dict.fromkeys([*(found or sorted(alive)), *fresh]):
-            near = float(vector @ centre_of(await self._stack_vectors(self.tree.children_of(id))))
-            if near > score:
-                best, score = id, near
+        for id in dict.fromkeys([*(candidates or sorted(alive)), *fresh]):
+            closeness = float(vector @ centre_of(await self._stack_vectors(self.tree.children_of(id))))
+            if closeness > score:
+                best, score = id, closeness
         return best
 
     async def select_candidates(self, vector: Vector, alive: Set[str]) -> list[str]:
@@ -108,14 +108,14 @@ class Insertion:
 
         The search also finds nodes that this build has replaced, and nodes of a build that was killed before they were current.
         """
-        wanted = min(_CANDIDATES, len(alive & set(self.points.values())))
+        candidate_limit = min(_CANDIDATES, len(alive & set(self.points.values())))
         limit = _CANDIDATES
         while True:
             search = VectorSearch(kind=NodeKind.RAPTOR, dense=vector, limit=limit, filter=Comparison(LEVEL, "eq", 1))
             legs = (await self.reader.vectors.search(self.tenant, Collection.NODES, [search]))[0]
-            found = [self.points[item.id] for item in legs.dense if self.points.get(item.id) in alive]
-            if len(found) >= wanted or len(legs.dense) < limit:
-                return found[:_CANDIDATES]
+            candidates = [self.points[item.id] for item in legs.dense if self.points.get(item.id) in alive]
+            if len(candidates) >= candidate_limit or len(legs.dense) < limit:
+                return candidates[:_CANDIDATES]
             limit *= 4
 
     async def _divide_node(self, id: str) -> None:
@@ -130,16 +130,16 @@ class Insertion:
                 return
             centres = np.stack([centre_of(await self._stack_vectors(self.tree.passages_below(id))) for id in roots])
             for group in cluster_rows(centres, self.options):
-                self.tree.add_node(height + 1, [roots[place] for place in group])
+                self.tree.add_node(height + 1, [roots[position] for position in group])
 
     async def _stack_vectors(self, chunk_ids: Sequence[str]) -> Vectors:
-        missing = [id for id in chunk_ids if id not in self._vectors]
-        if missing:
-            vectors = await self.reader.read_vectors(self.tenant, missing)
+        lacking = [id for id in chunk_ids if id not in self._vectors]
+        if lacking:
+            vectors = await self.reader.read_vectors(self.tenant, lacking)
             self._vectors |= vectors
-        held = [self._vectors[id] for id in chunk_ids if id in self._vectors]
+        vectors_held = [self._vectors[id] for id in chunk_ids if id in self._vectors]
         # A vector may be missing; the reconciler repairs that. The remaining vectors decide, or zeros if there are none.
-        return np.stack(held) if held else np.zeros((1, self.reader.dimensions), np.float32)
+        return np.stack(vectors_held) if vectors_held else np.zeros((1, self.reader.dimensions), np.float32)
 
 
 def map_vectors_to_nodes(tenant: TenantId, nodes: Sequence[TreeNode]) -> dict[str, str]:

@@ -70,8 +70,8 @@ def best_mixture(points: Floats, counts: Iterable[int]) -> Mixture:
 def fit_mixture(points: Floats, count: int) -> Mixture:
     """Fit a mixture of at most ``count`` components, starting from k-means. Components that lose all points are removed."""
     labels = assign_points(points, count)
-    kept = np.unique(labels)
-    memberships = (labels[:, None] == kept[None, :]).astype(np.float64)
+    labels_left = np.unique(labels)
+    memberships = (labels[:, None] == labels_left[None, :]).astype(np.float64)
     floor = _VARIANCE_FLOOR * max(float(points.var(axis=0).mean()), 1e-12)
     previous = -math.inf
     for _ in range(_ITERATIONS):
@@ -99,15 +99,15 @@ def assign_points(points: Floats, count: int) -> Ints:
     labels = np.zeros(len(points), np.int64)
     centres = _spread_centres(points, count)
     for _ in range(_ROUNDS):
-        nearest = _squared_distances(points, centres).argmin(axis=1)
-        if np.array_equal(nearest, labels):
+        nearest_centre = _squared_distances(points, centres).argmin(axis=1)
+        if np.array_equal(nearest_centre, labels):
             break
-        labels = nearest
+        labels = nearest_centre
         sizes = np.bincount(labels, minlength=len(centres))
         sums = np.zeros_like(centres)
         np.add.at(sums, labels, points)
-        held = sizes > 0
-        centres[held] = sums[held] / sizes[held, None]
+        has_points = sizes > 0
+        centres[has_points] = sums[has_points] / sizes[has_points, None]
     return labels
 
 
@@ -117,8 +117,8 @@ def _spread_centres(points: Floats, count: int) -> Floats:
     chosen = [int(rng.integers(len(points)))]
     distance = _squared_distances(points, points[chosen])[:, 0]
     while len(chosen) < count and (total := float(distance.sum())) > 0:
-        place = int(np.searchsorted(np.cumsum(distance), rng.random() * total))
-        chosen.append(min(place, len(points) - 1))
+        index = int(np.searchsorted(np.cumsum(distance), rng.random() * total))
+        chosen.append(min(index, len(points) - 1))
         distance = np.minimum(distance, _squared_distances(points, points[chosen[-1:]])[:, 0])
     return points[chosen].copy()
 

@@ -37,11 +37,11 @@ def plan_tree(tenant: TenantId, leaves: Leaves, options: TreeOptions) -> list[Tr
     for level in range(1, options.max_levels + 1):
         groups = cluster_rows(centres, options)
         members = [_list_rows(group, members) for group in groups]
-        made = [_make_node(tenant, level, group, leaves, below) for group in groups]
-        made = [replace(node, size=len(rows)) for node, rows in zip(made, members, strict=True)]
-        nodes += made
-        below = made
-        if len(made) < 2:
+        level_nodes = [_make_node(tenant, level, group, leaves, below) for group in groups]
+        level_nodes = [replace(node, size=len(rows)) for node, rows in zip(level_nodes, members, strict=True)]
+        nodes += level_nodes
+        below = level_nodes
+        if len(level_nodes) < 2:
             break
         centres = np.stack([centre_of(leaves.vectors[list(rows)]) for rows in members])
     return nodes

@@ -29,37 +29,37 @@ def leaf_evidence(node: TreeNode, passages: Sequence[VisibleChunk], weights: Map
 
 def inner_evidence(node: TreeNode, children: Sequence[CommunitySummary], weights: Mapping[str, float]) -> SummaryEvidence:
     """Return the findings of the children, and their summaries."""
-    found = [_make_fact(finding.statement, finding.sources) for child in children for finding in child.findings]
-    return replace(_make_evidence(node, found, weights), children=tuple(children))
+    facts = [_make_fact(finding.statement, finding.sources) for child in children for finding in child.findings]
+    return replace(_make_evidence(node, facts, weights), children=tuple(children))
 
 
 def leaf_names(passages: Sequence[VisibleChunk]) -> tuple[Label, ...]:
     """Return the titles of the passages' documents, by falling number of passages."""
-    held: defaultdict[str, list[Support]] = defaultdict(list)
+    supports_by_name: defaultdict[str, list[Support]] = defaultdict(list)
     for passage in passages:
         if title := " ".join(passage.document_title.split()):
-            held[title].append(_support_of(passage))
-    return _rank_labels({title: tuple(supports) for title, supports in held.items()})
+            supports_by_name[title].append(_support_of(passage))
+    return _rank_labels({title: tuple(supports) for title, supports in supports_by_name.items()})
 
 
 def inner_names(children: Sequence[CommunitySummary]) -> tuple[Label, ...]:
     """Return the names that most of the children have."""
-    held: defaultdict[str, list[Support]] = defaultdict(list)
+    supports_by_name: defaultdict[str, list[Support]] = defaultdict(list)
     for child in children:
         for label in child.names:
-            held[label.text] += label.sources
-    return _rank_labels({text: tuple(dict.fromkeys(supports)) for text, supports in held.items()})
+            supports_by_name[label.text] += label.sources
+    return _rank_labels({text: tuple(dict.fromkeys(supports)) for text, supports in supports_by_name.items()})
 
 
 def _make_evidence(node: TreeNode, facts: Sequence[Fact], weights: Mapping[str, float]) -> SummaryEvidence:
     merged = merge_facts(facts)
     telling = telling_facts(merged, _select_terms(merged, weights), limit=_TELLING, forms_of=attrgetter("entity_ids"))
-    first = {fact.statement for fact in telling}
+    telling_statements = {fact.statement for fact in telling}
     return SummaryEvidence(
         fingerprint=node.fingerprint,
         entity_count=0,
         entities=(),
-        facts=(*telling, *(fact for fact in merged if fact.statement not in first)),
+        facts=(*telling, *(fact for fact in merged if fact.statement not in telling_statements)),
         passages=node.size,
     )
 
@@ -77,8 +77,8 @@ def _select_terms(facts: Sequence[Fact], weights: Mapping[str, float]) -> list[C
 def _read_facts(passage: VisibleChunk) -> Iterable[Fact]:
     text = passage.chunk.text
     sentences = [" ".join(sentence.text.split()) for sentence in split_sentences(text)]
-    kept = [sentence for sentence in sentences if sentence] or [" ".join(text.split())[:_LONGEST]]
-    return (_make_fact(sentence, (_support_of(passage),)) for sentence in kept)
+    statements = [sentence for sentence in sentences if sentence] or [" ".join(text.split())[:_LONGEST]]
+    return (_make_fact(sentence, (_support_of(passage),)) for sentence in statements)
 
 
 def _make_fact(statement: str, sources: tuple[Support, ...]) -> Fact:
@@ -89,6 +89,6 @@ def _support_of(passage: VisibleChunk) -> Support:
     return Support(passage.chunk.document_id, passage.chunk.version, passage.chunk.id)
 
 
-def _rank_labels(held: Mapping[str, tuple[Support, ...]]) -> tuple[Label, ...]:
-    order = sorted(held, key=lambda text: (-len(held[text]), text))
-    return tuple(Label(text, spread(held[text])) for text in order[:_NAMES])
+def _rank_labels(supports_by_text: Mapping[str, tuple[Support, ...]]) -> tuple[Label, ...]:
+    order = sorted(supports_by_text, key=lambda text: (-len(supports_by_text[text]), text))
+    return tuple(Label(text, spread(supports_by_text[text])) for text in order[:_NAMES])

@@ -32,13 +32,13 @@ class TreeScrubber:
     async def resting_on(self, tenant: TenantId, document_id: str) -> list[str]:
         """Return the ids of the nodes that contain passages of a document, and of all nodes above them."""
         generation = (await self.trees.pointer(tenant)).generation
-        found: set[str] = set()
+        fingerprints: set[str] = set()
         level = set(await self.trees.resting_on(tenant, generation, document_id)) if generation else set()
         while level:
-            found |= level
+            fingerprints |= level
             above = await self.trees.above(tenant, generation, sorted(level))
-            level = {parent for parents in above.values() for parent in parents} - found
-        return sorted(found)
+            level = {parent for parents in above.values() for parent in parents} - fingerprints
+        return sorted(fingerprints)
 
     async def scrub(self, tenant: TenantId, document_id: str) -> int:
         """Remove statements that rest on a document whose passages are not visible any more. Repeatable. Return the number of
@@ -54,8 +54,8 @@ class TreeScrubber:
             silent = [node.point_id(tenant) for node in nodes if node not in searchable_nodes]
             if silent:
                 await self.points.vectors.delete(tenant, Collection.NODES, silent)
-            for first in range(0, len(searchable_nodes), _BATCH):
-                await self._write_points(tenant, searchable_nodes[first : first + _BATCH], summaries)
+            for batch_start in range(0, len(searchable_nodes), _BATCH):
+                await self._write_points(tenant, searchable_nodes[batch_start : batch_start + _BATCH], summaries)
         return len(ids)
 
     async def _write_points(
@@ -66,43 +66,43 @@ class TreeScrubber:
         During the embedding, a build may publish another tree and remove all other points before these points are written. So
         the tree is read again afterwards; a later build removes them itself.
         """
-        written = await self.points.write_points(tenant, nodes, summaries)
+        point_ids = await self.points.write_points(tenant, nodes, summaries)
         generation = (await self.trees.pointer(tenant)).generation
-        used = {node.point_id(tenant) for node in await self.trees.nodes(tenant, generation, point_ids=written)}
-        unused = sorted(set(written) - used)
+        used = {node.point_id(tenant) for node in await self.trees.nodes(tenant, generation, point_ids=point_ids)}
+        unused = sorted(set(point_ids) - used)
         if unused:
             await self.points.vectors.delete(tenant, Collection.NODES, unused)
-        return [id for id in written if id in used]
+        return [id for id in point_ids if id in used]
 
     async def visible_summaries(self, tenant: TenantId, nodes: Sequence[TreeNode]) -> dict[str, CommunitySummary]:
         """Return the summaries of nodes, by node, without statements that rest on invisible passages."""
-        held = await self.trees.summaries(tenant, [key_of(node) for node in nodes])
-        visible = await passages_behind(self.documents, tenant, held.values())
-        return {node.id: visible_summary(held[key_of(node)], visible) for node in nodes if key_of(node) in held}
+        summaries = await self.trees.summaries(tenant, [key_of(node) for node in nodes])
+        visible = await passages_behind(self.documents, tenant, summaries.values())
+        return {node.id: visible_summary(summaries[key_of(node)], visible) for node in nodes if key_of(node) in summaries}
 
     async def list_missing_nodes(self, tenant: TenantId, nodes: Sequence[TreeNode]) -> list[TreeNode]:
         """Return the nodes that have searchable text and no point."""
-        found: list[TreeNode] = []
+        lacking_nodes: list[TreeNode] = []
         for start in range(0, len(nodes), _PAGE):
             batch = nodes[start : start + _PAGE]
             there = await self.points.list_stored_ids(tenant, [node.point_id(tenant) for node in batch])
             lacking = [node for node in batch if node.point_id(tenant) not in there]
             visible_summaries = await self.visible_summaries(tenant, lacking) if lacking else {}
-            found += [
+            lacking_nodes += [
                 node for node in lacking if node.id in visible_summaries and has_searchable_text(visible_summaries[node.id])
             ]
-        return found
+        return lacking_nodes
 
-    async def restore(self, tenant: TenantId, missing: Sequence[TreeNode]) -> list[str]:
-        """Write the points of ``missing`` again and return their ids; makes no model call."""
-        written: list[str] = []
-        for start in range(0, len(missing), _BATCH):
-            batch = missing[start : start + _BATCH]
+    async def restore(self, tenant: TenantId, nodes: Sequence[TreeNode]) -> list[str]:
+        """Write the points of ``nodes`` again and return their ids; makes no model call."""
+        point_ids: list[str] = []
+        for start in range(0, len(nodes), _BATCH):
+            batch = nodes[start : start + _BATCH]
             visible_summaries = await self.visible_summaries(tenant, batch)
-            written += await self._write_points(
+            point_ids += await self._write_points(
                 tenant, [node for node in batch if node.id in visible_summaries], visible_summaries
             )
-        return written
+        return point_ids
 
 
 def has_searchable_text(summary: CommunitySummary) -> bool:

@@ -52,7 +52,7 @@ class NodeWriter:
         self,
         tenant: TenantId,
         nodes: Sequence[TreeNode],
-        known: Mapping[str, TreeNode],
+        known_nodes: Mapping[str, TreeNode],
         *,
         by_model: bool,
         report: RebuildProgress,
@@ -60,30 +60,33 @@ class NodeWriter:
         """Return ``nodes`` with their summaries, which are all recorded.
 
         Args:
-            known: the other nodes of the tree by id, whose summaries are recorded.
+            known_nodes: the other nodes of the tree by id, whose summaries are recorded.
             by_model: whether a model may be called.
         """
         tally = SummaryTally()
-        found = await self._on_record(tenant, nodes, by_model=by_model)
-        signed = {node.id: _sign_node(node, found[node.id]) for node in nodes if node.id in found}
-        tally.reused = len(found)
-        missing = [node for node in nodes if node.id not in found]
-        weights = await self._weigh_terms(tenant, missing, known)
-        tree = {**known, **signed}
-        done = 0
-        for batch in _batch_nodes(missing):
-            await report(SUMMARISE, done, len(missing))
-            given = await self._gather_evidence(tenant, batch, tree, weights)
-            writers = [partial(self._write_node, node, each, by_model=by_model) for node, each in zip(batch, given, strict=True)]
-            save, progress = partial(self.trees.save_summaries, tenant), partial(report, SUMMARISE, done, len(missing))
-            written = await write_summaries(writers, save, progress, report.wait_for_model)
-            for node, each in zip(batch, written, strict=True):
-                tally.count_summary(node.id, each)
-                signed[node.id] = tree[node.id] = _sign_node(node, each.summary)
-                found[node.id] = each.summary
-            done += len(batch)
-        await report(SUMMARISE, done, len(missing))
-        return Signed([signed[node.id] for node in nodes], found), tally
+        recorded = await self._on_record(tenant, nodes, by_model=by_model)
+        signed = {node.id: _sign_node(node, recorded[node.id]) for node in nodes if node.id in recorded}
+        tally.reused = len(recorded)
+        lacking = [node for node in nodes if node.id not in recorded]
+        weights = await self._weigh_terms(tenant, lacking, known_nodes)
+        tree = {**known_nodes, **signed}
+        count_done = 0
+        for batch in _batch_nodes(lacking):
+            await report(SUMMARISE, count_done, len(lacking))
+            evidence_of_batch = await self._gather_evidence(tenant, batch, tree, weights)
+            writers = [
+                partial(self._write_node, node, written_summary, by_model=by_model)
+                for node, written_summary in zip(batch, evidence_of_batch, strict=True)
+            ]
+            save, progress = partial(self.trees.save_summaries, tenant), partial(report, SUMMARISE, count_done, len(lacking))
+            written_summaries = await write_summaries(writers, save, progress, report.wait_for_model)
+            for node, node_evidence in zip(batch, written_summaries, strict=True):
+                tally.count_summary(node.id, node_evidence)
+                signed[node.id] = tree[node.id] = _sign_node(node, node_evidence.summary)
+                recorded[node.id] = node_evidence.summary
+            count_done += len(batch)
+        await report(SUMMARISE, count_done, len(lacking))
+        return Signed([signed[node.id] for node in nodes], recorded), tally
 
     async def estimate_usage(
         self, tenant: TenantId, nodes: Sequence[TreeNode], *, by_model: bool, report: RebuildProgress
@@ -92,48 +95,54 @@ class NodeWriter:
 
         The estimate for a higher node uses the expected size of its children's summaries.
         """
-        found = await self._on_record(tenant, nodes, by_model=by_model)
-        missing = [node for node in nodes if node.id not in found]
-        paid = [node for node in missing if self._by_model(node, by_model)]
+        recorded = await self._on_record(tenant, nodes, by_model=by_model)
+        lacking = [node for node in nodes if node.id not in recorded]
+        paid = [node for node in lacking if self._by_model(node, by_model)]
         usage = Usage()
         for start in range(0, len(paid), _BATCH):
             await report("estimate", start, len(paid))
             leaves = [node for node in paid[start : start + _BATCH] if node.level == 1]
-            for given in await self._gather_evidence(tenant, leaves, {}, {}):
-                usage += self.summariser.estimate_usage(given.evidence)
+            for node_evidence in await self._gather_evidence(tenant, leaves, {}, {}):
+                usage += self.summariser.estimate_usage(node_evidence.evidence)
         above = sum(node.level > 1 for node in paid)
         if above:
             of_leaves = max(1, usage.calls)
             usage += Usage(above * (usage.prompt_tokens // of_leaves), above * (usage.completion_tokens // of_leaves), above)
-        return len(missing), usage
+        return len(lacking), usage
 
-    def _by_model(self, node: TreeNode, asked: bool) -> bool:
+    def _by_model(self, node: TreeNode, requested: bool) -> bool:
         # A single passage serves as its own summary.
-        return asked and self.summariser.generative and node.size > 1
+        return requested and self.summariser.generative and node.size > 1
 
     async def _on_record(self, tenant: TenantId, nodes: Sequence[TreeNode], *, by_model: bool) -> dict[str, CommunitySummary]:
         """Return the existing summaries: the best writer's, or the extractive one if no model would write."""
         best, plain = self.summariser.keys[0], self.summariser.keys[-1]
-        wanted: dict[str, list[SummaryKey]] = {}
+        keys_by_node: dict[str, list[SummaryKey]] = {}
         for node in nodes:
             keys = [(node.fingerprint, *best)]
             if not self._by_model(node, by_model):
                 keys.append((node.fingerprint, *plain))
-            wanted[node.id] = keys
-        held = await self.trees.summaries(tenant, list({key for keys in wanted.values() for key in keys}))
-        return {id: next(held[key] for key in keys if key in held) for id, keys in wanted.items() if any(k in held for k in keys)}
+            keys_by_node[node.id] = keys
+        summaries = await self.trees.summaries(tenant, list({key for keys in keys_by_node.values() for key in keys}))
+        return {
+            id: next(summaries[key] for key in keys if key in summaries)
+            for id, keys in keys_by_node.items()
+            if any(k in summaries for k in keys)
+        }
 
     async def _weigh_terms(
-        self, tenant: TenantId, missing: Sequence[TreeNode], known: Mapping[str, TreeNode]
+        self, tenant: TenantId, new_nodes: Sequence[TreeNode], known_nodes: Mapping[str, TreeNode]
     ) -> dict[str, float]:
-        if not missing:
+        if not new_nodes:
             return {}
-        ids = {id for node in (*missing, *known.values()) if node.level == 1 for id in node.children}
+        ids = {id for node in (*new_nodes, *known_nodes.values()) if node.level == 1 for id in node.children}
         return await self.passages.term_weights(tenant, sorted(ids))
 
-    async def _write_node(self, node: TreeNode, given: _Given, *, by_model: bool) -> WrittenSummary:
-        written = await self.summariser.instead_of(given.plain, given.evidence, by_model=self._by_model(node, by_model))
-        return replace(written, summary=replace(written.summary, names=given.names))
+    async def _write_node(self, node: TreeNode, node_evidence: _Given, *, by_model: bool) -> WrittenSummary:
+        written_summary = await self.summariser.instead_of(
+            node_evidence.plain, node_evidence.evidence, by_model=self._by_model(node, by_model)
+        )
+        return replace(written_summary, summary=replace(written_summary.summary, names=node_evidence.names))
 
     async def _gather_evidence(
         self, tenant: TenantId, nodes: Sequence[TreeNode], tree: Mapping[str, TreeNode], weights: Mapping[str, float]
@@ -142,7 +151,7 @@ class NodeWriter:
         summaries = await self.trees.summaries(tenant, [key_of(child) for child in below])
         texts = await self.passages.read_texts(tenant, [id for node in nodes if node.level == 1 for id in node.children])
 
-        def given(node: TreeNode) -> _Given:
+        def gather_one(node: TreeNode) -> _Given:
             if node.level == 1:
                 passages = [texts[id] for id in node.children if id in texts]
                 evidence, names = leaf_evidence(node, passages, weights), leaf_names(passages)
@@ -153,7 +162,7 @@ class NodeWriter:
             return _Given(evidence, names, extractive_summary(evidence, weights))
 
         # Reading sentences takes half a second, so let the event loop serve others.
-        return await asyncio.to_thread(lambda: [given(node) for node in nodes])
+        return await asyncio.to_thread(lambda: [gather_one(node) for node in nodes])
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,11 +216,11 @@ def test_ten_thousand_pages_are_refused() -> None:
 
 def test_check() -> None:
     content = pdf_of(Page().shows(72, 700, "Some words"), info="/Title (Harbour works)")
-    assert PARSER.check(content, whole=True).title == "Harbour works"
-    assert PARSER.check(content[:50], whole=False).title is None
+    assert PARSER.check(content, is_whole=True).title == "Harbour works"
+    assert PARSER.check(content[:50], is_whole=False).title is None
     for head, whole in ((b"\x89PNG\r\n", False), (content[:50], True)):
         with pytest.raises(UnreadableDocument):
-            PARSER.check(head, whole=whole)
+            PARSER.check(head, is_whole=whole)
 
 
 def test_cyclic_files_end() -> None:

@@ -74,9 +74,9 @@ def add_chapter(builder: TextBuilder, content: bytes, *, page: int) -> None:
         root = etree.fromstring(content, parser) if content.strip() else None
     except (etree.LxmlError, ValueError) as error:
         raise UnreadableDocument(f"the book is damaged: chapter {page} cannot be read ({str(error)[:200]})") from None
-    for each in parser.error_log:
-        if each.type in _FATAL:  # other errors are repaired, but here the parser left out the rest of the text
-            raise xml_problem(each.type, each.message, f"chapter {page} of the book")
+    for problem in parser.error_log:
+        if problem.type in _FATAL:  # other errors are repaired, but here the parser left out the rest of the text
+            raise xml_problem(problem.type, problem.message, f"chapter {page} of the book")
     if root is not None:
         _Chapter(builder, page).add_blocks(root)
 

@@ -27,21 +27,21 @@ _FIELDS = {"author": "creator", "created": "date", "language": "language", "publ
 class EpubParser:
     """Parser of EPUB books. The page of a region is the number of its chapter in the spine."""
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Open the book and read its title. A part of a ZIP file cannot be opened."""
-        return Preview(title=_read_field(_read_package(Container(head))[1], "title") if whole else None, text="")
+        return Preview(title=_read_field(_read_package(Container(head))[1], "title") if is_whole else None, text="")
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the chapters one after the other."""
         container = Container(content)
         path, package = _read_package(container)
         builder = TextBuilder()
-        read: set[str] = set()
+        members_read: set[str] = set()
         for number, name in enumerate(_list_chapters(path, package), start=1):
             if number > MAX_CHAPTERS:
                 raise ResourceLimit(f"the book has more than {MAX_CHAPTERS} chapters, which is the limit")
-            if name in container and name not in read:
-                read.add(name)
+            if name in container and name not in members_read:
+                members_read.add(name)
                 content = container.read_member(name)
                 builder.size_bytes = container.unzipped_bytes
                 add_chapter(builder, content, page=number)
@@ -60,7 +60,7 @@ def _read_package(container: Container) -> tuple[str, etree._Element]:
     """Return the package document of a book and its path."""
     if _ENCRYPTION in container:
         methods = container.read_tree(_ENCRYPTION).findall(".//{*}EncryptedData/{*}EncryptionMethod")
-        if any((each.get("Algorithm") or "").encode() not in _FONTS for each in methods):
+        if any((method.get("Algorithm") or "").encode() not in _FONTS for method in methods):
             raise UnreadableDocument("the book is encrypted (protected by DRM)")
     root = container.read_tree(_CONTAINER).find(".//{*}rootfile")
     path = "" if root is None else root.get("full-path") or ""
@@ -69,7 +69,7 @@ def _read_package(container: Container) -> tuple[str, etree._Element]:
 
 def _list_chapters(path: str, package: etree._Element) -> Iterator[str]:
     """Yield the members of the chapters in reading order."""
-    items = {each.get("id"): unquote(each.get("href") or "") for each in package.iterfind(".//{*}manifest/{*}item")}
+    items = {item.get("id"): unquote(item.get("href") or "") for item in package.iterfind(".//{*}manifest/{*}item")}
     for reference in package.iterfind(".//{*}spine/{*}itemref"):
         target = items.get(reference.get("idref"))
         if target and reference.get("linear") != "no":

@@ -31,10 +31,10 @@ def headings_of(definitions: Iterable[Definition]) -> tuple[Heading, ...]:
     """Return a heading for each class and function, except those within functions, which a reader does not look for."""
     headings: list[Heading] = []
     local_end = 0
-    for each in definitions:
-        if each.kind == "import" or each.start_char < local_end:
+    for definition in definitions:
+        if definition.kind == "import" or definition.start_char < local_end:
             continue
-        headings.append(Heading(len(each.path), each.path[-1], each.start_char))
-        if each.kind == "function":
-            local_end = each.end_char
+        headings.append(Heading(len(definition.path), definition.path[-1], definition.start_char))
+        if definition.kind == "function":
+            local_end = definition.end_char
     return tuple(headings)

@@ -78,22 +78,22 @@ class _File:
                 yield CodeName(caller), CALLS, target, span
 
     def _resolve_call(self, caller: tuple[str, ...], callee: tuple[str, ...]) -> CodeName | None:
-        first, *rest = callee
-        if first in _OWN:
-            return self._find_member(caller, tuple(rest)) if rest else None
-        if not rest:
-            return self._find_plain_name(caller, first)
+        head, *tail = callee
+        if head in _OWN:
+            return self._find_member(caller, tuple(tail)) if tail else None
+        if not tail:
+            return self._find_plain_name(caller, head)
         if callee in self.defined:
             return CodeName(callee)
-        if first in self.imported:
-            return CodeName((*self.imported[first], *rest), own=False)
+        if head in self.imported:
+            return CodeName((*self.imported[head], *tail), own=False)
         return None
 
     def _find_member(self, caller: tuple[str, ...], name: tuple[str, ...]) -> CodeName | None:
         for depth in range(len(caller) - 1, 0, -1):
             if caller[:depth] in self.classes:
-                found = (*caller[:depth], *name)
-                return CodeName(found) if found in self.defined else None
+                path = (*caller[:depth], *name)
+                return CodeName(path) if path in self.defined else None
         return None
 
     def _find_plain_name(self, caller: tuple[str, ...], name: str) -> CodeName | None:
@@ -127,33 +127,33 @@ def structure_of(text: str, language: str) -> CodeStructure:
     file = _File(content, language)
     walk = Walk(content, LANGUAGES[language])
     for node in nodes_of(tree):
-        found = walk.visit_node(node)
-        if found is not None:
-            file.definitions.append(found)
-            _add_definition(file, found, (node.start_byte, node.end_byte))
+        definition = walk.visit_node(node)
+        if definition is not None:
+            file.definitions.append(definition)
+            _add_definition(file, definition, (node.start_byte, node.end_byte))
         elif node.type in _CALL_NODES:
             _add_call(file, walk, (node.start_byte, _arguments_start(node)))
     return CodeStructure(tuple(in_characters(iter(file.definitions), content)), _locate_relations(content, file))
 
 
-def _add_definition(file: _File, found: Definition, span: Span) -> None:
-    if found.kind == "import":
-        read = read_import(file.content[slice(*span)].decode("utf-8", "replace"), file.language)
-        for module in read.modules:
+def _add_definition(file: _File, definition: Definition, span: Span) -> None:
+    if definition.kind == "import":
+        import_ = read_import(file.content[slice(*span)].decode("utf-8", "replace"), file.language)
+        for module in import_.modules:
             file.modules.setdefault(module, span)
-        file.imported |= read.names
+        file.imported |= import_.names
         return
-    path = tuple(part for name in found.path for part in _STEP.split(name))
+    path = tuple(part for name in definition.path for part in _STEP.split(name))
     file.defined.setdefault(path, span)
-    if found.kind == "class":
+    if definition.kind == "class":
         file.classes.add(path)
 
 
 def _add_call(file: _File, walk: Walk, span: Span) -> None:
     if span[1] - span[0] > MAX_NAME_CHARACTERS or len(file.calls) >= 4 * MAX_RELATIONS:
         return
-    written = file.content[slice(*span)].decode("utf-8", "replace").strip()
-    matched = _CALLEE.fullmatch(written)
+    call_text = file.content[slice(*span)].decode("utf-8", "replace").strip()
+    matched = _CALLEE.fullmatch(call_text)
     if matched is not None:
         caller = tuple(part for name in walk.path_around(span[0]) for part in _STEP.split(name))
         file.calls.setdefault((caller, tuple(_STEP.split(matched[1]))), span)
@@ -174,10 +174,10 @@ def _locate_relations(content: bytes, file: _File) -> tuple[CodeRelation, ...]:
         unique.setdefault((source, relation, target), _find_line(content, span[0]))
         if len(unique) >= MAX_RELATIONS:
             break
-    places = sorted({place for span in unique.values() for place in span})
+    places = sorted({offset for span in unique.values() for offset in span})
     characters = dict(zip(places, places if content.isascii() else character_offsets(places, content), strict=True))
-    found = [CodeRelation(*key, characters[start], characters[end]) for key, (start, end) in unique.items()]
-    return tuple(sorted(found, key=lambda each: (each.start_char, each.end_char, each.relation)))
+    relations = [CodeRelation(*key, characters[start], characters[end]) for key, (start, end) in unique.items()]
+    return tuple(sorted(relations, key=lambda relation: (relation.start_char, relation.end_char, relation.relation)))
 
 
 def _find_line(content: bytes, start: int) -> Span:

@@ -62,30 +62,30 @@ def decode_text(content: bytes, declared: Sequence[Declaration] = (), *, partial
     Raises:
         UnreadableDocument: the bytes are no text in any encoding, or hold nothing to read.
     """
-    mark, marked = next(((mark, each) for mark, each in _BYTE_ORDER_MARKS if content.startswith(mark)), (b"", None))
+    mark, marked = next(((mark, encoding) for mark, encoding in _BYTE_ORDER_MARKS if content.startswith(mark)), (b"", None))
     if marked is not None:
         return _decode_leniently(content[len(mark) :], marked, (), partial=partial)
     warnings: list[str] = []
-    for each in declared:
-        encoding = find_encoding(each.charset)
+    for declaration in declared:
+        encoding = find_encoding(declaration.charset)
         if encoding is None:
-            warnings.append(f"{each.by} declares the charset {each.charset[:40]!r}, which is not known")
+            warnings.append(f"{declaration.by} declares the charset {declaration.charset[:40]!r}, which is not known")
             continue
         try:
             text = _decode_strictly(content, encoding, partial=partial)
         except _Unfit as problem:
-            warnings.append(f"the text is not {encoding.name}, as {each.by} declares: {problem}")
+            warnings.append(f"the text is not {encoding.name}, as {declaration.by} declares: {problem}")
         else:
             return Decoded(_clean_text(text), encoding.name, tuple(warnings))
     try:
         return Decoded(_clean_text(_decode_strictly(content, ENCODINGS[UTF8], partial=partial)), UTF8, tuple(warnings))
     except _Unfit as problem:
-        found = detect_encoding(content)
-        if found is None:
+        detected_encoding = detect_encoding(content)
+        if detected_encoding is None:
             raise UnreadableDocument(f"the file is not text: it is not {UTF8} ({problem}), and no other encoding fits") from None
-    if found.name != UTF8:
-        warnings.append(f"the text is read as {found.name}, which was detected")
-    return _decode_leniently(content, found, warnings, partial=partial)
+    if detected_encoding.name != UTF8:
+        warnings.append(f"the text is read as {detected_encoding.name}, which was detected")
+    return _decode_leniently(content, detected_encoding, warnings, partial=partial)
 
 
 def _decode_leniently(content: bytes, encoding: Encoding, warnings: Sequence[str], *, partial: bool) -> Decoded:
@@ -95,14 +95,14 @@ def _decode_leniently(content: bytes, encoding: Encoding, warnings: Sequence[str
     except UnicodeDecodeError as error:
         text = _decode_bytes(content, encoding, "replace", partial=partial)
         replaced = text.count(REPLACEMENT)
-        first = f"the first one is 0x{content[error.start]:02x} at offset {error.start}"
+        first_error = f"the first one is 0x{content[error.start]:02x} at offset {error.start}"
         if replaced > MAX_REPLACED_SHARE * len(text):
             raise UnreadableDocument(
                 f"the file is not text: {replaced} of its {len(text)} characters are not valid {encoding.name} "
-                f"(limit {MAX_REPLACED_SHARE:.0%}); {first}"
+                f"(limit {MAX_REPLACED_SHARE:.0%}); {first_error}"
             ) from None
         count = f"{replaced} characters are" if replaced > 1 else "one character is"
-        warnings = (*warnings, f"{count} not valid {encoding.name} and became U+FFFD; {first}")
+        warnings = (*warnings, f"{count} not valid {encoding.name} and became U+FFFD; {first_error}")
     if problem := _find_control_problem(text):
         raise UnreadableDocument(f"the file is not text: {problem}")
     return Decoded(_clean_text(text), encoding.name, tuple(warnings))

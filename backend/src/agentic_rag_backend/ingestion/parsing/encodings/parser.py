@@ -18,10 +18,10 @@ class DecodingParser:
     media_type: str
     charset: str | None = None
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Decode and check the beginning."""
-        source = self._decode_content(head, partial=not whole)
-        return replace(self.inner.check(source.text, whole=whole), warnings=source.warnings)
+        source = self._decode_content(head, partial=not is_whole)
+        return replace(self.inner.check(source.text, is_whole=is_whole), warnings=source.warnings)
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Decode and parse a whole file. The metadata has ``encoding`` unless it is UTF-8."""

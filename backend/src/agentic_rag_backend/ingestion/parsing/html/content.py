@@ -81,8 +81,8 @@ def _drop_surroundings(page: LexborHTMLParser) -> None:
     if page.body is None:
         return
     chrome = page.css(_CHROME)
-    whole = len(page.body.text(deep=True))
-    if sum(len(node.text(deep=True)) for node in chrome) <= CHROME_SHARE * whole:
+    full_length = len(page.body.text(deep=True))
+    if sum(len(node.text(deep=True)) for node in chrome) <= CHROME_SHARE * full_length:
         for node in chrome:
             node.decompose()
 
@@ -162,7 +162,9 @@ def _read_rows(table: LexborNode) -> Sequence[tuple[list[str], bool]]:
     if width < 2:
         return ()
     return [
-        (list(_repeat_texts(own, width)), row.css_first("th") is not None) for row, own in zip(rows, cells, strict=True) if own
+        (list(_repeat_texts(row_cells, width)), row.css_first("th") is not None)
+        for row, row_cells in zip(rows, cells, strict=True)
+        if row_cells
     ]
 
 
@@ -178,10 +180,10 @@ def _repeat_texts(cells: Sequence[LexborNode], width: int) -> Iterator[str]:
     spare = width - len(cells)
     for cell in cells:
         span = cell.attributes.get("colspan") or "1"
-        more = min(int(span) - 1, spare) if span.isdecimal() and span != "0" and len(span) < _MAX_SPAN_DIGITS else 0
-        spare -= more
+        extra_columns = min(int(span) - 1, spare) if span.isdecimal() and span != "0" and len(span) < _MAX_SPAN_DIGITS else 0
+        spare -= extra_columns
         text = _plain_text(cell)
-        yield from [text] * (1 + more)
+        yield from [text] * (1 + extra_columns)
 
 
 def _plain_text(node: LexborNode) -> str:

@@ -20,7 +20,7 @@ MAX_META_CHARACTERS = 1_000
 class HtmlParser:
     """Parser of HTML and XHTML. Remote images, scripts and styles are neither fetched nor run."""
 
-    def check(self, head: str, *, whole: bool) -> Preview:
+    def check(self, head: str, *, is_whole: bool) -> Preview:
         """Read the title. The text is found when the whole page is parsed."""
         check_elements(head)
         with _lack_of_memory():
@@ -48,17 +48,17 @@ def _lack_of_memory() -> Iterator[None]:
 
 
 def _read_title(page: LexborHTMLParser) -> str | None:
-    found = page.css_first("head > title")
-    return " ".join(found.text(deep=True).split()) or None if found is not None else None
+    title_node = page.css_first("head > title")
+    return " ".join(title_node.text(deep=True).split()) or None if title_node is not None else None
 
 
 def _read_metadata(page: LexborHTMLParser) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for node in page.css("meta[name][content]"):
         name, value = (node.attributes.get("name") or "").lower(), " ".join((node.attributes.get("content") or "").split())
         if name in _META and value:
-            found.setdefault(name, value[:MAX_META_CHARACTERS])
+            fields.setdefault(name, value[:MAX_META_CHARACTERS])
     root = page.css_first("html")
     if root is not None and (language := (root.attributes.get("lang") or "").strip()):
-        found["language"] = language[:MAX_META_CHARACTERS]
-    return found
+        fields["language"] = language[:MAX_META_CHARACTERS]
+    return fields

@@ -56,42 +56,46 @@ class MailAttachments:
         """
         message = open_message(content)
         budget = PartBudget(MAX_PARTS)
-        found = list(list_parts(message, budget))
-        return [each.file for each in list_attachments(found, body_of(found), options, budget) if each.file is not None]
+        message_parts = list(list_parts(message, budget))
+        return [
+            attachment.file
+            for attachment in list_attachments(message_parts, body_of(message_parts), options, budget)
+            if attachment.file is not None
+        ]
 
 
-def body_of(found: list[MIMEPart]) -> MIMEPart | None:
+def body_of(message_parts: list[MIMEPart]) -> MIMEPart | None:
     """Return the part that is the text of the message."""
-    return next((part for kind in _KINDS for part in found if is_body(part, kind)), None)
+    return next((part for kind in _KINDS for part in message_parts if is_body(part, kind)), None)
 
 
 def list_attachments(
-    found: list[MIMEPart], body: MIMEPart | None, options: AttachmentOptions, budget: PartBudget
+    message_parts: list[MIMEPart], body: MIMEPart | None, options: AttachmentOptions, budget: PartBudget
 ) -> Iterator[Listed]:
     """Yield the attachments among the parts of a message, in their order."""
-    left, size = options.most, 0
-    seen: Counter[str] = Counter()
-    for part in found:
+    remaining, size = options.most, 0
+    name_counts: Counter[str] = Counter()
+    for part in message_parts:
         if part is body or not is_attachment_part(part):
             continue
         name = _name_part(part)
-        seen[name] += 1
-        if left <= 0:
+        name_counts[name] += 1
+        if remaining <= 0:
             yield Listed(name, None, TOO_MANY)
             continue
-        left -= 1
+        remaining -= 1
         content = file_of(part)
         size += len(content)
         inner = _read_message(part, name, content)
         if size > MAX_ATTACHED_BYTES or (inner is not None and options.depth >= MAX_ATTACHED_DEPTH):
             yield Listed(name, None, TOO_LARGE if size > MAX_ATTACHED_BYTES else TOO_DEEP)
             continue
-        within = 0 if inner is None else _count_attachments(inner, left, options.depth + 1, budget)
-        left -= within
+        within = 0 if inner is None else _count_attachments(inner, remaining, options.depth + 1, budget)
+        remaining -= within
         charset = None if inner is not None else charset_of(part)
         declared = part.get_content_type()
         file = Attachment(
-            place=f"{seen[name]}/{name}",
+            place=f"{name_counts[name]}/{name}",
             name=name,
             declared=f"{declared}; charset={charset}" if charset else declared,
             content=content,
@@ -107,9 +111,9 @@ def _name_part(part: MIMEPart) -> str:
         return name_of(part)
     inner = inner_message(part)
     about = (read_subject(inner) or "") if inner is not None else ""
-    named = name_of(part) if part.get_filename() else " ".join(about.replace("/", " ").replace("\\", " ").split())
-    named = named[:MAX_NAME_CHARACTERS] or "message"
-    return named if named.lower().endswith(".eml") else f"{named}.eml"
+    name = name_of(part) if part.get_filename() else " ".join(about.replace("/", " ").replace("\\", " ").split())
+    name = name[:MAX_NAME_CHARACTERS] or "message"
+    return name if name.lower().endswith(".eml") else f"{name}.eml"
 
 
 def _read_message(part: MIMEPart, name: str, content: bytes | None = None) -> EmailMessage | None:
@@ -125,19 +129,19 @@ def _read_message(part: MIMEPart, name: str, content: bytes | None = None) -> Em
         return None
 
 
-def _count_attachments(message: EmailMessage, most: int, depth: int, budget: PartBudget) -> int:
-    """Count the attachments of a message at a depth, and of the messages attached to it, up to ``most``."""
-    found = list(list_parts(message, budget))
-    body, count = body_of(found), 0
-    for part in found:
-        if count >= most:
+def _count_attachments(message: EmailMessage, limit: int, depth: int, budget: PartBudget) -> int:
+    """Count the attachments of a message at a depth, and of the messages attached to it, up to ``limit``."""
+    message_parts = list(list_parts(message, budget))
+    body, count = body_of(message_parts), 0
+    for part in message_parts:
+        if count >= limit:
             break
         if part is body or not is_attachment_part(part):
             continue
         count += 1
         inner = _read_message(part, _name_part(part)) if depth < MAX_ATTACHED_DEPTH else None
         if inner is not None:
-            count += _count_attachments(inner, most - count, depth + 1, budget)
+            count += _count_attachments(inner, limit - count, depth + 1, budget)
     return count
 
 
@@ -147,8 +151,8 @@ def _explain_refusal(file: Attachment, charset: str | None) -> str:
 
     try:
         media_type = media_type_of(file.declared, file.name, file.content[:SNIFFED_BYTES])
-        whole = len(file.content) <= CHECKED_BYTES
-        parser_of(media_type, charset).check(file.content[:CHECKED_BYTES], whole=whole)
+        is_whole = len(file.content) <= CHECKED_BYTES
+        parser_of(media_type, charset).check(file.content[:CHECKED_BYTES], is_whole=is_whole)
     except AgenticRagError as error:
         return error.message
     return ""

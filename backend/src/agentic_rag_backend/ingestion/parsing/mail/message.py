@@ -91,7 +91,7 @@ def _is_deeper(message: EmailMessage, levels: int) -> bool:
     """Return whether parts are nested in more than ``levels`` levels."""
     layer: list[Any] = [message]
     for _ in range(levels + 1):
-        layer = [part for each in layer if each.is_multipart() for part in each.get_payload()]
+        layer = [part for container in layer if container.is_multipart() for part in container.get_payload()]
         if not layer:
             return False
     return True
@@ -99,17 +99,17 @@ def _is_deeper(message: EmailMessage, levels: int) -> bool:
 
 def read_headers(message: EmailMessage) -> dict[str, str]:
     """Return the headers that say something. The library fails on some malformed values; these are left out."""
-    found = {}
-    written = {name.lower(): str(value) for name, value in reversed(list(message.raw_items()))}
+    fields = {}
+    raw_headers = {name.lower(): str(value) for name, value in reversed(list(message.raw_items()))}
     for name in _HEADERS:
-        first = written.get(name.lower(), "")[:MAX_HEADER_CHARACTERS]
+        text = raw_headers.get(name.lower(), "")[:MAX_HEADER_CHARACTERS]
         try:
-            value = make_storable(" ".join(str(message.policy.header_fetch_parse(name, first)).split()))
+            value = make_storable(" ".join(str(message.policy.header_fetch_parse(name, text)).split()))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             continue
         if value:
-            found[name] = value
-    return found
+            fields[name] = value
+    return fields
 
 
 def read_subject(message: EmailMessage) -> str | None:
@@ -126,7 +126,7 @@ def list_parts(message: EmailMessage, budget: PartBudget) -> Iterator[MIMEPart]:
         if part is not message and part.get_content_type() == EML:
             yield part
         elif part.is_multipart():
-            waiting += [cast(MIMEPart, each) for each in reversed(cast(list[Any], part.get_payload()))]
+            waiting += [cast(MIMEPart, child) for child in reversed(cast(list[Any], part.get_payload()))]
         else:
             yield part
 
@@ -168,9 +168,9 @@ def file_of(part: MIMEPart) -> bytes:
     try:
         if str(part.get("Content-Transfer-Encoding", "")).strip().lower() == "base64" and not read_headers(inner):
             return base64.b64decode(str(inner.get_payload()))  # the library reads the encoded text as a message
-        written = BytesIO()
-        BytesGenerator(written, mangle_from_=False, policy=_AS_RECEIVED).flatten(inner)
-        return written.getvalue()
+        buffer = BytesIO()
+        BytesGenerator(buffer, mangle_from_=False, policy=_AS_RECEIVED).flatten(inner)
+        return buffer.getvalue()
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
         return b""
 
@@ -186,7 +186,7 @@ def charset_of(part: MIMEPart) -> str | None:
 def name_of(part: MIMEPart) -> str:
     """Return the name of an attachment without folders: the sender chose it."""
     try:
-        given = part.get_filename() or ""
+        name = part.get_filename() or ""
     except (ValueError, LookupError, TypeError, AttributeError):
-        given = ""
-    return make_storable(" ".join(PurePath(given.replace("\\", "/")).name.split())[:MAX_NAME_CHARACTERS]) or "without a name"
+        name = ""
+    return make_storable(" ".join(PurePath(name.replace("\\", "/")).name.split())[:MAX_NAME_CHARACTERS]) or "without a name"

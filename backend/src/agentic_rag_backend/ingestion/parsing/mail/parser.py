@@ -66,7 +66,7 @@ class MailParser:
         """Return a parser that reads pictures with ``recogniser``."""
         return replace(self, recogniser=recogniser)
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Read the headers."""
         message = open_message(head)
         text = "\n".join(f"{name}: {value}" for name, value in read_headers(message).items())
@@ -77,8 +77,8 @@ class MailParser:
         message = open_message(content)
         builder, reading = TextBuilder(), _Reading(self.options, self.options.most, self.recogniser)
         _write_message(builder, message, reading, depth=self.options.depth)
-        found = {name.lower(): value for name, value in read_headers(message).items()}
-        parsed = builder.build(title=read_subject(message), metadata=found)
+        fields = {name.lower(): value for name, value in read_headers(message).items()}
+        parsed = builder.build(title=read_subject(message), metadata=fields)
         return replace(parsed, warnings=tuple(reading.warnings), failures=tuple(reading.failures), attachments=reading.apart)
 
     def restore(self, text: str) -> ParsedDocument:
@@ -88,35 +88,35 @@ class MailParser:
 
 def _write_message(builder: TextBuilder, message: EmailMessage, reading: _Reading, *, depth: int) -> None:
     builder.add_lines([(f"{name}: {value}", {}) for name, value in read_headers(message).items()])
-    found = list(list_parts(message, reading.budget))
-    body = body_of(found)
+    message_parts = list(list_parts(message, reading.budget))
+    body = body_of(message_parts)
     if body is not None:
         _include_text(builder, body, None, content_of(body), reading)
     if reading.options.mode == "sections":
-        for part in found:
+        for part in message_parts:
             if part is not body and is_attachment_part(part):
                 _write_attachments(builder, part, reading, depth=depth)
     elif reading.options.apart:
-        _list_attachments(builder, found, body, reading)
+        _list_attachments(builder, message_parts, body, reading)
     else:
-        for part in found:
+        for part in message_parts:
             if part is not body and is_attachment_part(part):
                 builder.add_paragraph(f"Attachment {name_of(part)}: not read, as the upload asked")
 
 
-def _list_attachments(builder: TextBuilder, found: list[MIMEPart], body: MIMEPart | None, reading: _Reading) -> None:
+def _list_attachments(builder: TextBuilder, message_parts: list[MIMEPart], body: MIMEPart | None, reading: _Reading) -> None:
     """Add the names of attachments that become documents, and of the others with the reason.
 
     Each is a paragraph: names in one sentence would be taken for related.
     """
-    for each in list_attachments(found, body, reading.options, reading.budget):
-        if each.file is not None:
+    for attachment in list_attachments(message_parts, body, reading.options, reading.budget):
+        if attachment.file is not None:
             reading.apart += 1
-            builder.add_paragraph(f"Attachment {each.name}: a document of its own")
+            builder.add_paragraph(f"Attachment {attachment.name}: a document of its own")
             continue
-        reason = each.reason if each.reason == TOO_MANY else f"not read: {each.reason}"
-        builder.add_paragraph(f"Attachment {each.name}: {reason}")
-        reading.warnings.append(f"attachment {each.name}: {reason}")
+        reason = attachment.reason if attachment.reason == TOO_MANY else f"not read: {attachment.reason}"
+        builder.add_paragraph(f"Attachment {attachment.name}: {reason}")
+        reading.warnings.append(f"attachment {attachment.name}: {reason}")
 
 
 def _write_attachments(builder: TextBuilder, part: MIMEPart, reading: _Reading, *, depth: int) -> None:
@@ -153,8 +153,8 @@ def _include_text(builder: TextBuilder, part: MIMEPart, name: str | None, conten
             media_type = HTML if media_type == HTML else TEXT
         parsed = parser_of(media_type, charset_of(part), reading.recogniser).parse(content)
         builder.add_document(parsed, level=1 if name is None else 2)
-        reading.warnings += [each if name is None else f"attachment {name}: {each}" for each in parsed.warnings]
-        reading.failures += [replace(each, message=f"attachment {name}: {each.message}") for each in parsed.failures]
+        reading.warnings += [warning if name is None else f"attachment {name}: {warning}" for warning in parsed.warnings]
+        reading.failures += [replace(failure, message=f"attachment {name}: {failure.message}") for failure in parsed.failures]
     except AgenticRagError as error:
         if name is not None:
             _omit_text(builder, name, error.message, reading)

@@ -36,9 +36,9 @@ _NOTES = ("footnote", "endnote")
 class DocxParser:
     """Parser of Word documents. Deletions, hidden text, comments, headers and footers are left out."""
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Open the package and read its title."""
-        return package.check_package(head, _MAIN, whole=whole)
+        return package.check_package(head, _MAIN, is_whole=is_whole)
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the body of the document."""
@@ -78,7 +78,7 @@ class _Reader:
         # Tables within cells follow the table, and text boxes their paragraph.
         waiting = [root]
         while waiting:
-            for block in walk_elements(waiting.pop(), without=LEFT_OUT, whole={"p", "tbl"}):
+            for block in walk_elements(waiting.pop(), without=LEFT_OUT, leaf_names={"p", "tbl"}):
                 name = local_name(block)
                 if name == "p":
                     self._add_paragraph(block)
@@ -103,11 +103,11 @@ class _Reader:
 
     def _add_notes(self, paragraph: etree._Element) -> None:
         """Add the text boxes of a paragraph, and the notes that it refers to."""
-        for element in walk_elements(paragraph, without=LEFT_OUT, whole=BOXES):
+        for element in walk_elements(paragraph, without=LEFT_OUT, leaf_names=BOXES):
             name = local_name(element)
             if name in BOXES:
                 self._end_list()
-                self.builder.add_paragraph("\n".join(text_of(each) for each in element.iter(W + "p")))
+                self.builder.add_paragraph("\n".join(text_of(paragraph) for paragraph in element.iter(W + "p")))
             elif name in {"footnoteReference", "endnoteReference"}:
                 mark = note_mark(name, element.get(W + "id"))
                 if note := self._notes.get(mark):
@@ -157,4 +157,7 @@ def _read_notes(parts: dict[str, etree._Element]) -> Iterator[tuple[str, str]]:
     for kind in _NOTES:
         for note in parts.get(f"{kind}s", ()):
             if note.get(W + "type") in {None, "normal"}:
-                yield note_mark(kind, note.get(W + "id")), " ".join(text_of(each).strip() for each in note.iter(W + "p")).strip()
+                yield (
+                    note_mark(kind, note.get(W + "id")),
+                    " ".join(text_of(paragraph).strip() for paragraph in note.iter(W + "p")).strip(),
+                )

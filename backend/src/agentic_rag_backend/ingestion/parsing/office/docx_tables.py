@@ -15,10 +15,10 @@ def rows_of(table: etree._Element) -> tuple[list[list[str]], list[etree._Element
     """Return the cells of a table row by row, and the tables within them."""
     rows: list[list[str]] = []
     nested: list[etree._Element] = []
-    for row in walk_elements(table, without=LEFT_OUT, whole={"tr"}):
+    for row in walk_elements(table, without=LEFT_OUT, leaf_names={"tr"}):
         if local_name(row) == "tr" and row.find(f"{W}trPr/{W}del") is None:
             cells: list[str] = [""] * _read_span(row, "trPr/gridBefore", least=0)
-            for cell in walk_elements(row, without=LEFT_OUT, whole={"tc"}):
+            for cell in walk_elements(row, without=LEFT_OUT, leaf_names={"tc"}):
                 if local_name(cell) == "tc":
                     cells += _read_cell(cell, nested)
             if len(cells) > MAX_COLUMNS:
@@ -29,7 +29,7 @@ def rows_of(table: etree._Element) -> tuple[list[list[str]], list[etree._Element
 
 def _read_cell(cell: etree._Element, nested: list[etree._Element]) -> list[str]:
     parts: list[str] = []
-    for block in walk_elements(cell, without=LEFT_OUT, whole={"p", "tbl"}):
+    for block in walk_elements(cell, without=LEFT_OUT, leaf_names={"p", "tbl"}):
         if local_name(block) == "p":
             parts.append(text_of(block).strip())
         elif local_name(block) == "tbl":

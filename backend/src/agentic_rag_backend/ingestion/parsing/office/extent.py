@@ -46,10 +46,10 @@ def bound_sheet(xml: bytes, name: str) -> tuple[bytes, Positions]:
     Raises:
         ResourceLimit: it spans more even without its empty rows and columns.
     """
-    found = _COLUMN.findall(xml)
-    columns = set(map(column_number, set(found)))
+    columns_found = _COLUMN.findall(xml)
+    columns = set(map(column_number, set(columns_found)))
     # Cells may leave out their references. They then follow the cell before them.
-    implicit = len(_TAG.findall(xml)) - len(found)
+    implicit = len(_TAG.findall(xml)) - len(columns_found)
     width = max(max(columns, default=0) + 1, implicit)
     if width * MAX_SHEET_ROWS <= MAX_AREA_CELLS:
         return xml, Positions()
@@ -84,10 +84,10 @@ def _compact_sheet(xml: bytes, rows: list[int], columns: list[int]) -> tuple[byt
     new_row = {row: index for index, row in enumerate(rows)}
     new_column = {column: column_name(index).encode() for index, column in enumerate(columns)}
 
-    def moved(cell: re.Match[bytes]) -> bytes:
+    def move_cell(cell: re.Match[bytes]) -> bytes:
         return b"%b%b%d" % (cell[1], new_column[column_number(cell[2])], new_row[int(cell[3]) - 1] + 1)
 
-    return _CELL.sub(moved, xml), Positions(rows, columns)
+    return _CELL.sub(move_cell, xml), Positions(rows, columns)
 
 
 def column_number(letters: bytes) -> int:

@@ -32,9 +32,9 @@ _FIELDS = {
 class OdtParser:
     """Parser of OpenDocument texts. Tracked deletions and comments are left out."""
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Open the container and read the title. A part of a ZIP file cannot be opened."""
-        return Preview(title=_read_properties(_open_container(head))[0] if whole else None, text="")
+        return Preview(title=_read_properties(_open_container(head))[0] if is_whole else None, text="")
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the body of the document."""
@@ -67,13 +67,15 @@ def _read_properties(container: Container) -> tuple[str | None, dict[str, Any]]:
         root = container.read_tree(_META)
     except UnreadableDocument:
         return None, {}
-    found = {local_name(each): " ".join((each.text or "").split())[:500] for each in reversed(list(walk_elements(root)))}
-    fields = {name: next(filter(None, map(found.get, names)), None) for name, names in _FIELDS.items()}
-    return found.get("title") or None, keep_valid_fields({name: value for name, value in fields.items() if value})
+    properties = {
+        local_name(element): " ".join((element.text or "").split())[:500] for element in reversed(list(walk_elements(root)))
+    }
+    fields = {name: next(filter(None, map(properties.get, names)), None) for name, names in _FIELDS.items()}
+    return properties.get("title") or None, keep_valid_fields({name: value for name, value in fields.items() if value})
 
 
 def _add_blocks(builder: TextBuilder, body: etree._Element) -> None:
-    for block in walk_elements(body, without=_LEFT_OUT, whole={"p", "h", "table", "list"}):
+    for block in walk_elements(body, without=_LEFT_OUT, leaf_names={"p", "h", "table", "list"}):
         name = local_name(block)
         if name == "h":
             level = block.get(_TEXT + "outline-level", "1")
@@ -83,7 +85,10 @@ def _add_blocks(builder: TextBuilder, body: etree._Element) -> None:
         elif name == "list":
             builder.add_lines([(f"- {item}", {}) for item in _list_items(block)])
         elif name == "table":
-            for table in [block, *(each for each in walk_elements(block, without=_LEFT_OUT) if local_name(each) == "table")]:
+            for table in [
+                block,
+                *(element for element in walk_elements(block, without=_LEFT_OUT) if local_name(element) == "table"),
+            ]:
                 builder.add_table(_read_rows(table))
         if name in {"p", "h", "list"}:
             _add_notes(builder, block)
@@ -91,10 +96,10 @@ def _add_blocks(builder: TextBuilder, body: etree._Element) -> None:
 
 def _add_notes(builder: TextBuilder, block: etree._Element) -> None:
     """Add the text boxes and notes within a block, after it."""
-    for element in walk_elements(block, without=_LEFT_OUT, whole={"text-box", "note"}):
+    for element in walk_elements(block, without=_LEFT_OUT, leaf_names={"text-box", "note"}):
         if local_name(element) in {"text-box", "note"}:
             mark = element.findtext(f"{_TEXT}note-citation")
-            text = "\n".join(text_of(each) for each in element.iter(_TEXT + "p", _TEXT + "h"))
+            text = "\n".join(text_of(paragraph) for paragraph in element.iter(_TEXT + "p", _TEXT + "h"))
             builder.add_paragraph(f"[{mark}] {text}" if mark else text)
 
 
@@ -108,7 +113,7 @@ def _read_rows(table: etree._Element) -> list[list[str]]:
     """Return the cells of a table. Repeated cells and rows are repeated only if they have text."""
     rows: list[list[str]] = []
     cells = 0
-    for row in walk_elements(table, without={*_LEFT_OUT, "p", "h", "list"}, whole={"table-row"}):
+    for row in walk_elements(table, without={*_LEFT_OUT, "p", "h", "list"}, leaf_names={"table-row"}):
         if local_name(row) != "table-row":
             continue
         filled: list[str] = []
@@ -126,8 +131,8 @@ def _read_rows(table: etree._Element) -> list[list[str]]:
 
 
 def _cell_text(cell: etree._Element) -> str:
-    blocks = walk_elements(cell, without={*_LEFT_OUT, "table"}, whole={"p", "h"})
-    return "\n".join(text_of(each).strip() for each in blocks if local_name(each) in {"p", "h"})
+    blocks = walk_elements(cell, without={*_LEFT_OUT, "table"}, leaf_names={"p", "h"})
+    return "\n".join(text_of(block).strip() for block in blocks if local_name(block) in {"p", "h"})
 
 
 def _read_repetition(element: etree._Element, name: str) -> int:

@@ -68,9 +68,9 @@ def report_damage(kind: str) -> Iterator[None]:
         raise UnreadableDocument(f"the {kind} is damaged: {type(error).__name__}: {str(error)[:200]}") from None
 
 
-def check_package(head: bytes, main_part: str, *, whole: bool) -> Preview:
+def check_package(head: bytes, main_part: str, *, is_whole: bool) -> Preview:
     """Return the title of a package. A part of a ZIP file cannot be opened, so that only a whole file is checked."""
-    if not whole:
+    if not is_whole:
         return Preview(title=None, text="")
     container = Container(head)
     require_main_part(container, main_part)
@@ -91,11 +91,11 @@ def copy_package(container: Container) -> bytes:
     Pictures, macros, embedded files and every relationship with them, with missing parts and with other hosts are left out.
     """
     target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as written:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name in filter(is_text, container.names):
             content = container.read_member(name)
             refuse_document_type(content, name)
-            written.writestr(name, _adapt_member(container, name, content))
+            archive.writestr(name, _adapt_member(container, name, content))
     return target.getvalue()
 
 

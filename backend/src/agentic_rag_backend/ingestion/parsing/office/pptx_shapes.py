@@ -80,21 +80,23 @@ class Placed:
         upper = slide_height - self.top - top
         lower = upper - (self.height if height is None else height)
         edges = (self.left, lower, self.left + self.width, upper)
-        left, bottom, right, above = (round(edge / EMU_PER_POINT, 1) for edge in edges)
-        return left, bottom, right, above
+        x_min, bottom, right, above = (round(edge / EMU_PER_POINT, 1) for edge in edges)
+        return x_min, bottom, right, above
 
 
 def shapes_of(slide: Any, slide_height: float) -> list[Placed]:
     """Return the shapes of a slide: its title, then from top to bottom, side by side from left to right."""
-    placed = [each for each in _walk_shapes(slide.shapes, Scale()) if each.kind not in _RUNNING]
-    titles = [each for each in placed if each.is_title]
+    content_shapes = [shape for shape in _walk_shapes(slide.shapes, Scale()) if shape.kind not in _RUNNING]
+    titles = [shape for shape in content_shapes if shape.is_title]
     bands: list[list[Placed]] = []
-    for each in sorted((each for each in placed if not each.is_title), key=lambda each: (each.top, each.left, each.number)):
-        if bands and each.top - bands[-1][0].top < BAND_SHARE * slide_height:
-            bands[-1].append(each)
+    for shape in sorted(
+        (shape for shape in content_shapes if not shape.is_title), key=lambda shape: (shape.top, shape.left, shape.number)
+    ):
+        if bands and shape.top - bands[-1][0].top < BAND_SHARE * slide_height:
+            bands[-1].append(shape)
         else:
-            bands.append([each])
-    return titles + [each for band in bands for each in sorted(band, key=lambda each: (each.left, each.top, each.number))]
+            bands.append([shape])
+    return titles + [shape for band in bands for shape in sorted(band, key=lambda shape: (shape.left, shape.top, shape.number))]
 
 
 def _walk_shapes(shapes: Any, scale: Scale) -> Iterator[Placed]:
@@ -125,6 +127,6 @@ def _is_hidden(shape: Any) -> bool:
     return properties is not None and properties.get("hidden") in {"1", "true"}
 
 
-def _read_pair(frame: Any, name: str, first: str, second: str) -> tuple[int, int]:
+def _read_pair(frame: Any, name: str, x_name: str, y_name: str) -> tuple[int, int]:
     element = frame.find(f"{{*}}{name}")
-    return int(element.get(first, "0")), int(element.get(second, "0"))
+    return int(element.get(x_name, "0")), int(element.get(y_name, "0"))

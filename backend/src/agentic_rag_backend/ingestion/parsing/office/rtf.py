@@ -79,7 +79,7 @@ _INFO_AUTHOR = re.compile(rb"\{\\author ([^{}\\]{1,500})\}")
 class RtfParser:
     """Parser of RTF. Notes, headers, footers, hidden text and pictures are left out."""
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Read the title in the information group."""
         if not head.startswith(b"{\\rtf"):
             raise UnreadableDocument("the file is not an RTF file: it does not begin with {\\rtf")
@@ -87,7 +87,7 @@ class RtfParser:
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return paragraphs and tables in their order."""
-        title = self.check(content, whole=True).title
+        title = self.check(content, is_whole=True).title
         author = _read_information(_INFO_AUTHOR, content)
         reader = _Reader(TextBuilder(len(content)))
         for token in _TOKEN.finditer(content):
@@ -101,8 +101,8 @@ class RtfParser:
 
 
 def _read_information(pattern: re.Pattern[bytes], content: bytes) -> str | None:
-    found = pattern.search(content)
-    return " ".join(found[1].decode("cp1252", "replace").split()) or None if found else None
+    match = pattern.search(content)
+    return " ".join(match[1].decode("cp1252", "replace").split()) or None if match else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,20 +45,20 @@ def add_block(builder: TextBuilder, block: Block, sheet: str) -> None:
     places = _locate_cells(block, columns, sheet)
     rows = [[cells[index] for index in columns] if len(columns) < len(cells) else cells for _, cells in block.rows]
     if len(columns) == 1:
-        builder.add_lines([(row[0], place) for row, place in zip(rows, places, strict=True)])
+        builder.add_lines([(row[0], location) for row, location in zip(rows, places, strict=True)])
         return
     captions = _count_captions(rows)
-    for row, place in zip(rows[:captions], places[:captions], strict=True):
-        builder.add_paragraph(next(filter(None, row)), **place)
+    for row, location in zip(rows[:captions], places[:captions], strict=True):
+        builder.add_paragraph(next(filter(None, row)), **location)
     rows, places = rows[captions:], places[captions:]
     builder.add_table(rows, places, header=is_header(rows))
 
 
 def _locate_cells(block: Block, columns: Sequence[int], sheet: str) -> list[Mapping[str, Any]]:
-    first, last = block.column_letters(columns[0]), block.column_letters(columns[-1])
-    if first == last:
-        return [{"sheet": sheet, "cells": f"{first}{number + 1}"} for number, _ in block.rows]
-    return [{"sheet": sheet, "cells": f"{first}{number + 1}:{last}{number + 1}"} for number, _ in block.rows]
+    first_column, last_column = block.column_letters(columns[0]), block.column_letters(columns[-1])
+    if first_column == last_column:
+        return [{"sheet": sheet, "cells": f"{first_column}{number + 1}"} for number, _ in block.rows]
+    return [{"sheet": sheet, "cells": f"{first_column}{number + 1}:{last_column}{number + 1}"} for number, _ in block.rows]
 
 
 def _count_captions(rows: Sequence[Sequence[str]]) -> int:

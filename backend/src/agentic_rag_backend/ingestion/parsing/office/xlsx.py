@@ -34,9 +34,9 @@ _RELATIONSHIP_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relat
 class XlsxParser:
     """Parser of workbooks. Formulas have the values that were saved with them; hidden sheets are left out."""
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Open the package and read its title."""
-        return package.check_package(head, _WORKBOOK, whole=whole)
+        return package.check_package(head, _WORKBOOK, is_whole=is_whole)
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the sheets one after the other."""
@@ -72,8 +72,8 @@ def _add_sheets(builder: TextBuilder, copy: bytes, positions: dict[str, Position
     return hidden
 
 
-def _read_blocks(workbook: CalamineWorkbook, name: str, positions: Positions, most: int) -> Iterator[Block]:
-    """Yield the rows between empty rows. They may have ``most`` cells with a value."""
+def _read_blocks(workbook: CalamineWorkbook, name: str, positions: Positions, limit: int) -> Iterator[Block]:
+    """Yield the rows between empty rows. They may have ``limit`` cells with a value."""
     sheet = workbook.get_sheet_by_name(name)
     if sheet.start is None:
         return
@@ -87,8 +87,8 @@ def _read_blocks(workbook: CalamineWorkbook, name: str, positions: Positions, mo
             rows, filled = [], 0
         if count:
             rows.append((number, cells))
-            filled, most = filled + count, most - count
-        if most < 0:
+            filled, limit = filled + count, limit - count
+        if limit < 0:
             raise ResourceLimit(f"the workbook has more than {MAX_CELLS} cells with a value, which is the limit")
     if rows:
         yield Block(rows, filled, first_column, positions)
@@ -107,21 +107,24 @@ def _bounded_sheets(copy: bytes) -> tuple[bytes, dict[str, Positions]]:
         if not changed:
             return copy, positions
         target = io.BytesIO()
-        with zipfile.ZipFile(target, "w") as written:
+        with zipfile.ZipFile(target, "w") as archive:
             for part in opened.namelist():
-                written.writestr(part, changed[part] if part in changed else opened.read(part))
+                archive.writestr(part, changed[part] if part in changed else opened.read(part))
     return target.getvalue(), positions
 
 
 def _list_sheets(opened: zipfile.ZipFile) -> list[tuple[str, str]]:
     """Return the name and the part of each sheet."""
     relationships = xml_tree(opened.read("xl/_rels/workbook.xml.rels"), "xl/_rels/workbook.xml.rels")
-    targets = {each.get("Id"): posixpath.normpath(posixpath.join("/xl", each.get("Target") or "")) for each in relationships}
-    sheets = [each for each in xml_tree(opened.read(_WORKBOOK), _WORKBOOK).iter("{*}sheet") if each.get("name")]
+    targets = {
+        relationship.get("Id"): posixpath.normpath(posixpath.join("/xl", relationship.get("Target") or ""))
+        for relationship in relationships
+    }
+    sheets = [sheet for sheet in xml_tree(opened.read(_WORKBOOK), _WORKBOOK).iter("{*}sheet") if sheet.get("name")]
     if len(sheets) > MAX_SHEETS:
         raise ResourceLimit(f"the workbook has {len(sheets)} sheets; the limit is {MAX_SHEETS}")
-    found = [(each.get("name") or "", targets.get(each.get(_RELATIONSHIP_ID), "").lstrip("/")) for each in sheets]
-    return [(name, part) for name, part in found if part in opened.NameToInfo]
+    named_parts = [(sheet.get("name") or "", targets.get(sheet.get(_RELATIONSHIP_ID), "").lstrip("/")) for sheet in sheets]
+    return [(name, part) for name, part in named_parts if part in opened.NameToInfo]
 
 
 @contextlib.contextmanager

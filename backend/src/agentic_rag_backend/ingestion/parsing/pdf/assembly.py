@@ -27,9 +27,9 @@ def assemble_text(pages: Sequence[PageLayout], outline: Outline) -> TextBuilder:
     places = _Places({page.number: page.label for page in pages})
     compounds = _list_compounds(lines)
     blocks = paragraphs_of(column for page in pages for column in page.columns)
-    found = [(block, None if isinstance(block, Table) else match_outline(block, outline)) for block in blocks]
-    levels = levels_by_size(lines) if not any(heading for _, heading in found) else {}
-    for paragraph, heading in found:
+    outlined_blocks = [(block, None if isinstance(block, Table) else match_outline(block, outline)) for block in blocks]
+    levels = levels_by_size(lines) if not any(heading for _, heading in outlined_blocks) else {}
+    for paragraph, heading in outlined_blocks:
         if isinstance(paragraph, Table):
             builder.add_table(paragraph.rows, [places.of_row(paragraph.page, box) for box in paragraph.boxes])
             continue
@@ -39,9 +39,9 @@ def assemble_text(pages: Sequence[PageLayout], outline: Outline) -> TextBuilder:
         elif count:
             title = _join_lines(paragraph.lines[:count], paragraph.joins, compounds)
             builder.add_heading(level, title, **places.locate_lines(paragraph.lines[:count]))
-        rest, joins = paragraph.lines[count:], paragraph.joins[count:]
-        texts = _join_hyphens(rest, joins, compounds)
-        builder.add_lines([(text, places.locate_line(line)) for text, line in zip(texts, rest, strict=True)], joins=joins)
+        text_lines, joins = paragraph.lines[count:], paragraph.joins[count:]
+        texts = _join_hyphens(text_lines, joins, compounds)
+        builder.add_lines([(text, places.locate_line(line)) for text, line in zip(texts, text_lines, strict=True)], joins=joins)
     return builder
 
 
@@ -58,9 +58,9 @@ class _Places:
 
     def locate_lines(self, lines: Sequence[Line]) -> dict[str, Any]:
         """Return the place of a heading, on its first page."""
-        first = lines[0]
-        box = box_around(line.box for line in lines if (line.page, line.turn) == (first.page, first.turn))
-        return {**self.locate_line(first), "box": on_page(box, first.turn)}
+        first_line = lines[0]
+        box = box_around(line.box for line in lines if (line.page, line.turn) == (first_line.page, first_line.turn))
+        return {**self.locate_line(first_line), "box": on_page(box, first_line.turn)}
 
 
 def _list_compounds(lines: Iterable[Line]) -> frozenset[str]:

@@ -51,40 +51,40 @@ def columns_of(items: Sequence[Item], depth: int = 0) -> list[list[Item]]:
     if gutter is None:
         return [list(items)] if items else []
     ordered: list[list[Item]] = []
-    left: list[Item] = []
+    left_items: list[Item] = []
     right: list[Item] = []
     across: list[Item] = []
 
-    def close() -> None:
-        for side in (left, right):
+    def close_columns() -> None:
+        for side in (left_items, right):
             ordered.extend(columns_of(side, depth + 1))
             side.clear()
 
-    for item in sorted(items, key=lambda each: -(each.box[1] + each.box[3])):
+    for item in sorted(items, key=lambda item_: -(item_.box[1] + item_.box[3])):
         if item.box[0] < gutter.x < item.box[2]:
-            heading = _heading_below(left, right)
-            close()
+            heading = _heading_below(left_items, right)
+            close_columns()
             across += [*heading, item]
             continue
         if across:
             ordered.append(across)
             across = []
-        (left if item.box[2] <= gutter.x else right).append(item)
-    close()
+        (left_items if item.box[2] <= gutter.x else right).append(item)
+    close_columns()
     if across:
         ordered.append(across)
     return ordered
 
 
-def _heading_below(left: list[Item], right: Sequence[Item]) -> list[Item]:
+def _heading_below(left_items: list[Item], right: Sequence[Item]) -> list[Item]:
     """Remove the last item of the left column and return it, if it is a heading of what follows below both columns."""
-    if len(left) < 2 or not right:
+    if len(left_items) < 2 or not right:
         return []
-    before, last = left[-2:]
-    apart = before.box[1] - last.box[3] > last.size
-    if not apart or last.box[3] > min(item.box[1] for item in right):
+    before, lowest = left_items[-2:]
+    apart = before.box[1] - lowest.box[3] > lowest.size
+    if not apart or lowest.box[3] > min(item.box[1] for item in right):
         return []
-    return [left.pop()]
+    return [left_items.pop()]
 
 
 def _find_gutter(items: Sequence[Item]) -> _Gutter | None:
@@ -94,25 +94,25 @@ def _find_gutter(items: Sequence[Item]) -> _Gutter | None:
     size = median(item.size for item in items)
     starts = sorted(item.box[0] for item in items)
     ends = sorted(item.box[2] for item in items)
-    found: list[_Gutter] = []
+    gutters: list[_Gutter] = []
     for end, start in _find_gaps(starts, ends, _LEAST_GAP * size):
         x = (end + start) / 2
         before = bisect_right(ends, x)
         after = len(items) - bisect_right(starts, x)
         crossing = len(items) - before - after
         if min(before, after) >= _LEAST_ROWS and crossing <= _MOST_CROSSING * (before + after):
-            found.append(_Gutter(x, crossing, min(before, after)))
-    found.sort(key=lambda each: (each.crossing, -each.balance))
-    return next((each for each in found[:8] if _separates_columns(items, each.x, size)), None)
+            gutters.append(_Gutter(x, crossing, min(before, after)))
+    gutters.sort(key=lambda gutter: (gutter.crossing, -gutter.balance))
+    return next((gutter for gutter in gutters[:8] if _separates_columns(items, gutter.x, size)), None)
 
 
 def _find_gaps(starts: list[float], ends: list[float], least: float) -> list[tuple[float, float]]:
     """Return the spans of at least this width in which no item begins or ends, from an end to a start."""
     edges = sorted([*((x, 1) for x in starts), *((x, 0) for x in ends)])
     return [
-        (one, other)
-        for (one, kind), (other, next_kind) in pairwise(edges)
-        if other - one >= least and kind == 0 and next_kind == 1
+        (edge, next_edge)
+        for (edge, kind), (next_edge, next_kind) in pairwise(edges)
+        if next_edge - edge >= least and kind == 0 and next_kind == 1
     ]
 
 

@@ -28,9 +28,9 @@ def title_of(document: pypdfium2.PdfDocument) -> str | None:
 
 def metadata_of(document: pypdfium2.PdfDocument) -> dict[str, Any]:
     """Return the file's metadata: ``author``, ``subject``, ``keywords``, ``created`` and ``modified`` if given, and ``pages``."""
-    found: dict[str, Any] = {name.casefold(): _read_value(document, name) for name in ("Author", "Subject", "Keywords")}
-    found |= {"created": date_of(_read_value(document, "CreationDate")), "modified": date_of(_read_value(document, "ModDate"))}
-    return keep_valid_fields({**{name: value for name, value in found.items() if value}, "pages": len(document)})
+    fields: dict[str, Any] = {name.casefold(): _read_value(document, name) for name in ("Author", "Subject", "Keywords")}
+    fields |= {"created": date_of(_read_value(document, "CreationDate")), "modified": date_of(_read_value(document, "ModDate"))}
+    return keep_valid_fields({**{name: value for name, value in fields.items() if value}, "pages": len(document)})
 
 
 def _read_value(document: pypdfium2.PdfDocument, name: str) -> str:
@@ -40,14 +40,14 @@ def _read_value(document: pypdfium2.PdfDocument, name: str) -> str:
         return ""
 
 
-def date_of(written: str) -> str | None:
+def date_of(text: str) -> str | None:
     """Return a date of a PDF file ("D:20250208122313+01'00'") in ISO 8601; None if it is none."""
-    match = _DATE.match(written)
+    match = _DATE.match(text)
     if match is None:
         return None
-    year, month, day, hour, minute, second = (int(part) if part else None for part in match.groups()[:6])
+    year, month, day, hour, minute, seconds = (int(part) if part else None for part in match.groups()[:6])
     try:
-        moment = datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, second or 0)  # noqa: DTZ001 - see below
+        moment = datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, seconds or 0)  # noqa: DTZ001 - see below
         if hour is None:
             return moment.date().isoformat()
         if match[7]:

@@ -34,8 +34,8 @@ def without_furniture(pages: Sequence[PageLayout]) -> None:
     for page in pages:
         columns: list[Column] = []
         for column in page.columns:
-            kept = column if isinstance(column, Table) else [line for line in column if id(line) not in marked]
-            columns += [kept] if kept else []
+            content = column if isinstance(column, Table) else [line for line in column if id(line) not in marked]
+            columns += [content] if content else []
         page.columns = columns
 
 
@@ -62,27 +62,27 @@ def _find_repetitions(pages: Sequence[PageLayout]) -> Iterator[int]:
     least = min(_LEAST_PAGES, len(pages))
     if least < 2:
         return
-    seen: dict[tuple[str, str], list[tuple[float, int, int, Line]]] = defaultdict(list)
+    lines_by_text: dict[tuple[str, str], list[tuple[float, int, int, Line]]] = defaultdict(list)
     for page in pages:
         for zone, row, line in _list_edge_lines(page):
             if row == 0 or least >= _LEAST_PAGES:
-                seen[zone, _NUMBER.sub("#", line.whole.casefold())].append((line.box[1], page.number, row, line))
-    for (_, words), found in seen.items():
+                lines_by_text[zone, _NUMBER.sub("#", line.whole.casefold())].append((line.box[1], page.number, row, line))
+    for (_, words), occurrences in lines_by_text.items():
         # Numbers alone are page numbers, or a table that continues.
         if any(character.isalpha() for character in words):
-            yield from _same_place(found, least)
+            yield from _same_place(occurrences, least)
 
 
-def _same_place(found: list[tuple[float, int, int, Line]], least: int) -> Iterator[int]:
-    found.sort(key=lambda each: each[:2])
+def _same_place(occurrences: list[tuple[float, int, int, Line]], least: int) -> Iterator[int]:
+    occurrences.sort(key=lambda occurrence: occurrence[:2])
     group: list[tuple[float, int, int, Line]] = []
-    for each in [*found, None]:
-        if each is not None and (not group or each[0] - group[-1][0] <= _MOVES):
-            group.append(each)
+    for occurrence in [*occurrences, None]:
+        if occurrence is not None and (not group or occurrence[0] - group[-1][0] <= _MOVES):
+            group.append(occurrence)
             continue
         if len({page for _, page, _, _ in group}) >= least:
             yield from (id(line) for *_, line in group)
-        group = [each] if each is not None else []
+        group = [occurrence] if occurrence is not None else []
 
 
 def _page_numbers(pages: Sequence[PageLayout]) -> Iterable[int]:
@@ -110,9 +110,9 @@ def _with_page_number(pages: Sequence[PageLayout], marked: Collection[int]) -> I
 
     The running header of a short chapter is not repeated often enough to be recognised by itself.
     """
-    found = [(page, zone, line) for page in pages for zone, row, line in _list_edge_lines(page) if row == 0]
-    places = {(zone, round(line.box[1])) for _, zone, line in found if id(line) in marked}
-    for page, zone, line in found:
+    edge_lines = [(page, zone, line) for page in pages for zone, row, line in _list_edge_lines(page) if row == 0]
+    places = {(zone, round(line.box[1])) for _, zone, line in edge_lines if id(line) in marked}
+    for page, zone, line in edge_lines:
         words = line.text.casefold().split()
         numbered = {words[0], words[-1]} & {str(page.number), (page.label or "").casefold()}
         if numbered and (zone, round(line.box[1])) in places:

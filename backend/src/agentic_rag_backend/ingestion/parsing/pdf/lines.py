@@ -76,48 +76,48 @@ class Line:
 
 def box_around(boxes: Iterable[Box]) -> Box:
     """Return the smallest box around all ``boxes``, at least one."""
-    left, bottom, right, top = zip(*boxes, strict=True)
-    return min(left), min(bottom), max(right), max(top)
+    lefts, bottom, right, top = zip(*boxes, strict=True)
+    return min(lefts), min(bottom), max(right), max(top)
 
 
-def on_one_row(one: Box, other: Box) -> bool:
+def on_one_row(box: Box, other_box: Box) -> bool:
     """Whether two boxes are at one height."""
-    common = min(one[3], other[3]) - max(one[1], other[1])
-    return common >= _SAME_ROW * min(one[3] - one[1], other[3] - other[1])
+    common = min(box[3], other_box[3]) - max(box[1], other_box[1])
+    return common >= _SAME_ROW * min(box[3] - box[1], other_box[3] - other_box[1])
 
 
 def segments_of(words: Iterable[Word]) -> list[Segment]:
     """Return the segments of ``words``, which are in the order of the page's content."""
     segments: list[Segment] = []
     for word in words:
-        last = segments[-1] if segments else None
-        if last is not None and _continues_segment(last, word):
-            if len(word.text) > max(len(each.text) for each in last.words[-2:]):
-                last.size = word.size
-            last.words.append(word)
-            last.box = box_around((last.box, word.box))
+        last_segment = segments[-1] if segments else None
+        if last_segment is not None and _continues_segment(last_segment, word):
+            if len(word.text) > max(len(last_word.text) for last_word in last_segment.words[-2:]):
+                last_segment.size = word.size
+            last_segment.words.append(word)
+            last_segment.box = box_around((last_segment.box, word.box))
         else:
             segments.append(Segment([word], word.box, word.size))
     return segments
 
 
 def _continues_segment(segment: Segment, word: Word) -> bool:
-    last = segment.words[-1]
-    gap = word.box[0] - last.box[2]
-    size = max(last.size, word.size)
-    return -0.5 * size < gap < SEGMENT_GAP * size and word.box[0] >= last.box[0] and on_one_row(last.box, word.box)
+    last_word = segment.words[-1]
+    gap = word.box[0] - last_word.box[2]
+    size = max(last_word.size, word.size)
+    return -0.5 * size < gap < SEGMENT_GAP * size and word.box[0] >= last_word.box[0] and on_one_row(last_word.box, word.box)
 
 
 def rows_of(segments: Iterable[Segment]) -> list[list[Segment]]:
     """Return the segments of a column by rows, from the top; within a row from the left."""
     rows: list[list[Segment]] = []
-    for segment in sorted(segments, key=lambda each: (-(each.box[1] + each.box[3]), each.box[0])):
+    for segment in sorted(segments, key=lambda segment_: (-(segment_.box[1] + segment_.box[3]), segment_.box[0])):
         if rows and (on_one_row(rows[-1][0].box, segment.box) or on_one_row(rows[-1][-1].box, segment.box)):
             rows[-1].append(segment)
         else:
             rows.append([segment])
     for row in rows:
-        row.sort(key=lambda each: each.box[0])
+        row.sort(key=lambda segment_: segment_.box[0])
     return rows
 
 
@@ -138,7 +138,7 @@ def line_of(row: Sequence[Segment], turn: int, page: int) -> Line | None:
         page=page,
         first_width=row[0].words[0].box[2] - row[0].words[0].box[0],
         hyphen=hyphen,
-        cells=tuple((each.box[0], each.box[2], clean_text(each.text)) for each in row) if len(row) > 1 else (),
+        cells=tuple((segment.box[0], segment.box[2], clean_text(segment.text)) for segment in row) if len(row) > 1 else (),
     )
 
 

@@ -34,11 +34,11 @@ class PdfParser:
         """Return a parser that reads pictures with ``recogniser``."""
         return PdfParser(recogniser)
 
-    def check(self, head: bytes, *, whole: bool) -> Preview:
+    def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Check the signature; open the file if all of it is there."""
         if b"%PDF-" not in head[:PDF_BEGINNING]:
             raise UnreadableDocument("the file is not a PDF file: it does not begin with %PDF-")
-        if not whole:
+        if not is_whole:
             return Preview(title=None, text="")
         with open_pdf(head) as document:
             return Preview(title=title_of(document), text="")

@@ -55,9 +55,9 @@ class PdfRenderer:
                 raise UnreadableDocument(f"page {number} of the PDF file is damaged: it cannot be drawn") from None
             if boxes:
                 image = _mark_boxes(image, [_on_picture(page, image.size, box) for box in boxes])
-            written = io.BytesIO()
-            image.save(written, "PNG")
-            return written.getvalue()
+            buffer = io.BytesIO()
+            image.save(buffer, "PNG")
+            return buffer.getvalue()
 
 
 def _load_page(document: pypdfium2.PdfDocument, number: int) -> pypdfium2.PdfPage:
@@ -70,23 +70,23 @@ def _load_page(document: pypdfium2.PdfDocument, number: int) -> pypdfium2.PdfPag
 
 
 def _visible_box(page: pypdfium2.PdfPage) -> Box:
-    left, bottom, right, top = page.get_bbox()
-    return round(left, 2), round(bottom, 2), round(right, 2), round(top, 2)
+    x_min, bottom, right, top = page.get_bbox()
+    return round(x_min, 2), round(bottom, 2), round(right, 2), round(top, 2)
 
 
 def _on_picture(page: pypdfium2.PdfPage, size: tuple[int, int], box: Box) -> tuple[int, int, int, int]:
     """Return a box of the page in pixels of its picture: left, top, right, bottom."""
-    left, bottom, right, top = box
+    x_min, bottom, right, top = box
     corners = (
-        (left - _MARGIN_POINTS, bottom - _MARGIN_POINTS),
+        (x_min - _MARGIN_POINTS, bottom - _MARGIN_POINTS),
         (right + _MARGIN_POINTS, top + _MARGIN_POINTS),
     )
-    found = []
+    marked_corners = []
     for x, y in corners:
         column, row = ctypes.c_int(), ctypes.c_int()
         pdfium.FPDF_PageToDevice(page, 0, 0, *size, 0, x, y, column, row)
-        found.append((min(max(column.value, -1), size[0]), min(max(row.value, -1), size[1])))
-    (x0, y0), (x1, y1) = found
+        marked_corners.append((min(max(column.value, -1), size[0]), min(max(row.value, -1), size[1])))
+    (x0, y0), (x1, y1) = marked_corners
     return min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
 
 

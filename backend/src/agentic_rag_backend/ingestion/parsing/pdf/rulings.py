@@ -62,8 +62,8 @@ def grids_of(page: pypdfium2.PdfPage) -> list[Grid]:
     across, upright = _merge_rulings(across), _merge_rulings(upright)
     if not across or not upright or len(across) + len(upright) > MAX_RULINGS:
         return []
-    found = (_make_grid(*group) for group in _group_crossings(across, upright))
-    return [grid for grid in found if len(grid.xs) >= 3 and len(grid.ys) >= 3]
+    grids = (_make_grid(*group) for group in _group_crossings(across, upright))
+    return [grid for grid in grids if len(grid.xs) >= 3 and len(grid.ys) >= 3]
 
 
 def _list_strokes(page: pypdfium2.PdfPage) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
@@ -71,11 +71,11 @@ def _list_strokes(page: pypdfium2.PdfPage) -> Iterator[tuple[tuple[float, float]
     for count, drawn in enumerate(page.get_objects([pdfium.FPDF_PAGEOBJ_PATH], max_depth=1)):
         if count == MAX_PATHS:
             return
-        left, bottom, right, top = drawn.get_bounds()
-        if right - left <= TOLERANCE or top - bottom <= TOLERANCE:
-            middle = (left + right) / 2, (bottom + top) / 2
-            wide = right - left > top - bottom
-            yield ((left, middle[1]), (right, middle[1])) if wide else ((middle[0], bottom), (middle[0], top))
+        x_min, bottom, right, top = drawn.get_bounds()
+        if right - x_min <= TOLERANCE or top - bottom <= TOLERANCE:
+            middle = (x_min + right) / 2, (bottom + top) / 2
+            wide = right - x_min > top - bottom
+            yield ((x_min, middle[1]), (right, middle[1])) if wide else ((middle[0], bottom), (middle[0], top))
         elif 0 < pdfium.FPDFPath_CountSegments(drawn) <= MAX_SEGMENTS:
             yield from _list_segments(drawn)
 
@@ -83,7 +83,7 @@ def _list_strokes(page: pypdfium2.PdfPage) -> Iterator[tuple[tuple[float, float]
 def _list_segments(drawn: pypdfium2.PdfObject) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
     matrix = drawn.get_matrix()
     x, y = ctypes.c_float(), ctypes.c_float()
-    begin = last = (0.0, 0.0)
+    begin = position = (0.0, 0.0)
     for index in range(pdfium.FPDFPath_CountSegments(drawn)):
         segment = pdfium.FPDFPath_GetPathSegment(drawn, index)
         pdfium.FPDFPathSegment_GetPoint(segment, x, y)
@@ -91,19 +91,23 @@ def _list_segments(drawn: pypdfium2.PdfObject) -> Iterator[tuple[tuple[float, fl
         if pdfium.FPDFPathSegment_GetType(segment) == pdfium.FPDF_SEGMENT_MOVETO:
             begin = point
         else:
-            yield last, point
-        last = point
+            yield position, point
+        position = point
         if pdfium.FPDFPathSegment_GetClose(segment):
-            yield last, begin
+            yield position, begin
 
 
 def _merge_rulings(rulings: Sequence[Ruling]) -> list[Ruling]:
     """Return the rulings with those joined that continue each other, such as the edges of cells side by side."""
     merged: list[Ruling] = []
-    for ruling in sorted(rulings, key=lambda each: (round(each.at / TOLERANCE), each.start)):
-        last = merged[-1] if merged else None
-        if last is not None and abs(last.at - ruling.at) <= TOLERANCE and ruling.start <= last.end + TOLERANCE:
-            last.end = max(last.end, ruling.end)
+    for ruling in sorted(rulings, key=lambda line: (round(line.at / TOLERANCE), line.start)):
+        last_ruling = merged[-1] if merged else None
+        if (
+            last_ruling is not None
+            and abs(last_ruling.at - ruling.at) <= TOLERANCE
+            and ruling.start <= last_ruling.end + TOLERANCE
+        ):
+            last_ruling.end = max(last_ruling.end, ruling.end)
         else:
             merged.append(Ruling(ruling.at, ruling.start, ruling.end))
     return merged
@@ -132,4 +136,6 @@ def _make_grid(across: Sequence[Ruling], upright: Sequence[Ruling]) -> Grid:
 
 def _distinct_positions(positions: Sequence[float]) -> list[float]:
     ordered = sorted(positions)
-    return ordered[:1] + [other for one, other in pairwise(ordered) if other - one > 2 * TOLERANCE]
+    return ordered[:1] + [
+        next_position for position, next_position in pairwise(ordered) if next_position - position > 2 * TOLERANCE
+    ]

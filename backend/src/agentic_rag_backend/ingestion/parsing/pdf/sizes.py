@@ -32,14 +32,16 @@ def raise_boxes(texts: Sequence[str], boxes: Sequence[Box]) -> tuple[list[Box], 
 
     Boxes are in the frame of the text, so that the line runs to the right. The size is in their unit.
     """
-    found = []
-    for place, box in enumerate(boxes):
-        near = boxes[max(place - _NEIGHBOURS, 0) : place + _NEIGHBOURS + 1]
-        found.append((box[0], min(other[1] for other in near), box[2], max(other[3] for other in near)))
+    raised_boxes = []
+    for index, box in enumerate(boxes):
+        neighbours = boxes[max(index - _NEIGHBOURS, 0) : index + _NEIGHBOURS + 1]
+        raised_boxes.append(
+            (box[0], min(neighbour[1] for neighbour in neighbours), box[2], max(neighbour[3] for neighbour in neighbours))
+        )
     if sum(map(str.isalnum, "".join(texts))) < _FEW_LETTERS:
-        return found, UNKNOWN
+        return raised_boxes, UNKNOWN
     heights = (_font_size_of(text, box) for text, box in zip(texts, boxes, strict=True) for _ in text)
-    return found, _FONT_SIZE * median(heights)
+    return raised_boxes, _FONT_SIZE * median(heights)
 
 
 def _font_size_of(text: str, box: Box) -> float:
@@ -55,16 +57,16 @@ def settle_sizes(words: Sequence[Word]) -> None:
     for word in words:
         if word.size != UNKNOWN:
             characters[word.size] += len(word.text)
-    usual = _weighted_median(characters)
+    usual_size = _weighted_median(characters)
     for word in words:
-        word.size = usual if word.size == UNKNOWN else usual * _STEP ** round(math.log(word.size / usual, _STEP))
+        word.size = usual_size if word.size == UNKNOWN else usual_size * _STEP ** round(math.log(word.size / usual_size, _STEP))
 
 
 def _weighted_median(characters: Counter[float]) -> float:
     """Return the size that half of the characters have at most; 10 points if there are none."""
-    left = characters.total() / 2
+    remaining = characters.total() / 2
     for size in sorted(characters):
-        left -= characters[size]
-        if left <= 0:
+        remaining -= characters[size]
+        if remaining <= 0:
             return size
     return 10.0

@@ -43,8 +43,8 @@ def tables_of(page: pypdfium2.PdfPage, words: Sequence[Word], number: int) -> tu
         table = _make_table(grid, inside, number) if inside else None
         if table is not None:
             tables.append(table)
-            taken = set(map(id, inside))
-            outside = [word for word in outside if id(word) not in taken]
+            word_ids = set(map(id, inside))
+            outside = [word for word in outside if id(word) not in word_ids]
     return tables, outside
 
 
@@ -53,16 +53,16 @@ def _find_cell(grid: Grid, word: Word) -> tuple[int, int] | None:
     x, y = (word.box[0] + word.box[2]) / 2, (word.box[1] + word.box[3]) / 2
     if not (grid.xs[0] <= x < grid.xs[-1] and grid.ys[-1] < y <= grid.ys[0]):
         return None
-    row = bisect_right(grid.ys, -y, key=lambda each: -each) - 1
+    row = bisect_right(grid.ys, -y, key=lambda y_: -y_) - 1
     return max(row, 0), bisect_right(grid.xs, x) - 1
 
 
 def _make_table(grid: Grid, words: Sequence[Word], number: int) -> Table | None:
     cells: dict[tuple[int, int], list[Word]] = {}
     for word in words:
-        place = _find_cell(grid, word)
-        if place is not None:
-            row, column = place
+        position = _find_cell(grid, word)
+        if position is not None:
+            row, column = position
             middle = (grid.ys[row] + grid.ys[row + 1]) / 2
             while column > 0 and not grid.has_line_at(grid.xs[column], middle):
                 column -= 1  # the cell spans several columns
@@ -87,8 +87,10 @@ def _is_crossed_out(grid: Grid, word: Word) -> bool:
     """Whether a vertical line runs through ``word``."""
     margin = 0.2 * word.size
     middle = (word.box[1] + word.box[3]) / 2
-    first = bisect_right(grid.xs, word.box[0] + margin)
-    return first < len(grid.xs) and grid.xs[first] < word.box[2] - margin and grid.has_line_at(grid.xs[first], middle)
+    first_line = bisect_right(grid.xs, word.box[0] + margin)
+    return (
+        first_line < len(grid.xs) and grid.xs[first_line] < word.box[2] - margin and grid.has_line_at(grid.xs[first_line], middle)
+    )
 
 
 def _cell_text(words: Sequence[Word], number: int) -> str:

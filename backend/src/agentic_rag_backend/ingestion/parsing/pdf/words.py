@@ -55,17 +55,17 @@ def _read_words(raw: ctypes.c_void_p, count: int) -> Iterator[Word]:
     rectangle = pdfium.FS_RECTF()
     reference = ctypes.byref(rectangle)
 
-    def box(index: int) -> Box:
+    def read_box(index: int) -> Box:
         if not pdfium.FPDFText_GetLooseCharBox(raw, index, reference):
             return 0.0, 0.0, 0.0, 0.0
         return rectangle.left, rectangle.bottom, rectangle.right, rectangle.top
 
     for match in _WORD.finditer(text):
-        first, last = match.start(), match.end() - 1
-        turn = _turn_of(pdfium.FPDFText_GetCharAngle(raw, first))
-        begin, end = turn_box(box(first), turn), turn_box(box(last), turn)
-        if last > first and text[last] in SOFT_HYPHENS and end[2] - end[0] <= 0:
-            end = turn_box(box(last - 1), turn)
+        first_index, last_index = match.start(), match.end() - 1
+        turn = _turn_of(pdfium.FPDFText_GetCharAngle(raw, first_index))
+        begin, end = turn_box(read_box(first_index), turn), turn_box(read_box(last_index), turn)
+        if last_index > first_index and text[last_index] in SOFT_HYPHENS and end[2] - end[0] <= 0:
+            end = turn_box(read_box(last_index - 1), turn)
         size = begin[3] - begin[1]
         if size < _SMALLEST or not all(map(math.isfinite, (*begin, *end))):
             continue
@@ -73,15 +73,15 @@ def _read_words(raw: ctypes.c_void_p, count: int) -> Iterator[Word]:
             yield Word(match[0], _box_around(begin, end), size, turn)
             continue
         # Characters of one word that are not side by side are words of their own, unless they follow each other.
-        yield from _split_word(match[0], [turn_box(box(index), turn) for index in range(first, last + 1)], turn)
+        yield from _split_word(match[0], [turn_box(read_box(index), turn) for index in range(first_index, last_index + 1)], turn)
 
 
 def _read_characters(raw: ctypes.c_void_p, count: int) -> str:
     """Return the characters of a page, one for each index that PDFium uses."""
     buffer = (ctypes.c_ushort * (count + 1))()
-    written = pdfium.FPDFText_GetText(raw, 0, count, buffer)
+    count_written = pdfium.FPDFText_GetText(raw, 0, count, buffer)
     text = bytes(buffer)[: 2 * count].decode("utf-16-le", "replace")
-    if written == count + 1 and len(text) == count and "\0" not in text and "\ufffd" not in text:
+    if count_written == count + 1 and len(text) == count and "\0" not in text and "\ufffd" not in text:
         return text
     codes = (pdfium.FPDFText_GetUnicode(raw, index) for index in range(count))
     return "".join(chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd" for code in codes)
@@ -89,19 +89,19 @@ def _read_characters(raw: ctypes.c_void_p, count: int) -> str:
 
 def _turn_of(angle: float) -> int:
     quarters = -angle / (math.pi / 2)  # PDFium counts clockwise
-    nearest = round(quarters)
-    return nearest % 4 if abs(quarters - nearest) * (math.pi / 2) <= _TOLERANCE else DIAGONAL
+    whole_quarters = round(quarters)
+    return whole_quarters % 4 if abs(quarters - whole_quarters) * (math.pi / 2) <= _TOLERANCE else DIAGONAL
 
 
 def turn_box(box: Box, turn: int) -> Box:
     """Return a box of the page in the frame of text that is turned by ``turn`` quarters counterclockwise."""
-    left, bottom, right, top = box
+    x_min, bottom, right, top = box
     if turn == 1:
-        return bottom, -right, top, -left
+        return bottom, -right, top, -x_min
     if turn == 2:
-        return -right, -top, -left, -bottom
+        return -right, -top, -x_min, -bottom
     if turn == 3:
-        return -top, left, -bottom, right
+        return -top, x_min, -bottom, right
     return box
 
 
@@ -116,8 +116,8 @@ def _flows_on(begin: Box, end: Box) -> bool:
     return min(begin[3], end[3]) - max(begin[1], end[1]) > 0.3 * (begin[3] - begin[1]) or begin == end
 
 
-def _box_around(one: Box, other: Box) -> Box:
-    return min(one[0], other[0]), min(one[1], other[1]), max(one[2], other[2]), max(one[3], other[3])
+def _box_around(box: Box, other_box: Box) -> Box:
+    return min(box[0], other_box[0]), min(box[1], other_box[1]), max(box[2], other_box[2]), max(box[3], other_box[3])
 
 
 def _split_word(text: str, boxes: list[Box], turn: int) -> Iterator[Word]:
@@ -126,8 +126,8 @@ def _split_word(text: str, boxes: list[Box], turn: int) -> Iterator[Word]:
         if index < len(boxes) and _flows_on(boxes[index - 1], boxes[index]):
             continue
         box = boxes[start]
-        for other in boxes[start + 1 : index]:
-            box = _box_around(box, other)
+        for next_box in boxes[start + 1 : index]:
+            box = _box_around(box, next_box)
         if box[3] - box[1] >= _SMALLEST:
             yield Word(text[start:index], box, boxes[start][3] - boxes[start][1], turn)
         start = index
