@@ -24,7 +24,7 @@ from agentic_rag_backend.errors import NotFound, StoreUnavailable
 from agentic_rag_backend.ingestion.extracting import ChunkExtraction
 from agentic_rag_backend.ingestion.originals import Original
 from agentic_rag_backend.ingestion.pages import DocumentPage
-from agentic_rag_backend.ingestion.previewing import Preview
+from agentic_rag_backend.ingestion.previewing import ChunkPreview
 from agentic_rag_backend.ingestion.service import Deleting, Matching
 from agentic_rag_backend.ingestion.uploads import Upload
 from agentic_rag_backend.knowledge.visible.entities import ChunkKnowledge
@@ -172,7 +172,7 @@ class DocumentService:
         return await self.container.extractions.of_chunk(caller.tenant.id, chunk_id, extraction)
 
     @requires(Scope.WRITE)
-    async def preview_document(self, caller: Principal, document_id: str, chunking: ChunkingOptions) -> Preview:
+    async def preview_document(self, caller: Principal, document_id: str, chunking: ChunkingOptions) -> ChunkPreview:
         """Return the chunks that a stored document would have. Nothing is stored."""
         return await self.container.previews.of_document(caller.tenant.id, document_id, chunking)
 
@@ -185,7 +185,7 @@ class DocumentService:
         *,
         media_type: str | None,
         file_name: str | None = None,
-    ) -> Preview:
+    ) -> ChunkPreview:
         """Return the chunks that a document would have. Nothing is stored."""
         previews = self.container.previews
         return await previews.of_content(caller.tenant.id, content, chunking, media_type=media_type, file_name=file_name)

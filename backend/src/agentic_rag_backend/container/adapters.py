@@ -341,7 +341,7 @@ def open_endpoint_model(settings: Settings) -> LanguageModel:
     """
     # The SDK would be a fifth of all imports of a process without an endpoint.
     from agentic_rag_backend.models.llm.openai import OpenAIModel
-    from agentic_rag_backend.models.llm.requests import RequestOptions
+    from agentic_rag_backend.models.llm.requests import ModelRequestOptions
 
     return OpenAIModel(
         api_key=model_key(settings, "LLM=openai"),
@@ -349,7 +349,7 @@ def open_endpoint_model(settings: Settings) -> LanguageModel:
         model=settings.llm_model,
         timeout_s=settings.llm_timeout_s,
         max_concurrency=settings.llm_max_concurrency,
-        options=RequestOptions(
+        options=ModelRequestOptions(
             temperature=settings.llm_temperature,
             reasoning_effort=settings.llm_reasoning_effort,
             reasoning_tokens=settings.llm_reasoning_tokens,

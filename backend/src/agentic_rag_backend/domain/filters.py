@@ -3,7 +3,7 @@
 An absent field makes any comparison false (also ``ne`` and ``nin``), except ``missing``. ``exists`` and ``missing`` test for
 absence. ``default`` on a comparison replaces an absent field; ``confidence`` has the default 1.0.
 
-Metadata belongs to documents. Entities and communities belong to single passages: a request compares them with a `Link`, which is
+Metadata belongs to documents. Entities and communities belong to single passages: a request compares them with a `LinkCondition`, which is
 resolved to a `ChunkSet` before any store reads the filter.
 """
 
@@ -54,7 +54,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkCondition:
     """A comparison of one of `LINK_FIELDS`, as a list field of a passage. ``values`` is empty for ``exists`` and ``missing``."""
 
     field: str
@@ -67,7 +67,7 @@ class ChunkSet:
     """Matches the passages ``ids``. ``link`` is the comparison that it answers, and ``unknown`` its values that do not exist."""
 
     ids: frozenset[str]
-    link: Link
+    link: LinkCondition
     unknown: tuple[str, ...] = ()
 
     @property
@@ -91,10 +91,10 @@ class Not:
     filter: Filter
 
 
-Filter = Comparison | Link | ChunkSet | And | Or | Not
+Filter = Comparison | LinkCondition | ChunkSet | And | Or | Not
 
 
-def list_leaves(filter: Filter) -> Iterator[Comparison | Link | ChunkSet]:
+def list_leaves(filter: Filter) -> Iterator[Comparison | LinkCondition | ChunkSet]:
     """Yield the comparisons of a filter, in order."""
     if isinstance(filter, And | Or):
         for part in filter.filters:
@@ -179,7 +179,7 @@ def matches_filter(filter: Filter, fields: Mapping[str, Any], chunk_id: str | No
     """Return whether ``fields`` (metadata and document fields) of a passage pass ``filter``. This defines the grammar.
 
     Raises:
-        ValueError: the filter has a `Link`, which must be resolved first.
+        ValueError: the filter has a `LinkCondition`, which must be resolved first.
     """
     if isinstance(filter, And):
         return all(matches_filter(part, fields, chunk_id) for part in filter.filters)
@@ -189,7 +189,7 @@ def matches_filter(filter: Filter, fields: Mapping[str, Any], chunk_id: str | No
         return not matches_filter(filter.filter, fields, chunk_id)
     if isinstance(filter, ChunkSet):
         return chunk_id in filter.ids
-    if isinstance(filter, Link):
+    if isinstance(filter, LinkCondition):
         raise ValueError(f"the comparison of {filter.field!r} is not resolved")
     field_value = fields.get(filter.field)
     present = has_value(field_value)

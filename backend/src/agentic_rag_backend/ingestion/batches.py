@@ -19,7 +19,7 @@ from agentic_rag_backend.ingestion.settlement import Settlement
 from agentic_rag_backend.jobs.base import Continuation, QueueName
 from agentic_rag_backend.jobs.coordination.recovery import Caution
 from agentic_rag_backend.jobs.coordination.slots import caution_here
-from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
+from agentic_rag_backend.jobs.runner import JobStopped, Run, Runner
 
 MAX_TOGETHER = 128
 FLUSH_SHARE = 0.05
@@ -225,7 +225,7 @@ class _Together:
         """Return the version of each document that is written and did not fail."""
         return {item.run.document_id: item.run.version for item in self.written}
 
-    async def record_failure(self, run: Run, error: AgenticRagError | Stopped) -> None:
+    async def record_failure(self, run: Run, error: AgenticRagError | JobStopped) -> None:
         self.written = [item for item in self.written if item.run is not run]
         await self.commitment.record_failure(run, error, self._order)
 

@@ -54,7 +54,7 @@ class ChunkedDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ReadingRequest:
     """A document to be read, and the record of results about it. ``waiting``: a request waits for it."""
 
     tenant: TenantId
@@ -113,10 +113,10 @@ class ChunkReader:
             ModelUnavailable: the encoder does not answer.
             NotFound: the document was deleted.
         """
-        chunked = await self._cut_chunks(_Asked(tenant, version, content, record or Unrecorded(), waiting))
+        chunked = await self._cut_chunks(_ReadingRequest(tenant, version, content, record or Unrecorded(), waiting))
         return replace(chunked, failures=(*chunked.parsed.failures, *chunked.failures))
 
-    async def _cut_chunks(self, request: _Asked) -> ChunkedDocument:
+    async def _cut_chunks(self, request: _ReadingRequest) -> ChunkedDocument:
         strategy = request.version.options.chunking.strategy
         if strategy not in (SEMANTIC, AGENTIC, PROPOSITION):
             by_rules = request.version.options.extraction == RULES and not request.waiting
@@ -140,7 +140,7 @@ class ChunkReader:
             return await self._cut_by_model(request, model, parsed, units)
         return await self._cut_by_meaning(request, parsed, units)
 
-    async def _cut_by_meaning(self, request: _Asked, parsed: ParsedDocument, units: Sequence[Piece]) -> ChunkedDocument:
+    async def _cut_by_meaning(self, request: _ReadingRequest, parsed: ParsedDocument, units: Sequence[Piece]) -> ChunkedDocument:
         options = request.version.options.chunking
         recipe = await asyncio.to_thread(_hash_recipe, "semantic", self._encoder.fingerprint, *astuple(options), parsed.text)
         starts: list[int] | None = (await request.record.known([recipe])).get(recipe)
@@ -158,7 +158,7 @@ class ChunkReader:
         return np.concatenate([await self._encoder.embed([text[unit.start : unit.end] for unit in group]) for group in groups])
 
     async def _cut_by_model(
-        self, request: _Asked, model: DocumentModel, parsed: ParsedDocument, units: Sequence[Piece]
+        self, request: _ReadingRequest, model: DocumentModel, parsed: ParsedDocument, units: Sequence[Piece]
     ) -> ChunkedDocument:
         windows = windows_of(parsed.text, units)
         advice = await _ask_model(request, model, [agentic.make_inquiry(parsed.text, units, window) for window in windows])
@@ -174,7 +174,7 @@ class ChunkReader:
         return ChunkedDocument(parsed, chunks, (failure,) if failure is not None else (), usage)
 
     async def _cut_by_propositions(
-        self, request: _Asked, model: DocumentModel | None, parsed: ParsedDocument, units: Sequence[Piece]
+        self, request: _ReadingRequest, model: DocumentModel | None, parsed: ParsedDocument, units: Sequence[Piece]
     ) -> ChunkedDocument:
         text, title, options = parsed.text, request.version.title, request.version.options.chunking
         windows = windows_of(text, units, tokens=proposition.WINDOW_TOKENS)
@@ -195,7 +195,7 @@ class ChunkReader:
             failure = replace(failure, message=f"{reason}; these parts are found by their sentences")
         return ChunkedDocument(parsed, chunks, (failure,) if failure is not None else (), await request.record.spent())
 
-    async def _fall_back(self, request: _Asked, failure: Failure) -> ChunkedDocument:
+    async def _fall_back(self, request: _ReadingRequest, failure: Failure) -> ChunkedDocument:
         """Return the document as `FALLBACK` cuts it, with the reason."""
         version, options = request.version, request.version.options
         fallback_version = replace(version, options=replace(options, chunking=replace(options.chunking, strategy=FALLBACK)))
@@ -206,7 +206,7 @@ class ChunkReader:
         return ChunkedDocument(parsed, chunks, (reported,))
 
 
-async def _ask_model(request: _Asked, model: DocumentModel, inquiries: Sequence[Inquiry]) -> list[Advice]:
+async def _ask_model(request: _ReadingRequest, model: DocumentModel, inquiries: Sequence[Inquiry]) -> list[Advice]:
     """Return the model's advice, within the smaller limits of a preview if a request waits."""
     if not request.waiting:
         return await model.ask(inquiries, request.record)

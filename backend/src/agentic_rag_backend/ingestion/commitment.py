@@ -19,13 +19,13 @@ from agentic_rag_backend.ingestion.chunk_points import PointFields
 from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.ingestion.preparation import ATTACHMENTS, WARNINGS, fail_version, list_warnings, superseded_error
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock, current_fence
-from agentic_rag_backend.jobs.runner import START, Run, Stopped
+from agentic_rag_backend.jobs.runner import START, JobStopped, Run
 from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import (
     DocumentCatalogue,
-    Ending,
+    JobEnding,
     Outbox,
     ParsedVersion,
     QuestionCatalogue,
@@ -137,7 +137,7 @@ class Commitment:
         else:
             await run.report_progress("publish", chunks, chunks, at_once=True)
         await confirm_lock()
-        ending = Ending(
+        ending = JobEnding(
             job_id=run.job.id,
             state=JobState.PARTIAL if version.failures else JobState.SUCCEEDED,
             result={"document_id": run.document_id, "version": run.version, **version.result},
@@ -182,7 +182,7 @@ class Commitment:
             return False
         return bool((await self.documents.documents(run.tenant, limit=1, parent_id=run.document_id)).items)
 
-    async def record_failure(self, run: Run, error: AgenticRagError | Stopped, order: Order | None = None) -> None:
+    async def record_failure(self, run: Run, error: AgenticRagError | JobStopped, order: Order | None = None) -> None:
         """Record the error with the document, and remove what was written for the version, which will not become visible.
 
         Computed results stay recorded. If a store does not answer now, the outbox relay cleans it later.

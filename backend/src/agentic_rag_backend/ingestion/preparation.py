@@ -20,7 +20,7 @@ from agentic_rag_backend.ingestion.computation import Completed, Computation
 from agentic_rag_backend.ingestion.metadata import keep_valid_fields
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.questions.asking import Asking, Questioner
-from agentic_rag_backend.jobs.runner import CANCELLED, Run, Step, Stopped
+from agentic_rag_backend.jobs.runner import CANCELLED, JobStopped, Run, Step
 from agentic_rag_backend.knowledge.extraction.base import Origin
 from agentic_rag_backend.knowledge.extraction.methods import RULES
 from agentic_rag_backend.knowledge.model_calls import VersionRecord
@@ -54,17 +54,17 @@ _PAGE_GROUPS = 8
 """Number of groups whose recorded results are looked up together."""
 
 
-def superseded_error(run: Run) -> Stopped:
+def superseded_error(run: Run) -> JobStopped:
     """Return the exception that ends the job of a superseded version."""
-    return Stopped("superseded", f"version {run.version} was replaced by a newer version, or its document was deleted")
+    return JobStopped("superseded", f"version {run.version} was replaced by a newer version, or its document was deleted")
 
 
-async def fail_version(documents: DocumentCatalogue, run: Run, error: AgenticRagError | Stopped) -> None:
+async def fail_version(documents: DocumentCatalogue, run: Run, error: AgenticRagError | JobStopped) -> None:
     """Record with the document why its version will not be visible."""
     state = DocumentState.FAILED
     if isinstance(error, UnreadableDocument | UnsupportedMediaType):
         state = DocumentState.UNREADABLE
-    elif isinstance(error, Stopped) and error.code == CANCELLED:
+    elif isinstance(error, JobStopped) and error.code == CANCELLED:
         state = DocumentState.CANCELLED
     await documents.fail(
         run.tenant,
@@ -141,7 +141,7 @@ class Preparation:
 
         return run
 
-    async def record_failure(self, run: Run, error: AgenticRagError | Stopped) -> None:
+    async def record_failure(self, run: Run, error: AgenticRagError | JobStopped) -> None:
         """Record the error with the document. Computed results stay recorded."""
         await fail_version(self.documents, run, error)
 

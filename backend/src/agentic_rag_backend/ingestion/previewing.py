@@ -22,7 +22,7 @@ _SNIFFED_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class ChunkPreview:
     """A chunked document. ``media_type`` is the type by which it was parsed."""
 
     document: ChunkedDocument
@@ -40,7 +40,7 @@ class ChunkPreviews:
 
     async def of_content(
         self, tenant: TenantId, content: bytes, options: ChunkingOptions, *, media_type: str | None, file_name: str | None = None
-    ) -> Preview:
+    ) -> ChunkPreview:
         """Return the chunks of a document that is not stored.
 
         Raises:
@@ -54,7 +54,7 @@ class ChunkPreviews:
         processing = ProcessingOptions(chunking=options, charset=charset_of(media_type), attachments=attachments)
         return await self._cut_preview(tenant, content, detected_type, processing)
 
-    async def of_document(self, tenant: TenantId, document_id: str, options: ChunkingOptions) -> Preview:
+    async def of_document(self, tenant: TenantId, document_id: str, options: ChunkingOptions) -> ChunkPreview:
         """Return the chunks of a stored document: of its original, or of its text if the original was not kept.
 
         Raises:
@@ -73,7 +73,9 @@ class ChunkPreviews:
             raise NotFound(f"document {document_id!r} has no text")
         return await self._cut_preview(tenant, version.text, version.media_type, replace(version.options, chunking=options))
 
-    async def _cut_preview(self, tenant: TenantId, content: bytes | str, media_type: str, options: ProcessingOptions) -> Preview:
+    async def _cut_preview(
+        self, tenant: TenantId, content: bytes | str, media_type: str, options: ProcessingOptions
+    ) -> ChunkPreview:
         check_options(options.chunking)
         if len(content) > MAX_PREVIEW_BYTES:
             raise PayloadTooLarge(f"a document of a preview may have at most {MAX_PREVIEW_BYTES} bytes; it has {len(content)}")
@@ -91,4 +93,4 @@ class ChunkPreviews:
         if options.chunking.strategy == "ast" and FORMATS[media_type].language is None:
             reason = f"a document of type {media_type} is not source code; it was cut by 'recursive'"
             chunked = replace(chunked, failures=(*chunked.failures, Failure("chunk", "not_code", reason)))
-        return Preview(chunked, media_type, options.chunking)
+        return ChunkPreview(chunked, media_type, options.chunking)

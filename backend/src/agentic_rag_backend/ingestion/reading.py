@@ -27,7 +27,7 @@ _PLAIN = "text/plain"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FileSource:
     """What an upload says about its file. ``charset`` is the encoding that it declares for text."""
 
     media_type: str
@@ -45,7 +45,9 @@ class IsolatedReader:
         self._isolation = isolation
         self._ocr = ocr or Ocr(OcrSettings(mode="off"))
 
-    async def check_file(self, tenant: TenantId, head: bytes, source: Source, *, is_whole: bool) -> tuple[str, tuple[str, ...]]:
+    async def check_file(
+        self, tenant: TenantId, head: bytes, source: FileSource, *, is_whole: bool
+    ) -> tuple[str, tuple[str, ...]]:
         """Check the beginning of a file, or all of it if ``is_whole``. Return the title of the document, and warnings."""
         arguments = (head, source.media_type, source.charset, source.file_name, is_whole)
         if source.media_type == _PLAIN and source.charset is None and len(head) <= SMALL_BYTES and _is_utf8(head):

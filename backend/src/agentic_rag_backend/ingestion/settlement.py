@@ -25,7 +25,14 @@ from agentic_rag_backend.knowledge.extraction.fields import with_fields
 from agentic_rag_backend.knowledge.identity.decisions import entity_id
 from agentic_rag_backend.knowledge.identity.edits import entities_of
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Entry, GraphEditCatalogue, Outbox, TenantDirectory, Topic
+from agentic_rag_backend.stores.catalogue.base import (
+    DocumentCatalogue,
+    GraphEditCatalogue,
+    Outbox,
+    OutboxEntry,
+    TenantDirectory,
+    Topic,
+)
 from agentic_rag_backend.telemetry.logs import get_logger
 
 SETTLED_WITHIN_S = 30.0
@@ -108,7 +115,7 @@ class Settlement:
             except AgenticRagError as error:
                 _log.warning("names_left_to_relay", tenant=tenant.value, topic=topic.value, code=error.code, reason=error.message)
 
-    async def _handle_entry(self, tenant: TenantId, entry: Entry, versions: Mapping[str, int]) -> bool:
+    async def _handle_entry(self, tenant: TenantId, entry: OutboxEntry, versions: Mapping[str, int]) -> bool:
         """Deliver an entry. Return False if it failed."""
         try:
             await confirm_lock()

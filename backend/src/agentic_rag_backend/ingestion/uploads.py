@@ -24,7 +24,7 @@ from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BYTES
 from agentic_rag_backend.ingestion.parsing.registry import ATTACHMENT_READERS
 from agentic_rag_backend.ingestion.questions.base import check_options as check_question_options
-from agentic_rag_backend.ingestion.reading import IsolatedReader, Source
+from agentic_rag_backend.ingestion.reading import FileSource, IsolatedReader
 from agentic_rag_backend.knowledge.extraction.methods import METHODS, ExtractionMethods
 from agentic_rag_backend.stores.catalogue.base import Expected, Parent, Submission
 
@@ -90,7 +90,7 @@ class UploadCheck:
         plain = metadata.check_metadata(upload.metadata)
         sniffed = upload.content[:SNIFFED_BYTES]
         media_type = media_type_of(upload.media_type, upload.file_name, sniffed)
-        source = Source(media_type, charset_of(upload.media_type), upload.file_name)
+        source = FileSource(media_type, charset_of(upload.media_type), upload.file_name)
         is_whole = size <= CHECKED_BYTES
         head = upload.content if is_whole else upload.content[:CHECKED_BYTES]
         own_title, warnings = await self.reader.check_file(tenant, head, source, is_whole=is_whole)

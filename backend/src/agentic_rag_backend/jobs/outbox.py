@@ -19,7 +19,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
-from agentic_rag_backend.stores.catalogue.base import Entry, Outbox, Topic
+from agentic_rag_backend.stores.catalogue.base import Outbox, OutboxEntry, Topic
 from agentic_rag_backend.telemetry.logs import get_logger
 
 Counts = Mapping[str, int]
@@ -144,11 +144,11 @@ class Relay:
         delivery.done = not failed
         return delivery
 
-    async def _next_entries(self, tenant: TenantId, failed: set[str], topics: Sequence[Topic] | None) -> list[Entry]:
+    async def _next_entries(self, tenant: TenantId, failed: set[str], topics: Sequence[Topic] | None) -> list[OutboxEntry]:
         entries = await self._outbox.pending(tenant, limit=_PAGE + len(failed), topics=topics)
         return [entry for entry in entries if entry.token not in failed]
 
-    async def _handle_all(self, tenant: TenantId, entries: list[Entry], delivery: Delivery) -> set[str]:
+    async def _handle_all(self, tenant: TenantId, entries: list[OutboxEntry], delivery: Delivery) -> set[str]:
         """Deliver some entries. Return the tokens of those that failed; an immediate retry would fail again."""
         handled = [entry for entry in entries if await self._handle_entries(tenant, entry, delivery)]
         if handled:
@@ -156,7 +156,7 @@ class Relay:
             await self._outbox.delivered(tenant, handled)
         return {entry.token for entry in entries} - {entry.token for entry in handled}
 
-    async def _handle_entries(self, tenant: TenantId, entry: Entry, delivery: Delivery) -> bool:
+    async def _handle_entries(self, tenant: TenantId, entry: OutboxEntry, delivery: Delivery) -> bool:
         handler = self._handlers.get(entry.topic)
         if handler is None:
             return False
@@ -177,5 +177,5 @@ class Relay:
         return True
 
 
-def _describe_entries(tenant: TenantId, entry: Entry) -> dict[str, str]:
+def _describe_entries(tenant: TenantId, entry: OutboxEntry) -> dict[str, str]:
     return {"topic": entry.topic.value, "subject": entry.subject, "tenant": str(tenant)}

@@ -33,7 +33,7 @@ _log = get_logger(__name__)
 T = TypeVar("T")
 
 
-class Stopped(Exception):
+class JobStopped(Exception):
     """The job's work is not needed any more: it was cancelled, a newer version replaced it, or its document was deleted."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -150,14 +150,14 @@ class Run:
             await asyncio.gather(task, return_exceptions=True)
 
 
-def cancellation() -> Stopped:
+def cancellation() -> JobStopped:
     """Return the exception that ends a cancelled job."""
-    return Stopped(CANCELLED, "cancelling was requested")
+    return JobStopped(CANCELLED, "cancelling was requested")
 
 
 Step = Callable[[Run], Awaitable[None]]
 """A repeatable part of a job's work."""
-Failed = Callable[[Run, AgenticRagError | Stopped], Awaitable[None]]
+Failed = Callable[[Run, AgenticRagError | JobStopped], Awaitable[None]]
 """Records the job's error with its subject, such as a document."""
 
 
@@ -218,8 +218,8 @@ class Runner:
             if run.job.cancel_requested:
                 raise cancellation()
             await self._retry_step(lambda: step(run), run)
-        except Stopped as stop:
-            ending: AgenticRagError | Stopped = stop
+        except JobStopped as stop:
+            ending: AgenticRagError | JobStopped = stop
         except AgenticRagError as error:
             _log.warning("job_failed", job=job_id, tenant=tenant, stage=run.stage, code=error.code, reason=error.message)
             ending = error
@@ -248,11 +248,11 @@ class Runner:
             await (run.pause_attempts(pause_s, reason) if run is not None else asyncio.sleep(pause_s))
 
 
-async def end_with_error(run: Run, failed: Failed | None, error: AgenticRagError | Stopped) -> None:
+async def end_with_error(run: Run, failed: Failed | None, error: AgenticRagError | JobStopped) -> None:
     """Record the error with the job's subject, then in the job's row."""
     if failed is not None:
         await failed(run, error)
-    stopped = isinstance(error, Stopped)
+    stopped = isinstance(error, JobStopped)
     await run.jobs.progress(
         run.tenant, run.job.id, stage=run.stage, done=run.done, total=run.total, message=error.message if stopped else ""
     )

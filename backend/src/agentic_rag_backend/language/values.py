@@ -121,12 +121,12 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class WordValue:
     """A word, such as a colour."""
 
     text: str
 
-    def agrees_with(self, word: Word) -> bool:
+    def agrees_with(self, word: WordValue) -> bool:
         """Return whether both are the same word."""
         return comparable(self.text) == comparable(word.text)
 
@@ -169,7 +169,7 @@ def rounds_to(exact: Amount, rounded: Amount) -> bool:
     return exact.low != exact.high and rounded.low == rounded.high and abs(middle - rounded.low) <= _HALF
 
 
-def values_of(text: str, kind: AnswerKind, question: str) -> list[Moment] | list[Amount] | list[Word]:
+def values_of(text: str, kind: AnswerKind, question: str) -> list[Moment] | list[Amount] | list[WordValue]:
     """Return the values of the asked kind that ``text`` gives and the question does not contain. Empty for other kinds.
 
     For a question that counts things, only numbers of these things, if there are any.
@@ -178,7 +178,7 @@ def values_of(text: str, kind: AnswerKind, question: str) -> list[Moment] | list
         known_texts = {moment.text.casefold() for moment in find_moments(question)}
         return [moment for moment in find_moments(text) if moment.text.casefold() not in known_texts]
     if kind is AnswerKind.COLOUR:
-        return [Word(text[start:end]) for start, end in answer_spans(text, kind, question) or ()]
+        return [WordValue(text[start:end]) for start, end in answer_spans(text, kind, question) or ()]
     if not kind.numeric:
         return []
     amounts = list(_find_amounts(text, kind, question))

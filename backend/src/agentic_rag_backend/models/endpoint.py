@@ -32,7 +32,7 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.fairness import current_actor
 from agentic_rag_backend.models.health import Health
-from agentic_rag_backend.models.llm.retries import FailedAttempt, Verdict, decide_retry, error_for_status, retry_after_s
+from agentic_rag_backend.models.llm.retries import FailedAttempt, RetryVerdict, decide_retry, error_for_status, retry_after_s
 from agentic_rag_backend.models.pace import GAP_SHARE, Pace
 from agentic_rag_backend.models.server_errors import overflow_of
 from agentic_rag_backend.models.slots import ModelSlots
@@ -317,7 +317,7 @@ class Endpoint:
         # random() spreads retries. It is not used for secrets.
         jitter = random.random()  # noqa: S311
         decision = decide_retry(call.failures[-1], attempt=len(call.failures), left_s=left_s, jitter=jitter)
-        if decision.verdict is not Verdict.RETRY:
+        if decision.verdict is not RetryVerdict.RETRY:
             self._give_up(call, decision.verdict, decision.retry_after_s, left_s)
         await asyncio.sleep(decision.pause_s)
         if call.first_piece_at is not None:  # the reply broke off
@@ -351,11 +351,11 @@ class Endpoint:
                 return next((window for window in windows if isinstance(window, int) and window > 0), None)
         return None
 
-    def _give_up(self, call: Call, verdict: Verdict, wait_s: float | None, left_s: float) -> NoReturn:
+    def _give_up(self, call: Call, verdict: RetryVerdict, wait_s: float | None, left_s: float) -> NoReturn:
         failure = call.failures[-1]
         retry_text = f"; it asks to wait {wait_s:.3g} s" if wait_s is not None else ""
         time_left = f"{max(0.0, left_s):.3g} s of {call.deadline - call.began:.3g} s{self._describe_limit(call)} were left"
-        if verdict is Verdict.RATE_LIMITED:
+        if verdict is RetryVerdict.RATE_LIMITED:
             raise ModelRateLimited(
                 f"{self._name_model(call)} is rate limited{retry_text}; {time_left}", retry_after_s=wait_s
             ) from None

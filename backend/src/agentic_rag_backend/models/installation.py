@@ -24,7 +24,7 @@ OnProgress = Callable[[str, int, int | None], None]
 """Receives the name of a file, its bytes that are there, and all its bytes; None if unknown."""
 
 
-class Source(Protocol):
+class ModelSource(Protocol):
     """A place that has the files of models."""
 
     def fetch(self, model: KnownModel, file: HubFile, part: Path, on_progress: OnProgress) -> None:
@@ -42,7 +42,7 @@ class Hub:
     url: str
 
     def fetch(self, model: KnownModel, file: HubFile, part: Path, on_progress: OnProgress) -> None:
-        """See `Source`."""
+        """See `ModelSource`."""
         from agentic_rag_backend.models.download import download_file  # the HTTP client is slow to import
 
         if file.sha256 is None:  # nothing would show that the beginning belongs to another version
@@ -63,7 +63,7 @@ class LocalFolder:
     path: Path
 
     def fetch(self, model: KnownModel, file: HubFile, part: Path, on_progress: OnProgress) -> None:
-        """See `Source`."""
+        """See `ModelSource`."""
         source_path = next(
             (candidate for candidate in (self.path / file.name, self.path / file.path) if candidate.is_file()), None
         )
@@ -98,7 +98,7 @@ def require_files(model: KnownModel, models: Path) -> Path:
     return folder
 
 
-def install_model(model: KnownModel, models: Path, source: Source, on_progress: OnProgress = lambda *_: None) -> Path:
+def install_model(model: KnownModel, models: Path, source: ModelSource, on_progress: OnProgress = lambda *_: None) -> Path:
     """Return the folder of the model below ``models``, with every file verified. Only missing or wrong files are fetched.
 
     A file replaces another one when its hash is verified, in one step.
@@ -122,7 +122,7 @@ def install_model(model: KnownModel, models: Path, source: Source, on_progress: 
     return folder
 
 
-def _install_file(model: KnownModel, file: HubFile, folder: Path, source: Source, on_progress: OnProgress) -> None:
+def _install_file(model: KnownModel, file: HubFile, folder: Path, source: ModelSource, on_progress: OnProgress) -> None:
     target, part = folder / file.name, folder / f"{file.name}.part"
     recorded = _read_checksums(folder)
     expected = file.sha256 or recorded.get(file.name)

@@ -23,7 +23,7 @@ from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
 from agentic_rag_backend.raptor.publication import NodePoints, TreePublisher
 from agentic_rag_backend.raptor.reading import PassageReader
 from agentic_rag_backend.raptor.summaries.writing import NodeWriter
-from agentic_rag_backend.raptor.views import NodeView, TreeReader
+from agentic_rag_backend.raptor.views import TreeNodeView, TreeReader
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Page
 from agentic_rag_backend.stores.vector.base import VectorStore
 
@@ -96,7 +96,7 @@ class RaptorService:
 
     async def list(
         self, tenant: TenantId, *, level: int | None = None, limit: int = 50, cursor: str | None = None
-    ) -> Page[NodeView]:
+    ) -> Page[TreeNodeView]:
         """List nodes by level and falling size.
 
         Raises:
@@ -108,7 +108,7 @@ class RaptorService:
         pointer, nodes = await self._reader.read(tenant, level=level)
         return await section.make_page(nodes, partial(self._reader.make_views, tenant, pointer))
 
-    async def get(self, tenant: TenantId, id: str) -> NodeView:
+    async def get(self, tenant: TenantId, id: str) -> TreeNodeView:
         """Return one node.
 
         Raises:

@@ -16,7 +16,7 @@ from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Generat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeView:
+class TreeNodeView:
     """The visible part of a node. ``summary`` is empty while a passage behind it is not visible.
 
     ``children`` are passages at level 1 and nodes above. ``size`` is the number of passages below.
@@ -38,13 +38,13 @@ class NodeView:
 
 def visible_view(
     node: TreeNode, summary: CommunitySummary, visible: Mapping[str, VisibleChunk], pointer: GenerationPointer
-) -> NodeView | None:
+) -> TreeNodeView | None:
     """Return the visible view of a node, or None if no passage behind its summary is visible any more."""
     sources, complete = visible_sources(summary, visible)
     if not sources:
         return None
     visible_part = visible_summary(summary, visible)
-    return NodeView(
+    return TreeNodeView(
         id=node.id,
         name=visible_part.name or f"Passages {node.id[:8]}",
         summary=visible_part.summary,
@@ -88,7 +88,7 @@ class TreeReader:
         nodes: Sequence[TreeNode],
         *,
         passes: Callable[[VisibleChunk], bool] = lambda _: True,
-    ) -> list[NodeView]:
+    ) -> list[TreeNodeView]:
         """Return the visible views of ``nodes``, in their order; nodes without a visible passage are left out.
 
         A passage that does not pass counts as invisible.

@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.filters import (
     ChunkSet,
     Comparison,
     Filter,
-    Link,
+    LinkCondition,
     Not,
     Or,
     list_leaves,
@@ -200,7 +200,7 @@ def _written(filter: Filter) -> dict[str, Any]:
         return {"not": _written(filter.filter)}
     if isinstance(filter, ChunkSet):
         filter = filter.link
-    value: Any = filter.values if isinstance(filter, Link) else filter.value
+    value: Any = filter.values if isinstance(filter, LinkCondition) else filter.value
     if filter.operator in {"exists", "missing"}:
         value = True
     elif isinstance(value, tuple):

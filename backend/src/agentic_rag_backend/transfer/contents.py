@@ -40,7 +40,7 @@ class Entities:
 
 
 @dataclass(frozen=True, slots=True)
-class Edits:
+class EditRecords:
     """Some of the edits of its graph."""
 
     records: tuple[EditRecord, ...]
@@ -74,7 +74,7 @@ class TreeSummaries:
     records: tuple[CommunitySummary, ...]
 
 
-Part = Manifest | Entities | Edits | ArchivedDocument | Communities | Summaries | TreeNodes | TreeSummaries | End
+Part = Manifest | Entities | EditRecords | ArchivedDocument | Communities | Summaries | TreeNodes | TreeSummaries | End
 
 
 def read_parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
@@ -88,7 +88,7 @@ def read_parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
     yield _read_manifest(next(members, None))
     member = next(members, None)
     if member is not None and member.name == archive.EDITS:
-        yield from map(Edits, _read_records(EditRecord, member))
+        yield from map(EditRecords, _read_records(EditRecord, member))
         member = next(members, None)
     yield from map(Entities, _read_records(EntityRecord, _require_name(member, archive.ENTITIES)))
     documents = 0

@@ -15,7 +15,7 @@ from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
 from agentic_rag_backend.transfer.archive import ArchiveLimits, open_archive
 from agentic_rag_backend.transfer.contents import (
     Communities,
-    Edits,
+    EditRecords,
     Entities,
     Part,
     Summaries,
@@ -71,7 +71,7 @@ class Inspection:
             self._count_items("entities", len(part.records))
             for entity in part.records:
                 self._check_entity(entity)
-        elif isinstance(part, Edits):
+        elif isinstance(part, EditRecords):
             self._count_items("edits", len(part.records))
             self._count_items("edits in effect", sum(graph_edit.undone_at is None for graph_edit in part.records))
             for edit in part.records:

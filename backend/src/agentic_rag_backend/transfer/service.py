@@ -17,14 +17,14 @@ from agentic_rag_backend.domain.limits import printable_name
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, NotFound, PayloadTooLarge
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
-from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
+from agentic_rag_backend.jobs.runner import JobStopped, Run, Runner
 from agentic_rag_backend.stores.blob.base import blob_key
 from agentic_rag_backend.stores.files import LEAST_FREE_BYTES, full, full_os_error, require_room
 from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.transfer.archive import ArchiveLimits, open_archive
 from agentic_rag_backend.transfer.contents import (
     Communities,
-    Edits,
+    EditRecords,
     Entities,
     Part,
     Summaries,
@@ -277,7 +277,7 @@ class TransferService:
             part: Part | None = await asyncio.to_thread(_next_part, archive_parts)
             if isinstance(part, Entities):
                 await tenant_import.write_entities(part.records)
-            elif isinstance(part, Edits):
+            elif isinstance(part, EditRecords):
                 tenant_import.read_edits(part.records)
             elif isinstance(part, ArchivedDocument):
                 await tenant_import.write_document(part)
@@ -303,7 +303,7 @@ class TransferService:
         for number in range(1, int(run.job.arguments["parts"]) + 1):
             await self._destination.blobs.delete(run.tenant, blob_key(str(run.job.arguments["archive"]), number))
 
-    async def _fail_import(self, run: Run, error: AgenticRagError | Stopped) -> None:
+    async def _fail_import(self, run: Run, error: AgenticRagError | JobStopped) -> None:
         await self._give_back(run.tenant)
 
     async def _give_back(self, tenant: TenantId) -> None:

@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.claims.statements import is_stated
 from agentic_rag_backend.ingestion.chunking import proposition
 from agentic_rag_backend.ingestion.chunking.base import Piece
-from agentic_rag_backend.ingestion.chunking.numbering import Window
+from agentic_rag_backend.ingestion.chunking.numbering import SentenceWindow
 from agentic_rag_backend.ingestion.chunking.passages import chunks_from, passage_text
 from agentic_rag_backend.ingestion.chunking.units import units_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
@@ -40,7 +40,9 @@ def item(statement: object, *sentences: object) -> dict[str, Any]:
 
 def stated(text: str, *items: Mapping[str, Any], title: str = "Harbour") -> dict[int, list[str]]:
     found = units(text)
-    return proposition.statements_of(title, text, found, [(Window(0, len(found)), {"statements": list(items)})], is_stated)
+    return proposition.statements_of(
+        title, text, found, [(SentenceWindow(0, len(found)), {"statements": list(items)})], is_stated
+    )
 
 
 def cut(text: str, statements: Mapping[int, Sequence[str]], options: ChunkingOptions = OPTIONS) -> list[Piece]:
@@ -87,7 +89,7 @@ def test_names_may_come_from_the_title() -> None:
 
 def test_a_reply_without_any_usable_place_is_refused() -> None:
     found = units(TEXT)
-    asked = proposition.make_inquiry("Harbour", TEXT, found, Window(0, len(found)))
+    asked = proposition.make_inquiry("Harbour", TEXT, found, SentenceWindow(0, len(found)))
     assert asked.accepts({"statements": [item("Nobody was hurt.", 5), item("x", 99)]})
     assert not asked.accepts({"statements": [item("Nobody was hurt.", 99)]})
     assert not asked.accepts({"statements": []})

@@ -16,7 +16,7 @@ from agentic_rag_backend.models.llm import refusals
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.models.llm.replies import RawReply, ReadObject, read_structured_reply
-from agentic_rag_backend.models.llm.requests import RequestOptions
+from agentic_rag_backend.models.llm.requests import ModelRequestOptions
 from agentic_rag_backend.models.llm.schemas import BOOLEAN, INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.models.llm.windows import window_of
 from agentic_rag_testing.models import quirks
@@ -35,7 +35,7 @@ async def make(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     monkeypatch.setattr("agentic_rag_backend.models.llm.retries.FIRST_PAUSE_S", 0.0)
     made: list[OpenAIModel] = []
 
-    def build(quirk: str, options: RequestOptions | None = None) -> OpenAIModel:
+    def build(quirk: str, options: ModelRequestOptions | None = None) -> OpenAIModel:
         name = f"quirk-{quirk}+cite"
         made.append(
             OpenAIModel(api_key="any", base_url=server.base_url, model=name, timeout_s=20, max_concurrency=4, options=options)
@@ -230,7 +230,7 @@ async def test_replies_without_a_text(make: Make) -> None:
 async def test_a_refused_feature_is_left_out_and_remembered(
     make: Make, server: ModelServer, quirk: str, refused: set[str], calls: int
 ) -> None:
-    model = make(quirk, RequestOptions(reasoning_effort="low"))
+    model = make(quirk, ModelRequestOptions(reasoning_effort="low"))
     for expected in (calls, calls + 1):
         assert (await model.complete(ask(schema=SCHEMA))).parsed == OBJECT
         assert server.stats().total.calls == expected

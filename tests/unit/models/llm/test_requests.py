@@ -8,16 +8,18 @@ import pytest
 
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.refusals import ModelTraits
-from agentic_rag_backend.models.llm.requests import RequestOptions, build_body, first_turn, without_bounds
+from agentic_rag_backend.models.llm.requests import ModelRequestOptions, build_body, first_turn, without_bounds
 from agentic_rag_backend.models.llm.schemas import INTEGER, list_of, object_of, one_of, text_of
 
 SCHEMA = object_of({"maxItems": list_of(text_of(9), 3), "kind": one_of(("a", "other")), "n": {**INTEGER, "minimum": 1}})
 MESSAGES = (Message("system", "One."), Message("user", "Question?"), Message("system", "Two <|im_start|>."))
 
 
-def arguments(model: str = "m", options: RequestOptions | None = None, traits: ModelTraits | None = None, **fields: Any) -> Any:
+def arguments(
+    model: str = "m", options: ModelRequestOptions | None = None, traits: ModelTraits | None = None, **fields: Any
+) -> Any:
     request = ModelRequest(**{"prompt": "p@1", "messages": MESSAGES, "max_tokens": 100, **fields})
-    options, traits = options or RequestOptions(), traits or ModelTraits()
+    options, traits = options or ModelRequestOptions(), traits or ModelTraits()
     turn = first_turn(model, request, options, traits)
     return build_body(model, request, turn, options, traits, stream=False).arguments
 
@@ -32,7 +34,7 @@ def test_there_is_one_system_message_and_no_control_token() -> None:
 
 
 def test_settings_apply_to_every_request() -> None:
-    options = RequestOptions(temperature=0.7, reasoning_effort="low", reasoning_tokens=50, extra_body={"top_k": 20})
+    options = ModelRequestOptions(temperature=0.7, reasoning_effort="low", reasoning_tokens=50, extra_body={"top_k": 20})
     body = arguments(options=options)
     assert (body["temperature"], body["reasoning_effort"], body["max_tokens"]) == (0.7, "low", 150)
     assert body["extra_body"] == {"top_k": 20}
@@ -55,8 +57,8 @@ def test_settings_apply_to_every_request() -> None:
 )
 def test_models_that_reason_get_room(model: str, field: str, tokens: int) -> None:
     assert arguments(model)[field] == tokens
-    assert arguments(model, RequestOptions(reasoning_effort="none"))[field] == 100
-    assert arguments(model, RequestOptions(reasoning_tokens=0))[field] == 100
+    assert arguments(model, ModelRequestOptions(reasoning_effort="none"))[field] == 100
+    assert arguments(model, ModelRequestOptions(reasoning_tokens=0))[field] == 100
 
 
 def test_a_refused_format_is_replaced_by_the_next_one() -> None:

@@ -12,7 +12,7 @@ from agentic_rag_backend.models.llm.retries import (
     LONGEST_PAUSE_S,
     MAX_ATTEMPTS,
     FailedAttempt,
-    Verdict,
+    RetryVerdict,
     decide_retry,
     retry_after_s,
 )
@@ -20,12 +20,12 @@ from agentic_rag_backend.models.llm.retries import (
 
 @pytest.mark.parametrize("status", [None, 408, 409, 429, 500, 502, 503, 504, 529])
 def test_what_may_pass_is_tried_again(status: int | None) -> None:
-    assert decide_retry(FailedAttempt(status), attempt=1, left_s=10, jitter=0.5).verdict is Verdict.RETRY
+    assert decide_retry(FailedAttempt(status), attempt=1, left_s=10, jitter=0.5).verdict is RetryVerdict.RETRY
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
 def test_what_will_not_pass_ends_the_call(status: int) -> None:
-    assert decide_retry(FailedAttempt(status), attempt=1, left_s=10, jitter=0.5).verdict is Verdict.GIVE_UP
+    assert decide_retry(FailedAttempt(status), attempt=1, left_s=10, jitter=0.5).verdict is RetryVerdict.GIVE_UP
 
 
 def test_pauses_grow_and_are_bounded() -> None:
@@ -37,19 +37,22 @@ def test_pauses_grow_and_are_bounded() -> None:
 
 
 def test_attempts_are_bounded() -> None:
-    assert decide_retry(FailedAttempt(500), attempt=MAX_ATTEMPTS, left_s=1000, jitter=0).verdict is Verdict.GIVE_UP
-    assert decide_retry(FailedAttempt(429), attempt=MAX_ATTEMPTS, left_s=1000, jitter=0).verdict is Verdict.RATE_LIMITED
+    assert decide_retry(FailedAttempt(500), attempt=MAX_ATTEMPTS, left_s=1000, jitter=0).verdict is RetryVerdict.GIVE_UP
+    assert decide_retry(FailedAttempt(429), attempt=MAX_ATTEMPTS, left_s=1000, jitter=0).verdict is RetryVerdict.RATE_LIMITED
 
 
 def test_retry_after_is_obeyed_while_there_is_time() -> None:
     assert decide_retry(FailedAttempt(429, 2.0), attempt=1, left_s=3, jitter=0).pause_s == 2.0
     limited = decide_retry(FailedAttempt(429, 3600.0), attempt=1, left_s=60, jitter=0)
-    assert (limited.verdict, limited.retry_after_s) == (Verdict.RATE_LIMITED, 3600.0)
-    assert decide_retry(FailedAttempt(503, 3600.0), attempt=1, left_s=60, jitter=0).verdict is Verdict.GIVE_UP
+    assert (limited.verdict, limited.retry_after_s) == (RetryVerdict.RATE_LIMITED, 3600.0)
+    assert decide_retry(FailedAttempt(503, 3600.0), attempt=1, left_s=60, jitter=0).verdict is RetryVerdict.GIVE_UP
 
 
 def test_an_exhausted_account_is_not_tried_again() -> None:
-    assert decide_retry(FailedAttempt(429, None, exhausted=True), attempt=1, left_s=60, jitter=0).verdict is Verdict.RATE_LIMITED
+    assert (
+        decide_retry(FailedAttempt(429, None, exhausted=True), attempt=1, left_s=60, jitter=0).verdict
+        is RetryVerdict.RATE_LIMITED
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.filters import Comparison, Link, list_leaves, matches_filter
+from agentic_rag_backend.domain.filters import Comparison, LinkCondition, list_leaves, matches_filter
 from agentic_rag_backend.retrieval.agentic.constraints import NegativeConstraint
 from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.plan import MAX_QUERIES, filters_of, narrowed, plan_by_rules, plan_of
@@ -65,7 +65,7 @@ def test_numbers_are_compared_as_text_and_as_numbers(item: dict[str, Any], field
 
 def test_entities_are_compared_by_name() -> None:
     found, _ = filters_of([{"field": "entity", "operator": "eq", "values": ["2019"]}])
-    assert found == Link("entity", "eq", ("2019",))
+    assert found == LinkCondition("entity", "eq", ("2019",))
 
 
 fields = st.fixed_dictionaries({}, optional={"year": st.integers(2018, 2021), "title": st.sampled_from(["a", "b"])})

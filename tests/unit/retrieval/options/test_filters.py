@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.filters import And, Comparison, Link, Not, Or, matches_filter
+from agentic_rag_backend.domain.filters import And, Comparison, LinkCondition, Not, Or, matches_filter
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.options.filters import (
     MAX_COMPARISONS,
@@ -56,11 +56,11 @@ def nested(depth: int) -> dict[str, Any]:
         ({"year": {"gt": 1, "default": None}}, Comparison("year", "gt", 1)),
         ({"title": {"prefix": "Annual"}}, Comparison("title", "prefix", "Annual")),
         ({"key": {"prefix": "reports/"}}, Comparison("key", "prefix", "reports/")),
-        ({"entity": "Mara Venn"}, Link("entity", "eq", ("Mara Venn",))),
-        ({"entity": ["Mara", "Tidal Array"]}, Link("entity", "in", ("Mara", "Tidal Array"))),
-        ({"entity_type": {"nin": ["person"]}}, Link("entity_type", "nin", ("person",))),
-        ({"community": {"missing": False}}, Link("community", "exists")),
-        ({"not": {"community": "c1"}}, Not(Link("community", "eq", ("c1",)))),
+        ({"entity": "Mara Venn"}, LinkCondition("entity", "eq", ("Mara Venn",))),
+        ({"entity": ["Mara", "Tidal Array"]}, LinkCondition("entity", "in", ("Mara", "Tidal Array"))),
+        ({"entity_type": {"nin": ["person"]}}, LinkCondition("entity_type", "nin", ("person",))),
+        ({"community": {"missing": False}}, LinkCondition("community", "exists")),
+        ({"not": {"community": "c1"}}, Not(LinkCondition("community", "eq", ("c1",)))),
         ({"metadata.entity": "Mara"}, Comparison("entity", "eq", "Mara")),
         ({"metadata.language": "de"}, Comparison("language", "eq", "de")),
         ({"metadata.source": "web"}, Comparison("source", "eq", "web")),

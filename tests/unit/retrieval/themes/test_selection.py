@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.retrieval.themes.selection import Selection, ancestors, select_themes
+from agentic_rag_backend.retrieval.themes.selection import ThemeSelection, ancestors, select_themes
 
 PARENTS: dict[str, str | None] = {"root": None, "left": "root", "right": "root", "leaf": "left", "other": None}
 
@@ -24,7 +24,7 @@ class Candidate:
 Tree = tuple[list[Candidate], dict[str, str | None]]
 
 
-def select(candidates: Sequence[Candidate], parents: Mapping[str, str | None], budget: int, limit: int) -> Selection:
+def select(candidates: Sequence[Candidate], parents: Mapping[str, str | None], budget: int, limit: int) -> ThemeSelection:
     scores, tokens = {each.id: each.score for each in candidates}, {each.id: each.tokens for each in candidates}
     return select_themes(scores, parents, tokens.__getitem__, budget_tokens=budget, limit=limit)
 

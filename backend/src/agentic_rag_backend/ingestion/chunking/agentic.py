@@ -13,7 +13,7 @@ from typing import Any
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.joining import fit_starts, fits_chunk, pieces_of
-from agentic_rag_backend.ingestion.chunking.numbering import WINDOW_UNITS, Window, gaps_of, number_sentences
+from agentic_rag_backend.ingestion.chunking.numbering import WINDOW_UNITS, SentenceWindow, gaps_of, number_sentences
 from agentic_rag_backend.knowledge.model_calls import Inquiry
 from agentic_rag_backend.models.llm.schemas import INTEGER, list_of, object_of
 from agentic_rag_backend.prompts import built_in
@@ -23,7 +23,7 @@ _REPLY_TOKENS = 4 * WINDOW_UNITS
 _SCHEMA = object_of({_STARTS: list_of(INTEGER, WINDOW_UNITS)})
 
 
-def make_inquiry(text: str, units: Sequence[Piece], window: Window) -> Inquiry:
+def make_inquiry(text: str, units: Sequence[Piece], window: SentenceWindow) -> Inquiry:
     """Return the request for the boundaries in a window."""
     return Inquiry(
         prompt=built_in("chunk_boundaries"),
@@ -37,7 +37,7 @@ def make_inquiry(text: str, units: Sequence[Piece], window: Window) -> Inquiry:
 def cut_pieces(
     text: str,
     units: Sequence[Piece],
-    advice: Sequence[tuple[Window, Mapping[str, Any] | None]],
+    advice: Sequence[tuple[SentenceWindow, Mapping[str, Any] | None]],
     options: ChunkingOptions,
 ) -> Iterator[Piece]:
     """Yield the chunks. ``advice`` has each window's accepted reply; None: the window is divided by size.

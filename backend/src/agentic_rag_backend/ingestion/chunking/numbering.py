@@ -25,7 +25,7 @@ _LATER = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class SentenceWindow:
     """The units [first, end) of a document, which the model sees as 1, 2, …"""
 
     first: int
@@ -37,13 +37,13 @@ class Window:
         return self.end - self.first
 
 
-def windows_of(text: str, units: Sequence[Piece], *, tokens: int = WINDOW_TOKENS) -> list[Window]:
+def windows_of(text: str, units: Sequence[Piece], *, tokens: int = WINDOW_TOKENS) -> list[SentenceWindow]:
     """Divide the units into windows of at most ``tokens``, estimated.
 
     A window ends where a section or paragraph ends, if one does in its second half.
     """
     gaps = gaps_of(text, units)
-    windows: list[Window] = []
+    windows: list[SentenceWindow] = []
     start = 0
     while start < len(units):
         end, characters = start, 0
@@ -55,7 +55,7 @@ def windows_of(text: str, units: Sequence[Piece], *, tokens: int = WINDOW_TOKENS
         if end < len(units):
             least = start + max(1, (end - start) // 2)
             end = least + int(np.argmax(gaps[least - 1 : end]))
-        windows.append(Window(start, end))
+        windows.append(SentenceWindow(start, end))
         start = end
     return windows
 
@@ -69,7 +69,7 @@ def gaps_of(text: str, units: Sequence[Piece]) -> Gaps:
     return np.array(ranks, dtype=np.float64) + _LATER * np.arange(len(ranks))
 
 
-def number_sentences(text: str, units: Sequence[Piece], window: Window) -> str:
+def number_sentences(text: str, units: Sequence[Piece], window: SentenceWindow) -> str:
     """Return the fenced sentences of a window, each on a line with its number."""
     lines = [f"{number}. {_shorten_sentence(text, unit)}" for number, unit in enumerate(units[window.first : window.end], 1)]
     return fence("sentences", "\n".join(lines))

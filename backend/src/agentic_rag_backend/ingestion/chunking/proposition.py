@@ -16,7 +16,7 @@ from typing import Any
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.joining import fit_starts, fits_chunk, pieces_of
-from agentic_rag_backend.ingestion.chunking.numbering import Window, gaps_of, number_sentences
+from agentic_rag_backend.ingestion.chunking.numbering import SentenceWindow, gaps_of, number_sentences
 from agentic_rag_backend.knowledge.model_calls import Inquiry
 from agentic_rag_backend.models.llm.schemas import INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.prompts import built_in, fence
@@ -35,7 +35,7 @@ IsStated = Callable[[str, str, str], bool]
 """Returns whether a statement is said by a source text, in a document with a title."""
 
 
-def make_inquiry(title: str, text: str, units: Sequence[Piece], window: Window) -> Inquiry:
+def make_inquiry(title: str, text: str, units: Sequence[Piece], window: SentenceWindow) -> Inquiry:
     """Return the request for the statements of a window."""
     return Inquiry(
         prompt=built_in("chunk_statements"),
@@ -53,7 +53,7 @@ def statements_of(
     title: str,
     text: str,
     units: Sequence[Piece],
-    advice: Sequence[tuple[Window, Mapping[str, Any] | None]],
+    advice: Sequence[tuple[SentenceWindow, Mapping[str, Any] | None]],
     is_stated: IsStated,
 ) -> dict[int, list[str]]:
     """Return the statements by the unit that states them, the last one of the units that the model names for a statement."""
@@ -126,7 +126,7 @@ def _read_items(reply: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
 
 
-def _read_unit_numbers(item: Mapping[str, Any], window: Window) -> list[int]:
+def _read_unit_numbers(item: Mapping[str, Any], window: SentenceWindow) -> list[int]:
     """Return the units that a statement names, in ascending order; empty if a number is not of the window."""
     numbers = item.get(_SENTENCES)
     if not isinstance(numbers, list) or not 0 < len(numbers) <= _MAX_SOURCES:

@@ -37,7 +37,7 @@ IMPORT, FORK, KILL, DEMOTE = b"I", b"F", b"K", b"D"
 READY, STARTED, ENDED = b"R", b"S", b"X"
 
 
-class Server:
+class ForkServer:
     """Forks, reaps and kills workers."""
 
     def __init__(self, control: socket.socket, resources: WorkerResources) -> None:
@@ -163,7 +163,7 @@ def main(arguments: list[str]) -> None:
     _warm_calls(resources)
     _share_objects()
     lower_process(int(arguments[1]))  # from now on, because callers wait for the start
-    Server(control, resources).run()
+    ForkServer(control, resources).run()
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ _DAMAGE = (
 )  # fmt: skip
 
 
-class Container:
+class ZipContainer:
     """The members of a ZIP file. One object reads one file, and its limits apply to all members that it reads.
 
     Raises:

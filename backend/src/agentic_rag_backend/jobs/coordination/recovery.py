@@ -32,7 +32,7 @@ class Caution(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RecoveryPlan:
     """Decision about the workflows of a killed process. Keep ``kills`` for the next start."""
 
     resumed: frozenset[str]
@@ -40,7 +40,7 @@ class Plan:
     kills: Mapping[str, int]
 
 
-def plan_recovery(claimed: Collection[str], running: Collection[str], kills: Mapping[str, int]) -> Plan:
+def plan_recovery(claimed: Collection[str], running: Collection[str], kills: Mapping[str, int]) -> RecoveryPlan:
     """Decide about ``claimed``, the workflows that the killed process had claimed.
 
     Args:
@@ -52,7 +52,7 @@ def plan_recovery(claimed: Collection[str], running: Collection[str], kills: Map
     for workflow in set(claimed).intersection(running):
         kill_counts[workflow] = kill_counts.get(workflow, 0) + 1
     given_up = frozenset(workflow for workflow in claimed if kill_counts.get(workflow, 0) >= GIVEN_UP_AFTER)
-    return Plan(frozenset(claimed) - given_up, given_up, kill_counts)
+    return RecoveryPlan(frozenset(claimed) - given_up, given_up, kill_counts)
 
 
 def choose_caution(kills: int) -> Caution:

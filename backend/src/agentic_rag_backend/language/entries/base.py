@@ -21,7 +21,7 @@ _MARKS = re.compile(r"\*{1,3}|`+|(?<!\w)_{1,3}|_{1,3}(?!\w)|\[\s*\d[\d\s,;–-]*
 _ENDED = re.compile(r"[.!?…。！？][\"'”’)\]»]*\Z")
 
 
-class Value(NamedTuple):
+class EntryValue(NamedTuple):
     """A cell of a table, or an item of a list: ``source[start:end]``.
 
     ``text`` is its text without markup, never empty. ``label`` is the name of its column, or the words before its colon, and may
@@ -48,7 +48,7 @@ class Entry:
     start: int
     end: int
     subject: str
-    values: tuple[Value, ...]
+    values: tuple[EntryValue, ...]
     blank: tuple[str, ...] = ()
     table: int | None = None
     context: str = ""
@@ -74,7 +74,7 @@ class Block:
     read: Callable[[], Sequence[Entry]]
 
 
-def sentence_of(entry: Entry, values: Iterable[Value] | None = None) -> str:
+def sentence_of(entry: Entry, values: Iterable[EntryValue] | None = None) -> str:
     """Return the entry as a sentence: "Petra Sauvage – Role: Archivist; Room: C002."
 
     Args:
@@ -86,7 +86,7 @@ def sentence_of(entry: Entry, values: Iterable[Value] | None = None) -> str:
     return text if _ENDED.search(text) else f"{text}."
 
 
-def _choose_separator(values: Sequence[Value]) -> str:
+def _choose_separator(values: Sequence[EntryValue]) -> str:
     return " – " if any(value.label for value in values) else ": "
 
 
@@ -111,7 +111,7 @@ def row_of(
         label, subject_text, first_value = labels[0], cells[0][0], 1
         subject = f"{label} {subject_text}" if label and subject_text and not subject_text[0].isalpha() else subject_text
     pairs = list(zip(labels[first_value:], cells[first_value:], strict=False))
-    values = tuple(Value(label, *cell) for label, cell in pairs if cell[0])
+    values = tuple(EntryValue(label, *cell) for label, cell in pairs if cell[0])
     blank = (*(label for label, cell in pairs if not cell[0]), *labels[first_value + len(pairs) :])
     return Entry(start, end, subject, values, blank, table, context)
 

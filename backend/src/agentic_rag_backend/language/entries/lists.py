@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from agentic_rag_backend.language.entries.base import Block, Entry, Value, plain_cell
+from agentic_rag_backend.language.entries.base import Block, Entry, EntryValue, plain_cell
 from agentic_rag_backend.language.entries.lines import Line
 from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.language.statements import is_statement
@@ -100,9 +100,9 @@ def _make_block(text: str, list_found: _List) -> Block | None:
     return Block(begin, values[-1].end, first_offset, tuple(line.first for line in list_found.lines[1:]), entries)
 
 
-def _make_entries(start: int, subject: str, values: Sequence[Value]) -> list[Entry]:
+def _make_entries(start: int, subject: str, values: Sequence[EntryValue]) -> list[Entry]:
     entries: list[Entry] = []
-    entry_values: list[Value] = []
+    entry_values: list[EntryValue] = []
     for value in values:
         if entry_values and value.end - start > MAX_ENTRY_CHARACTERS:
             entries.append(Entry(start, entry_values[-1].end, subject, tuple(entry_values)))
@@ -117,10 +117,10 @@ def _read_label(piece: str) -> str:
     return label if len(label.split()) <= _LABEL_WORDS else ""
 
 
-def _make_value(line: Line, piece: str, label: str) -> Value:
+def _make_value(line: Line, piece: str, label: str) -> EntryValue:
     match = _LABELLED.match(piece) if label else None
     start = match.end() if match else 0
-    return Value(label, plain_cell(piece[start:]).rstrip(";"), line.start, line.end)
+    return EntryValue(label, plain_cell(piece[start:]).rstrip(";"), line.start, line.end)
 
 
 def _find_introduction(text: str, list_found: _List, *, headings: bool) -> tuple[int | None, str]:

@@ -13,7 +13,7 @@ from agentic_rag_backend.language.entries.base import (
     MAX_HEADER_CHARACTERS,
     Block,
     Entry,
-    Value,
+    EntryValue,
     names_columns,
     plain_cell,
     row_of,
@@ -172,5 +172,5 @@ def _make_record_block(start: int, end: int, caption: str, rows: Sequence[_Row])
     pairs = [row.cells for row in rows if len(row.cells) == 2 and row.cells[0].head and not row.cells[1].head]
     if len(pairs) * 2 <= len(rows):
         return None
-    values = tuple(Value(name.text.rstrip(":"), cell.text, cell.start, cell.end) for name, cell in pairs if cell.text)
+    values = tuple(EntryValue(name.text.rstrip(":"), cell.text, cell.start, cell.end) for name, cell in pairs if cell.text)
     return Block(start, end, rows[0].start, (), lambda: [Entry(start, end, caption, values)])

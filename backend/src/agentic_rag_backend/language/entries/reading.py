@@ -16,14 +16,14 @@ from agentic_rag_backend.language.sentences import Sentence, split_sentences
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class EntryReading:
     """The entries of a text, and its sentences outside of tables and lists; both in order."""
 
     entries: tuple[Entry, ...]
     sentences: tuple[Sentence, ...]
 
 
-def read_entries(text: str, header: str = "") -> Reading:
+def read_entries(text: str, header: str = "") -> EntryReading:
     """Return the entries and sentences of a passage. All offsets are those of ``text``.
 
     Args:
@@ -33,7 +33,7 @@ def read_entries(text: str, header: str = "") -> Reading:
     before = len(header) + 1 if header else 0
     blocks = blocks_of(f"{header}\n{text}" if header else text, begins=before)
     entries = [_move_entry(entry, -before) for block in blocks for entry in block.read() if entry.end > before]
-    return Reading(
+    return EntryReading(
         tuple(entries), tuple(_sentences_outside(text, [(block.start - before, block.end - before) for block in blocks]))
     )
 

@@ -38,8 +38,8 @@ from agentic_rag_backend.models.llm.replies import (
 from agentic_rag_backend.models.llm.requests import (
     SECOND_TEMPERATURE,
     Body,
-    RequestOptions,
-    Turn,
+    ModelRequestOptions,
+    ModelTurn,
     build_body,
     first_turn,
     may_hide_opening,
@@ -82,14 +82,14 @@ class OpenAIModel:
         model: str,
         timeout_s: float,
         max_concurrency: int,
-        options: RequestOptions | None = None,
+        options: ModelRequestOptions | None = None,
     ) -> None:
         self._endpoint = Endpoint(
             "model", api_key=api_key, base_url=base_url, timeout_s=timeout_s, max_concurrency=max_concurrency
         )
         self._completions = self._endpoint.client.chat.completions  # which the SDK imports here, not during the first call
         self._model = model
-        self._options = options or RequestOptions()
+        self._options = options or ModelRequestOptions()
         self._refusals = Refusals()
 
     @property
@@ -163,10 +163,10 @@ class OpenAIModel:
 
     # --- turns
 
-    def _first_turn(self, call: Call, request: ModelRequest) -> Turn:
+    def _first_turn(self, call: Call, request: ModelRequest) -> ModelTurn:
         return first_turn(call.model, request, self._options, self._refusals.traits_of(call.model))
 
-    def _after_reasoning(self, call: Call, turn: Turn, *, cut: bool) -> Turn:
+    def _after_reasoning(self, call: Call, turn: ModelTurn, *, cut: bool) -> ModelTurn:
         """Return the turn after a reply of reasoning only.
 
         Reasoning that was cut off gets more room, which later calls of the model get at once. Reasoning that ended by itself
@@ -201,7 +201,7 @@ class OpenAIModel:
             turn = _second_turn(request, turn, read_reply, problem)
         raise ModelReplyInvalid(f"model {call.model!r} twice wrote a reply that does not match the schema: {problem}")
 
-    async def _write_reply(self, call: Call, request: ModelRequest, turn: Turn) -> tuple[ReadReply, ReadObject | str]:
+    async def _write_reply(self, call: Call, request: ModelRequest, turn: ModelTurn) -> tuple[ReadReply, ReadObject | str]:
         """Return the text, and the parsed object or the error in it; without a schema the second value is empty."""
         reply, attempt = await self._send_request(call, request, turn, stream=False)
         with attempt.watch_failure():
@@ -234,7 +234,7 @@ class OpenAIModel:
             count_mended_reply(call.model, kind)
             _log.debug("model_reply_mended", model=call.model, prompt=call.purpose, kind=kind)
 
-    async def _send_request(self, call: Call, request: ModelRequest, turn: Turn, *, stream: bool) -> tuple[Any, Attempt]:
+    async def _send_request(self, call: Call, request: ModelRequest, turn: ModelTurn, *, stream: bool) -> tuple[Any, Attempt]:
         """Send the request until it succeeds or is given up. Leave out features that this model refuses.
 
         Returns the completion, or the stream and its first chunk, and the attempt, which the caller has to end.
@@ -265,7 +265,7 @@ class OpenAIModel:
                 if not await self._learn_from_error(call, error, body, turn):
                     await self._endpoint.pause_call(call, error)
 
-    async def _learn_from_error(self, call: Call, error: Exception, body: Body, turn: Turn) -> bool:
+    async def _learn_from_error(self, call: Call, error: Exception, body: Body, turn: ModelTurn) -> bool:
         """Return whether the request can be changed to what the error asks for. The change is remembered."""
         traits = self._refusals.traits_of(call.model)
         feature = refused_feature(error, body.sent)
@@ -289,7 +289,7 @@ class OpenAIModel:
         return True
 
     async def _assemble_reply(
-        self, call: Call, request: ModelRequest, turn: Turn, chunks: AsyncStream[Any], sent_at: float
+        self, call: Call, request: ModelRequest, turn: ModelTurn, chunks: AsyncStream[Any], sent_at: float
     ) -> ChatCompletion:
         """Return the whole reply of a stream. A reply that ends too late is cut if the request uses a part of it.
 
@@ -337,7 +337,7 @@ class OpenAIModel:
             turn, last_ending = self._after_reasoning(call, turn, cut=cut), True
 
     async def _stream_pieces(
-        self, call: Call, request: ModelRequest, turn: Turn, reply: ReplyStream
+        self, call: Call, request: ModelRequest, turn: ModelTurn, reply: ReplyStream
     ) -> AsyncGenerator[ModelDelta, None]:
         # No timeout spans a yield. Each step has the remaining time.
         async with self._endpoint.watch_call(call):
@@ -381,7 +381,7 @@ class OpenAIModel:
             raise self._endpoint.too_late(call) from None
 
 
-def _second_turn(request: ModelRequest, turn: Turn, read_reply: ReadReply, problem: str) -> Turn:
+def _second_turn(request: ModelRequest, turn: ModelTurn, read_reply: ReadReply, problem: str) -> ModelTurn:
     """Return the turn that asks for a valid object: with a larger limit if the reply was cut off, otherwise with its error."""
     temperature = max(turn.temperature, SECOND_TEMPERATURE)
     if read_reply.cut:
@@ -398,7 +398,7 @@ def _second_turn(request: ModelRequest, turn: Turn, read_reply: ReadReply, probl
     return replace(turn, temperature=temperature, messages=(*request.messages, quoted, Message("user", correction)))
 
 
-def _most_characters(turn: Turn) -> int:
+def _most_characters(turn: ModelTurn) -> int:
     return max(_LEAST_BOUND, MAX_CHARACTERS_PER_TOKEN * turn.tokens)
 
 

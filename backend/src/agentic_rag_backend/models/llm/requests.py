@@ -33,7 +33,7 @@ _RULE = "Answer with one JSON object that holds to this JSON Schema, and nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestOptions:
+class ModelRequestOptions:
     """Settings that apply to every request.
 
     Args:
@@ -50,7 +50,7 @@ class RequestOptions:
 
 
 @dataclass(slots=True, kw_only=True)
-class Turn:
+class ModelTurn:
     """One request of a call and the limit of its reply.
 
     ``tokens`` includes the room for reasoning. ``shortened``: the limit was lowered, because the context window is full.
@@ -70,7 +70,7 @@ class Body:
     sent: frozenset[Feature]
 
 
-def reasoning_room(model: str, options: RequestOptions, traits: ModelTraits) -> int:
+def reasoning_room(model: str, options: ModelRequestOptions, traits: ModelTraits) -> int:
     """Return the tokens that a reply needs in addition, for reasoning."""
     reasoning_tokens = REASONING_TOKENS if options.reasoning_effort != "none" and is_reasoning_model(model) else 0
     configured = reasoning_tokens if options.reasoning_tokens is None else options.reasoning_tokens
@@ -92,10 +92,10 @@ def _base_name(model: str) -> str:
     return model.lower().rsplit("/", 1)[-1].partition(":")[0]
 
 
-def first_turn(model: str, request: ModelRequest, options: RequestOptions, traits: ModelTraits) -> Turn:
+def first_turn(model: str, request: ModelRequest, options: ModelRequestOptions, traits: ModelTraits) -> ModelTurn:
     """Return the first turn of a call."""
     temperature = request.temperature if options.temperature is None else options.temperature
-    return Turn(
+    return ModelTurn(
         messages=request.messages,
         temperature=temperature,
         tokens=request.max_tokens + reasoning_room(model, options, traits),
@@ -103,7 +103,7 @@ def first_turn(model: str, request: ModelRequest, options: RequestOptions, trait
 
 
 def build_body(
-    model: str, request: ModelRequest, turn: Turn, options: RequestOptions, traits: ModelTraits, *, stream: bool
+    model: str, request: ModelRequest, turn: ModelTurn, options: ModelRequestOptions, traits: ModelTraits, *, stream: bool
 ) -> Body:
     """Return the body of a request without the features that the model refuses.
 

@@ -25,7 +25,7 @@ from agentic_rag_backend.models.endpoint import (
     reason_of,
 )
 from agentic_rag_backend.models.health import Health
-from agentic_rag_backend.models.llm.retries import FailedAttempt, Verdict, decide_retry, error_for_status, retry_after_s
+from agentic_rag_backend.models.llm.retries import FailedAttempt, RetryVerdict, decide_retry, error_for_status, retry_after_s
 from agentic_rag_backend.telemetry.metrics import Outcome
 
 PURPOSE = "rerank"
@@ -129,7 +129,7 @@ class HttpScorer:
             left_s = deadline - asyncio.get_running_loop().time()
             # random() spreads retries. It is not used for secrets.
             decision = decide_retry(failure, attempt=attempt, left_s=left_s, jitter=random.random())  # noqa: S311
-            if decision.verdict is not Verdict.RETRY:
+            if decision.verdict is not RetryVerdict.RETRY:
                 raise self._given_up(failure, decision.verdict, attempt, decision.retry_after_s)
             await asyncio.sleep(decision.pause_s)
             attempt += 1
@@ -156,9 +156,9 @@ class HttpScorer:
             raise ModelReplyInvalid(f"the reranker {self.name!r} did not answer with a JSON object")
         return reply, None
 
-    def _given_up(self, failure: FailedAttempt, verdict: Verdict, attempts: int, wait_s: float | None) -> ModelUnavailable:
+    def _given_up(self, failure: FailedAttempt, verdict: RetryVerdict, attempts: int, wait_s: float | None) -> ModelUnavailable:
         message = f"the reranker {self.name!r} failed at attempt {attempts}: {reason_of(failure)}"
-        if verdict is Verdict.RATE_LIMITED:
+        if verdict is RetryVerdict.RATE_LIMITED:
             return ModelRateLimited(message, retry_after_s=wait_s)
         kind = error_for_status(failure.status)
         return (ModelUnreachable if kind is ModelUnavailable and attempts > 1 else kind)(message)

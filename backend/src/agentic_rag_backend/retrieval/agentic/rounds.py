@@ -18,7 +18,7 @@ from agentic_rag_backend.retrieval.legs.fused_hits import fused_hits, united_fac
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class SearchRound:
     """One round: its plan, the passages that it found after the hard filter, and how many of them are new."""
 
     plan: Plan
@@ -47,7 +47,7 @@ class Loop:
 
     options: AgenticOptions
     meter: Meter
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[SearchRound] = field(default_factory=list)
     found: dict[str, Retrieval] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
     constraints: list[NegativeConstraint] = field(default_factory=list)

@@ -23,9 +23,9 @@ from agentic_rag_backend.retrieval.agentic.findings import BEFORE, READ, Reflect
 from agentic_rag_backend.retrieval.agentic.options import COVERED, AgenticOptions
 from agentic_rag_backend.retrieval.agentic.plan import Plan
 from agentic_rag_backend.retrieval.agentic.planner import NO_MODEL, FirstPlans, Planner
-from agentic_rag_backend.retrieval.agentic.recall import Recall, Recalled
+from agentic_rag_backend.retrieval.agentic.recall import Recalled, SessionRecall
 from agentic_rag_backend.retrieval.agentic.reflector import Reading, Reflector
-from agentic_rag_backend.retrieval.agentic.rounds import Loop, Round, loop_details, methods
+from agentic_rag_backend.retrieval.agentic.rounds import Loop, SearchRound, loop_details, methods
 from agentic_rag_backend.retrieval.agentic.sessions import SessionReader, applicable, memory_of, session_details
 from agentic_rag_backend.retrieval.agentic.stopping import Meter, novelty, stop_reason
 from agentic_rag_backend.retrieval.base import Stores, Strategies
@@ -68,7 +68,7 @@ class Agentic:
         self._parts = parts
         self._planner: FirstPlans = parts.planner or Planner(parts.rewriter, parts.calls, parts.options.planner_prompt)
         self._reflector = Reflector(parts.calls)
-        self._recall = Recall(parts.stores, parts.strategies)
+        self._recall = SessionRecall(parts.stores, parts.strategies)
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the passages of all rounds, fused, and the facts of the graph searches.
@@ -267,7 +267,7 @@ def _close_round(loop: Loop, plan: Plan, recalled: Recalled) -> None:
     remaining, removed = kept(recalled.hits, loop.avoided)
     new_ids = {hit.id for hit in remaining}
     value = novelty(new_ids, earlier_ids, first=not loop.rounds)
-    loop.rounds.append(Round(plan, len(new_ids), len(new_ids - earlier_ids), value, removed))
+    loop.rounds.append(SearchRound(plan, len(new_ids), len(new_ids - earlier_ids), value, removed))
     loop.add(recalled)
 
 

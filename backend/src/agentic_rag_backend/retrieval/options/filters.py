@@ -21,7 +21,7 @@ from agentic_rag_backend.domain.filters import (
     And,
     Comparison,
     Filter,
-    Link,
+    LinkCondition,
     Not,
     Or,
     Scalar,
@@ -65,7 +65,7 @@ def parse_filter(value: Mapping[str, Any] | None, *, of_documents: bool = False)
         raise InvalidRequest(f"filters may hold at most {MAX_COMPARISONS} comparisons; got {parser.comparisons}")
     if of_documents:
         for leaf in list_leaves(parsed):
-            if isinstance(leaf, Link):
+            if isinstance(leaf, LinkCondition):
                 raise InvalidRequest(
                     f"{leaf.field}: belongs to passages, so only searches and answers filter by it; "
                     f"to filter documents by a metadata key of this name, write 'metadata.{leaf.field}'",
@@ -178,7 +178,7 @@ def _of_language(comparison: Comparison) -> Filter:
     return Or((comparison, *regional))
 
 
-def _parse_links(name: str, operand: Mapping[str, Any]) -> Iterator[Link]:
+def _parse_links(name: str, operand: Mapping[str, Any]) -> Iterator[LinkCondition]:
     if not operand:
         raise InvalidRequest(f"has no operator; it takes {', '.join(LINK_OPERATORS)}")
     for operator, value in operand.items():
@@ -188,14 +188,14 @@ def _parse_links(name: str, operand: Mapping[str, Any]) -> Iterator[Link]:
                 f"To filter by a metadata key of this name, write 'metadata.{name}'"
             )
         if operator in {"exists", "missing"}:
-            yield Link(name, _parse_presence(operator, value))
+            yield LinkCondition(name, _parse_presence(operator, value))
             continue
         options = _parse_value(operator, value)
         texts = options if isinstance(options, tuple) else (options,)
         for text in texts:
             if not isinstance(text, str) or not text.strip():
                 raise InvalidRequest(f"is compared with text that is not blank; got {_show_value(text)}")
-        yield Link(name, operator, tuple(map(str, texts)))
+        yield LinkCondition(name, operator, tuple(map(str, texts)))
 
 
 def _parse_presence(operator: str, value: Any) -> str:

@@ -25,7 +25,7 @@ _YEAR = timedelta(days=365.25)
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeWindow:
     """A time that passages are compared with: beginning and end, and the moment at which facts must hold (None: now)."""
 
     begin: datetime
@@ -33,7 +33,7 @@ class Window:
     as_of: datetime | None
 
 
-def window_of(relation: Relation, period: Period, now: datetime) -> Window:
+def window_of(relation: Relation, period: Period, now: datetime) -> TimeWindow:
     """Return the time that a phrase means.
 
     "In 2019" is the whole year, and facts must hold at its end, as for ``as_of``; for a period that has not ended, now. "Before
@@ -42,16 +42,16 @@ def window_of(relation: Relation, period: Period, now: datetime) -> Window:
     begin, end = period
     if relation in ("before", "until"):
         last = begin if relation == "before" else end
-        return Window(_earlier(last), last, last - timedelta(microseconds=1))
+        return TimeWindow(_earlier(last), last, last - timedelta(microseconds=1))
     if relation in ("after", "since"):
         first = end if relation == "after" else begin
-        return Window(first, max(first, now), None)
+        return TimeWindow(first, max(first, now), None)
     if begin == end:
-        return Window(begin, end, begin)
-    return Window(begin, end, min(end - timedelta(microseconds=1), now) if begin <= now else end - timedelta(microseconds=1))
+        return TimeWindow(begin, end, begin)
+    return TimeWindow(begin, end, min(end - timedelta(microseconds=1), now) if begin <= now else end - timedelta(microseconds=1))
 
 
-def fit(passage: VisibleChunk, window: Window) -> float:
+def fit(passage: VisibleChunk, window: TimeWindow) -> float:
     """Return how well a passage fits a time, in [0, 1]: 1 for a date within it, half for each two years of distance.
 
     A document from after the time counts half: it may describe a newer state.
@@ -72,7 +72,7 @@ def document_period(passage: VisibleChunk) -> Period | None:
     return period_of(document_date(passage.document_title, passage.metadata))
 
 
-def _nearness(periods: Iterable[Period], window: Window) -> float:
+def _nearness(periods: Iterable[Period], window: TimeWindow) -> float:
     gaps = (max(begin - window.end, window.begin - end, timedelta()) / _YEAR for begin, end in periods)
     return max((0.5 ** (gap / HALVED_EVERY_YEARS) for gap in gaps), default=0.0)
 

@@ -37,13 +37,13 @@ from agentic_rag_backend.retrieval.passages.hydration import (
 )
 from agentic_rag_backend.retrieval.passages.marginal_relevance import marginal_relevances, similarities
 from agentic_rag_backend.retrieval.passages.passage_features import PassageFeatures, Terms
-from agentic_rag_backend.retrieval.passages.passage_paths import Found, PassagePaths
+from agentic_rag_backend.retrieval.passages.passage_paths import PassagePaths, ResultChunks
 from agentic_rag_backend.retrieval.scoring.coverage import cover, terms_held
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.hops import (
     BEAM,
     Hop,
-    Link,
+    HopLink,
     expand,
     prune,
     reached_by_hop,
@@ -190,7 +190,7 @@ class FirstStage:
 
     evidence: GraphEvidence
     direct: Mapping[str, float]
-    links: Sequence[Link]
+    links: Sequence[HopLink]
     scale: CosineScale
 
 
@@ -242,7 +242,7 @@ class GraphRetriever:
             self._diverse(query, order), self._facts.choose(query, graph, near, reading.visible, stated)
         )
         shown = diverse[: query.candidates]
-        chunks = Found([item.id for item in shown], evidence.linked, reading.hops, reading.visible, facts)
+        chunks = ResultChunks([item.id for item in shown], evidence.linked, reading.hops, reading.visible, facts)
         paths = await self._paths.of(query, graph, chunks)
         hits = tuple(
             _hit(graph, reading, evidence, found=item, direct=direct.get(item.id, 0.0), path=paths.steps.get(item.id, ()))

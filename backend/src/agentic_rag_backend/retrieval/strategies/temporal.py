@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.language.time_phrases import TimePhrase, time_phrase
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.options.model import EntitiesOption, LowStrategyOption, SyntheticQuestionsOption
-from agentic_rag_backend.retrieval.scoring.validity import TIME_SHARE, Window, fit, window_of
+from agentic_rag_backend.retrieval.scoring.validity import TIME_SHARE, TimeWindow, fit, window_of
 from agentic_rag_backend.retrieval.strategies.event_dates import EventDates
 
 DEPTH = 30
@@ -26,7 +26,7 @@ DEPTH = 30
 class _Time:
     """The time of a query. Without a window, no time is used. ``details`` are shown in the trace."""
 
-    window: Window | None = None
+    window: TimeWindow | None = None
     details: Mapping[str, Any] | None = None
     warning: str | None = None
 
@@ -67,7 +67,7 @@ class Temporal:
     async def _time(self, query: Query) -> _Time:
         """Return the time that a query means. A time of the request (``as_of``) overrides that of the question."""
         if query.as_of is not None:
-            window = Window(query.as_of, query.as_of, query.as_of)
+            window = TimeWindow(query.as_of, query.as_of, query.as_of)
             return _Time(window, {"source": "request", **_shown(window)})
         phrase = time_phrase(query.text, query.asked_at)
         if phrase is None:
@@ -84,7 +84,7 @@ class Temporal:
         return _Time(window, {**by, **_named(phrase), **_shown(window)})
 
 
-def preferring(retrieval: Retrieval, window: Window) -> Retrieval:
+def preferring(retrieval: Retrieval, window: TimeWindow) -> Retrieval:
     """Return the results by ``.7 × score + .3 × fit``, best first. Equal scores keep their order."""
     fits = {hit.id: fit(hit.visible, window) for hit in retrieval.hits}
     hits = (
@@ -102,7 +102,7 @@ def _named(phrase: TimePhrase) -> dict[str, Any]:
     return {"phrase": phrase.text, "relation": phrase.relation}
 
 
-def _shown(window: Window) -> dict[str, Any]:
+def _shown(window: TimeWindow) -> dict[str, Any]:
     return {
         "from": window.begin.isoformat(),
         "to": window.end.isoformat(),

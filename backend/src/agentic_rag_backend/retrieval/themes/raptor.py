@@ -21,7 +21,7 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Tr
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.raptor.publication import LEVEL
-from agentic_rag_backend.raptor.views import NodeView, TreeReader
+from agentic_rag_backend.raptor.views import TreeNodeView, TreeReader
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.legs.candidates import chunk_candidates
 from agentic_rag_backend.retrieval.options.model import SyntheticQuestionsOption, optional_field, unknown_levels
@@ -306,7 +306,7 @@ def _parts(result: _Found) -> dict[str, dict[str, float]]:
     return parts
 
 
-def _text(view: NodeView) -> str:
+def _text(view: TreeNodeView) -> str:
     findings = " ".join(finding.statement for finding in view.findings)
     return f"{view.name}. {view.summary} {' '.join(view.keywords)} {findings}"
 
@@ -315,7 +315,7 @@ def _theme_score(cosine: float, covered: float) -> float:
     return max(0.0, min(1.0, _COSINE_SHARE * max(cosine, 0.0) + (1 - _COSINE_SHARE) * covered))
 
 
-def _theme(view: NodeView, score: float) -> ThemeHit:
+def _theme(view: TreeNodeView, score: float) -> ThemeHit:
     return ThemeHit(
         id=view.id,
         kind="raptor",

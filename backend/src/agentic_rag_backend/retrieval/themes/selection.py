@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ThemeSelection:
     """The selected ids, best first, the tokens of their texts, and the number of themes skipped as relatives or as too large."""
 
     ids: tuple[str, ...]
@@ -28,7 +28,7 @@ def select_themes(
     *,
     budget_tokens: int,
     limit: int,
-) -> Selection:
+) -> ThemeSelection:
     """Select at most ``limit`` themes whose texts have at most ``budget_tokens`` tokens together.
 
     Args:
@@ -55,7 +55,7 @@ def select_themes(
         taken.add(id)
         covered |= above
         tokens += own
-    return Selection(tuple(chosen), tokens, related, too_large)
+    return ThemeSelection(tuple(chosen), tokens, related, too_large)
 
 
 def ancestors(id: str, parents: Mapping[str, str | None]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from agentic_rag_backend.domain.filters import (
     ChunkSet,
     Comparison,
     Filter,
-    Link,
+    LinkCondition,
     Not,
     Or,
     list_leaves,
@@ -112,7 +112,7 @@ def _select(filter: Filter, reading: _Reading, *, wanted: bool) -> Selection:
         if reading.kind is not NodeKind.CHUNK or not filter.stored:
             return wanted
         return Identified(filter.ids) if filter.ids else False
-    if isinstance(filter, Link):
+    if isinstance(filter, LinkCondition):
         raise ValueError(f"the comparison of {filter.field!r} is not resolved")
     return _comparison(filter, reading.values)
 

@@ -14,7 +14,7 @@ from agentic_rag_backend.ingestion.metadata import keep_valid_fields
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.books.chapters import add_chapter
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
-from agentic_rag_backend.ingestion.parsing.containers import Container
+from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
 
 MAX_CHAPTERS = 5_000
 
@@ -29,11 +29,11 @@ class EpubParser:
 
     def check(self, head: bytes, *, is_whole: bool) -> Preview:
         """Open the book and read its title. A part of a ZIP file cannot be opened."""
-        return Preview(title=_read_field(_read_package(Container(head))[1], "title") if is_whole else None, text="")
+        return Preview(title=_read_field(_read_package(ZipContainer(head))[1], "title") if is_whole else None, text="")
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the chapters one after the other."""
-        container = Container(content)
+        container = ZipContainer(content)
         path, package = _read_package(container)
         builder = TextBuilder()
         members_read: set[str] = set()
@@ -56,7 +56,7 @@ class EpubParser:
         return ParsedDocument(text=text)
 
 
-def _read_package(container: Container) -> tuple[str, etree._Element]:
+def _read_package(container: ZipContainer) -> tuple[str, etree._Element]:
     """Return the package document of a book and its path."""
     if _ENCRYPTION in container:
         methods = container.read_tree(_ENCRYPTION).findall(".//{*}EncryptedData/{*}EncryptionMethod")

@@ -50,7 +50,7 @@ def find_definitions(text: str, language: str) -> tuple[Definition, ...]:
     tree = tree_of(content, node_kinds)
     if tree is None:
         return ()
-    return tuple(in_characters(Walk(content, node_kinds).find_all(tree), content))
+    return tuple(in_characters(DefinitionWalk(content, node_kinds).find_all(tree), content))
 
 
 def tree_of(content: bytes, language: Language) -> tree_sitter.Tree | None:
@@ -83,7 +83,7 @@ def _parse_code(content: bytes, language: tree_sitter.Language) -> tree_sitter.T
         return None
 
 
-class Walk:
+class DefinitionWalk:
     """Finds definitions with a cursor. Offsets are bytes."""
 
     def __init__(self, content: bytes, language: Language) -> None:

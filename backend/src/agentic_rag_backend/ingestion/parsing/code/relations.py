@@ -15,7 +15,7 @@ import tree_sitter
 from agentic_rag_backend.domain.code import CALLS, DEFINES, IMPORTS, CodeName, CodeRelation
 from agentic_rag_backend.ingestion.parsing.code.definitions import (
     Definition,
-    Walk,
+    DefinitionWalk,
     character_offsets,
     in_characters,
     nodes_of,
@@ -125,7 +125,7 @@ def structure_of(text: str, language: str) -> CodeStructure:
     if tree is None:
         return CodeStructure()
     file = _File(content, language)
-    walk = Walk(content, LANGUAGES[language])
+    walk = DefinitionWalk(content, LANGUAGES[language])
     for node in nodes_of(tree):
         definition = walk.visit_node(node)
         if definition is not None:
@@ -149,7 +149,7 @@ def _add_definition(file: _File, definition: Definition, span: Span) -> None:
         file.classes.add(path)
 
 
-def _add_call(file: _File, walk: Walk, span: Span) -> None:
+def _add_call(file: _File, walk: DefinitionWalk, span: Span) -> None:
     if span[1] - span[0] > MAX_NAME_CHARACTERS or len(file.calls) >= 4 * MAX_RELATIONS:
         return
     call_text = file.content[slice(*span)].decode("utf-8", "replace").strip()

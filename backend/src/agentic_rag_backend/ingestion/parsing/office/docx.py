@@ -13,7 +13,7 @@ from lxml import etree
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
-from agentic_rag_backend.ingestion.parsing.containers import Container, xml_tree
+from agentic_rag_backend.ingestion.parsing.containers import ZipContainer, xml_tree
 from agentic_rag_backend.ingestion.parsing.office import package
 from agentic_rag_backend.ingestion.parsing.office.docx_tables import rows_of
 from agentic_rag_backend.ingestion.parsing.office.docx_text import (
@@ -42,7 +42,7 @@ class DocxParser:
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the body of the document."""
-        container = Container(content)
+        container = ZipContainer(content)
         package.require_main_part(container, _MAIN)
         title, metadata = package.core_properties(container)
         with package.report_damage("Word document"):

@@ -11,7 +11,7 @@ from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.metadata import keep_valid_fields
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
-from agentic_rag_backend.ingestion.parsing.containers import Container
+from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
 from agentic_rag_backend.ingestion.parsing.office import package
 from agentic_rag_backend.ingestion.parsing.office.walking import local_name, walk_elements
 
@@ -53,8 +53,8 @@ class OdtParser:
         return ParsedDocument(text=text)
 
 
-def _open_container(content: bytes) -> Container:
-    container = Container(content)
+def _open_container(content: bytes) -> ZipContainer:
+    container = ZipContainer(content)
     if _MANIFEST in container and b"encryption-data" in container.read_member(_MANIFEST):
         raise UnreadableDocument("the file is encrypted; remove its password")
     if _MAIN not in container:
@@ -62,7 +62,7 @@ def _open_container(content: bytes) -> Container:
     return container
 
 
-def _read_properties(container: Container) -> tuple[str | None, dict[str, Any]]:
+def _read_properties(container: ZipContainer) -> tuple[str | None, dict[str, Any]]:
     try:
         root = container.read_tree(_META)
     except UnreadableDocument:

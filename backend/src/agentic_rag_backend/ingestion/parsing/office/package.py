@@ -14,7 +14,7 @@ from lxml import etree
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.metadata import keep_valid_fields
 from agentic_rag_backend.ingestion.parsing.base import Preview
-from agentic_rag_backend.ingestion.parsing.containers import Container, refuse_document_type, xml_problem, xml_tree
+from agentic_rag_backend.ingestion.parsing.containers import ZipContainer, refuse_document_type, xml_problem, xml_tree
 
 MAX_PROPERTY_CHARACTERS = 500
 
@@ -72,12 +72,12 @@ def check_package(head: bytes, main_part: str, *, is_whole: bool) -> Preview:
     """Return the title of a package. A part of a ZIP file cannot be opened, so that only a whole file is checked."""
     if not is_whole:
         return Preview(title=None, text="")
-    container = Container(head)
+    container = ZipContainer(head)
     require_main_part(container, main_part)
     return Preview(title=core_properties(container)[0], text="")
 
 
-def require_main_part(container: Container, main_part: str) -> None:
+def require_main_part(container: ZipContainer, main_part: str) -> None:
     """Refuse a package without its main part."""
     if "xl/workbook.bin" in container:
         raise UnreadableDocument("the file is a binary workbook (.xlsb); save it as .xlsx")
@@ -85,7 +85,7 @@ def require_main_part(container: Container, main_part: str) -> None:
         raise UnreadableDocument(f"the file is damaged: it has no member {main_part!r}")
 
 
-def copy_package(container: Container) -> bytes:
+def copy_package(container: ZipContainer) -> bytes:
     """Return a ZIP file with the XML of ``container``, stored without compression.
 
     Pictures, macros, embedded files and every relationship with them, with missing parts and with other hosts are left out.
@@ -104,7 +104,7 @@ def is_text(name: str) -> bool:
     return name.lower().endswith((".xml", ".rels"))
 
 
-def core_properties(container: Container) -> tuple[str | None, dict[str, Any]]:
+def core_properties(container: ZipContainer) -> tuple[str | None, dict[str, Any]]:
     """Return the title of a package and its other core properties as metadata. A damaged list of them is empty."""
     if _PROPERTIES not in container:
         return None, {}
@@ -120,7 +120,7 @@ def _read_property(root: etree._Element, path: str) -> str:
     return " ".join((root.findtext(path, namespaces=_NAMESPACES) or "").split())[:MAX_PROPERTY_CHARACTERS]
 
 
-def _adapt_member(container: Container, name: str, content: bytes) -> bytes:
+def _adapt_member(container: ZipContainer, name: str, content: bytes) -> bytes:
     if b"http://purl.oclc.org/ooxml/" in content:
         content = _replace_names(content, _STRICT)
     if name == _CONTENT_TYPES:
@@ -134,7 +134,7 @@ def _replace_names(content: bytes, replacements: Mapping[bytes, bytes]) -> bytes
     return content
 
 
-def _kept_relationships(container: Container, name: str, content: bytes) -> bytes:
+def _kept_relationships(container: ZipContainer, name: str, content: bytes) -> bytes:
     """Return a list of relationships with only those between parts that are copied."""
     root = xml_tree(content, name)
     folder = posixpath.dirname(posixpath.dirname(name))

@@ -12,9 +12,9 @@ import pptx
 from agentic_rag_backend.errors import ResourceLimit
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
-from agentic_rag_backend.ingestion.parsing.containers import Container
+from agentic_rag_backend.ingestion.parsing.containers import ZipContainer
 from agentic_rag_backend.ingestion.parsing.office import package
-from agentic_rag_backend.ingestion.parsing.office.pptx_shapes import Placed, shapes_of
+from agentic_rag_backend.ingestion.parsing.office.pptx_shapes import PlacedShape, shapes_of
 from agentic_rag_backend.ingestion.parsing.office.values import format_value
 
 MAX_SLIDES = 5_000
@@ -32,7 +32,7 @@ class PptxParser:
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the slides one after the other, each with its notes."""
-        container = Container(content)
+        container = ZipContainer(content)
         package.require_main_part(container, _MAIN)
         title, metadata = package.core_properties(container)
         copy = package.copy_package(container)
@@ -80,7 +80,7 @@ def _add_slide(builder: TextBuilder, slide: Any, page: int, height: float) -> No
         builder.add_paragraph(f"Notes: {spoken}", page=page)
 
 
-def _read_text(shape: Placed) -> str:
+def _read_text(shape: PlacedShape) -> str:
     if not shape.shape.has_text_frame:
         return ""
     # A vertical tab is a line break within a paragraph.
@@ -89,7 +89,7 @@ def _read_text(shape: Placed) -> str:
     return "\n".join(f"- {line}" for line in lines) if shape.is_list and len(lines) > 1 else "\n".join(lines)
 
 
-def _read_rows(placed_shape: Placed) -> Iterator[list[str]]:
+def _read_rows(placed_shape: PlacedShape) -> Iterator[list[str]]:
     """Yield the rows of a table or of a chart's data."""
     shape = placed_shape.shape
     if shape.has_table:
@@ -111,7 +111,7 @@ def _chart_rows(chart: Any) -> Iterator[list[str]]:
             yield [name, *("" if number is None else format_value(number) for number in numbers)]
 
 
-def _locate_rows(shape: Placed, rows: list[list[str]], page: int, height: float) -> list[Mapping[str, Any]]:
+def _locate_rows(shape: PlacedShape, rows: list[list[str]], page: int, height: float) -> list[Mapping[str, Any]]:
     """Return the place of each row of a table. The rows of a chart all stand in the whole chart."""
     if not shape.shape.has_table:
         return [{"page": page, "box": shape.make_box(height)}] * len(rows)

@@ -50,7 +50,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedShape:
     """A shape and its place in EMU from the upper left corner of the slide. ``number`` is its place in the file."""
 
     shape: Any
@@ -84,11 +84,11 @@ class Placed:
         return x_min, bottom, right, above
 
 
-def shapes_of(slide: Any, slide_height: float) -> list[Placed]:
+def shapes_of(slide: Any, slide_height: float) -> list[PlacedShape]:
     """Return the shapes of a slide: its title, then from top to bottom, side by side from left to right."""
     content_shapes = [shape for shape in _walk_shapes(slide.shapes, Scale()) if shape.kind not in _RUNNING]
     titles = [shape for shape in content_shapes if shape.is_title]
-    bands: list[list[Placed]] = []
+    bands: list[list[PlacedShape]] = []
     for shape in sorted(
         (shape for shape in content_shapes if not shape.is_title), key=lambda shape: (shape.top, shape.left, shape.number)
     ):
@@ -99,7 +99,7 @@ def shapes_of(slide: Any, slide_height: float) -> list[Placed]:
     return titles + [shape for band in bands for shape in sorted(band, key=lambda shape: (shape.left, shape.top, shape.number))]
 
 
-def _walk_shapes(shapes: Any, scale: Scale) -> Iterator[Placed]:
+def _walk_shapes(shapes: Any, scale: Scale) -> Iterator[PlacedShape]:
     waiting = [(shape, scale) for shape in shapes][::-1]
     number = 0
     while waiting:
@@ -112,7 +112,7 @@ def _walk_shapes(shapes: Any, scale: Scale) -> Iterator[Placed]:
         if hasattr(shape, "shapes"):
             waiting.extend((child, current.scale_group(shape)) for child in list(shape.shapes)[::-1])
         else:
-            yield Placed(
+            yield PlacedShape(
                 shape,
                 current.offset_x + current.factor_x * (shape.left or 0),
                 current.offset_y + current.factor_y * (shape.top or 0),

@@ -19,7 +19,7 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class SheetBlock:
     """Rows without an empty row between them. ``filled`` counts their cells with a value."""
 
     rows: Sequence[Row]
@@ -39,7 +39,7 @@ class Block:
         return column_name(self.positions.column_number(self.first_column + index))
 
 
-def add_block(builder: TextBuilder, block: Block, sheet: str) -> None:
+def add_block(builder: TextBuilder, block: SheetBlock, sheet: str) -> None:
     """Add a block: its captions and a table, or lines if it has one column. Columns without a value are left out."""
     columns = block.used_columns()
     places = _locate_cells(block, columns, sheet)
@@ -54,7 +54,7 @@ def add_block(builder: TextBuilder, block: Block, sheet: str) -> None:
     builder.add_table(rows, places, header=is_header(rows))
 
 
-def _locate_cells(block: Block, columns: Sequence[int], sheet: str) -> list[Mapping[str, Any]]:
+def _locate_cells(block: SheetBlock, columns: Sequence[int], sheet: str) -> list[Mapping[str, Any]]:
     first_column, last_column = block.column_letters(columns[0]), block.column_letters(columns[-1])
     if first_column == last_column:
         return [{"sheet": sheet, "cells": f"{first_column}{number + 1}"} for number, _ in block.rows]

@@ -15,10 +15,10 @@ from python_calamine import CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
-from agentic_rag_backend.ingestion.parsing.containers import Container, xml_tree
+from agentic_rag_backend.ingestion.parsing.containers import ZipContainer, xml_tree
 from agentic_rag_backend.ingestion.parsing.office import package
 from agentic_rag_backend.ingestion.parsing.office.extent import Positions, bound_sheet
-from agentic_rag_backend.ingestion.parsing.office.tables import Block, Row, add_block
+from agentic_rag_backend.ingestion.parsing.office.tables import Row, SheetBlock, add_block
 from agentic_rag_backend.ingestion.parsing.office.values import format_value
 
 MAX_CELLS = 2_000_000
@@ -40,7 +40,7 @@ class XlsxParser:
 
     def parse(self, content: bytes) -> ParsedDocument:
         """Return the sheets one after the other."""
-        container = Container(content)
+        container = ZipContainer(content)
         package.require_main_part(container, _WORKBOOK)
         title, metadata = package.core_properties(container)
         with _calamine_errors(), package.report_damage("workbook"):
@@ -72,7 +72,7 @@ def _add_sheets(builder: TextBuilder, copy: bytes, positions: dict[str, Position
     return hidden
 
 
-def _read_blocks(workbook: CalamineWorkbook, name: str, positions: Positions, limit: int) -> Iterator[Block]:
+def _read_blocks(workbook: CalamineWorkbook, name: str, positions: Positions, limit: int) -> Iterator[SheetBlock]:
     """Yield the rows between empty rows. They may have ``limit`` cells with a value."""
     sheet = workbook.get_sheet_by_name(name)
     if sheet.start is None:
@@ -83,7 +83,7 @@ def _read_blocks(workbook: CalamineWorkbook, name: str, positions: Positions, li
         count = len(cells) - cells.count("")
         number = positions.row_number(index) if count else -1
         if rows and number != rows[-1][0] + 1:
-            yield Block(rows, filled, first_column, positions)
+            yield SheetBlock(rows, filled, first_column, positions)
             rows, filled = [], 0
         if count:
             rows.append((number, cells))
@@ -91,7 +91,7 @@ def _read_blocks(workbook: CalamineWorkbook, name: str, positions: Positions, li
         if limit < 0:
             raise ResourceLimit(f"the workbook has more than {MAX_CELLS} cells with a value, which is the limit")
     if rows:
-        yield Block(rows, filled, first_column, positions)
+        yield SheetBlock(rows, filled, first_column, positions)
 
 
 def _bounded_sheets(copy: bytes) -> tuple[bytes, dict[str, Positions]]:

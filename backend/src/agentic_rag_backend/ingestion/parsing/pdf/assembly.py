@@ -9,7 +9,7 @@ from typing import Any
 from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.pdf.headings import Outline, larger_type_level, levels_by_size, match_outline
-from agentic_rag_backend.ingestion.parsing.pdf.lines import Line, box_around
+from agentic_rag_backend.ingestion.parsing.pdf.lines import TextLine, box_around
 from agentic_rag_backend.ingestion.parsing.pdf.pages import PageLayout
 from agentic_rag_backend.ingestion.parsing.pdf.paragraphs import HYPHENATED, paragraphs_of
 from agentic_rag_backend.ingestion.parsing.pdf.tables import Table
@@ -49,26 +49,26 @@ class _Places:
     def __init__(self, labels: Mapping[int, str | None]) -> None:
         self._labels = labels
 
-    def locate_line(self, line: Line) -> dict[str, Any]:
+    def locate_line(self, line: TextLine) -> dict[str, Any]:
         return {"page": line.page, "label": self._labels[line.page], "box": on_page(line.box, line.turn)}
 
     def of_row(self, page: int, box: Box) -> dict[str, Any]:
         """Return the place of a table's row."""
         return {"page": page, "label": self._labels[page], "box": on_page(box, 0)}
 
-    def locate_lines(self, lines: Sequence[Line]) -> dict[str, Any]:
+    def locate_lines(self, lines: Sequence[TextLine]) -> dict[str, Any]:
         """Return the place of a heading, on its first page."""
         first_line = lines[0]
         box = box_around(line.box for line in lines if (line.page, line.turn) == (first_line.page, first_line.turn))
         return {**self.locate_line(first_line), "box": on_page(box, first_line.turn)}
 
 
-def _list_compounds(lines: Iterable[Line]) -> frozenset[str]:
+def _list_compounds(lines: Iterable[TextLine]) -> frozenset[str]:
     """Return the words that the document writes with a hyphen within a line."""
     return frozenset(word.casefold() for line in lines if "-" in line.text for word in _COMPOUND.findall(line.text))
 
 
-def _join_hyphens(lines: Sequence[Line], joins: Sequence[str], compounds: frozenset[str]) -> list[str]:
+def _join_hyphens(lines: Sequence[TextLine], joins: Sequence[str], compounds: frozenset[str]) -> list[str]:
     """Return the text of each line. A hyphen at its end is left out if only the end of the line caused it."""
     texts = []
     for index, line in enumerate(lines):
@@ -85,7 +85,7 @@ def _is_divided_word(before: str, after: str, compounds: frozenset[str]) -> bool
     return f"{head[0]}-{tail[0]}".casefold() not in compounds
 
 
-def _join_lines(lines: Sequence[Line], joins: Sequence[str], compounds: frozenset[str]) -> str:
+def _join_lines(lines: Sequence[TextLine], joins: Sequence[str], compounds: frozenset[str]) -> str:
     inner = joins[: len(lines) - 1]
     texts = _join_hyphens(lines, inner, compounds)
     return "".join(text + join for text, join in zip(texts, [*inner, ""], strict=True))

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from agentic_rag_backend.ingestion.parsing.pdf.lines import Line
+from agentic_rag_backend.ingestion.parsing.pdf.lines import TextLine
 from agentic_rag_backend.ingestion.parsing.pdf.pages import Column, PageLayout
 from agentic_rag_backend.ingestion.parsing.pdf.tables import Table
 
@@ -39,7 +39,7 @@ def without_furniture(pages: Sequence[PageLayout]) -> None:
         page.columns = columns
 
 
-def _list_edge_lines(page: PageLayout) -> Iterator[tuple[str, int, Line]]:
+def _list_edge_lines(page: PageLayout) -> Iterator[tuple[str, int, TextLine]]:
     """Yield the lines at the edges of a page: "top" or "bottom", their row from the edge, and the line."""
     lines = page.lines
     lines = [line for line in lines if line.turn == lines[0].turn]
@@ -62,7 +62,7 @@ def _find_repetitions(pages: Sequence[PageLayout]) -> Iterator[int]:
     least = min(_LEAST_PAGES, len(pages))
     if least < 2:
         return
-    lines_by_text: dict[tuple[str, str], list[tuple[float, int, int, Line]]] = defaultdict(list)
+    lines_by_text: dict[tuple[str, str], list[tuple[float, int, int, TextLine]]] = defaultdict(list)
     for page in pages:
         for zone, row, line in _list_edge_lines(page):
             if row == 0 or least >= _LEAST_PAGES:
@@ -73,9 +73,9 @@ def _find_repetitions(pages: Sequence[PageLayout]) -> Iterator[int]:
             yield from _same_place(occurrences, least)
 
 
-def _same_place(occurrences: list[tuple[float, int, int, Line]], least: int) -> Iterator[int]:
+def _same_place(occurrences: list[tuple[float, int, int, TextLine]], least: int) -> Iterator[int]:
     occurrences.sort(key=lambda occurrence: occurrence[:2])
-    group: list[tuple[float, int, int, Line]] = []
+    group: list[tuple[float, int, int, TextLine]] = []
     for occurrence in [*occurrences, None]:
         if occurrence is not None and (not group or occurrence[0] - group[-1][0] <= _MOVES):
             group.append(occurrence)

@@ -9,7 +9,7 @@ from itertools import islice
 
 import pypdfium2
 
-from agentic_rag_backend.ingestion.parsing.pdf.lines import Line
+from agentic_rag_backend.ingestion.parsing.pdf.lines import TextLine
 from agentic_rag_backend.ingestion.parsing.pdf.paragraphs import Paragraph
 
 MAX_OUTLINE = 10_000
@@ -61,7 +61,7 @@ def match_outline(paragraph: Paragraph, outline: Outline) -> tuple[int, int] | N
     return None
 
 
-def levels_by_size(lines: Iterable[Line]) -> Mapping[float, int]:
+def levels_by_size(lines: Iterable[TextLine]) -> Mapping[float, int]:
     """Return the level of each font size that is larger than that of the text."""
     characters: Counter[float] = Counter()
     for line in lines:
@@ -73,7 +73,7 @@ def levels_by_size(lines: Iterable[Line]) -> Mapping[float, int]:
     return {size: min(level, MAX_LEVEL) for level, size in enumerate(larger, start=1)}
 
 
-def round_size(line: Line) -> float:
+def round_size(line: TextLine) -> float:
     """Return the font size of a line to half a point."""
     return round(line.size * 2) / 2
 
@@ -87,5 +87,5 @@ def larger_type_level(paragraph: Paragraph, levels: Mapping[float, int]) -> int 
     return level if any(map(_has_word, paragraph.lines)) else None
 
 
-def _has_word(line: Line) -> bool:
+def _has_word(line: TextLine) -> bool:
     return sum(character.isalpha() for character in line.text) >= 2

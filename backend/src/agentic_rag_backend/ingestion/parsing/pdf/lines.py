@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from agentic_rag_backend.domain.location import Box
-from agentic_rag_backend.ingestion.parsing.pdf.words import SOFT_HYPHENS, Word
+from agentic_rag_backend.ingestion.parsing.pdf.words import SOFT_HYPHENS, PdfWord
 
 SEGMENT_GAP = 1.0
 """A gap of this many font sizes ends a segment. It may be the gap between two columns."""
@@ -30,7 +30,7 @@ _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 class Segment:
     """Words that follow each other on a row, without a wide gap."""
 
-    words: list[Word]
+    words: list[PdfWord]
     box: Box
     size: float
 
@@ -49,7 +49,7 @@ class Segment:
 
 
 @dataclass(slots=True)
-class Line:
+class TextLine:
     """A line of a column.
 
     Args:
@@ -86,7 +86,7 @@ def on_one_row(box: Box, other_box: Box) -> bool:
     return common >= _SAME_ROW * min(box[3] - box[1], other_box[3] - other_box[1])
 
 
-def segments_of(words: Iterable[Word]) -> list[Segment]:
+def segments_of(words: Iterable[PdfWord]) -> list[Segment]:
     """Return the segments of ``words``, which are in the order of the page's content."""
     segments: list[Segment] = []
     for word in words:
@@ -101,7 +101,7 @@ def segments_of(words: Iterable[Word]) -> list[Segment]:
     return segments
 
 
-def _continues_segment(segment: Segment, word: Word) -> bool:
+def _continues_segment(segment: Segment, word: PdfWord) -> bool:
     last_word = segment.words[-1]
     gap = word.box[0] - last_word.box[2]
     size = max(last_word.size, word.size)
@@ -121,7 +121,7 @@ def rows_of(segments: Iterable[Segment]) -> list[list[Segment]]:
     return rows
 
 
-def line_of(row: Sequence[Segment], turn: int, page: int) -> Line | None:
+def line_of(row: Sequence[Segment], turn: int, page: int) -> TextLine | None:
     """Return the line of a row; None if nothing of it can be read."""
     letters = [segment.text for segment in row]
     if _RIGHT_TO_LEFT.search("".join(letters)):
@@ -130,7 +130,7 @@ def line_of(row: Sequence[Segment], turn: int, page: int) -> Line | None:
     text = clean_text(" ".join(letters))
     if not text:
         return None
-    return Line(
+    return TextLine(
         text=text,
         box=box_around(segment.box for segment in row),
         size=_usual_size(row),

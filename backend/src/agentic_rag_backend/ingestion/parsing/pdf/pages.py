@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import pypdfium2
 
 from agentic_rag_backend.ingestion.parsing.pdf.columns import columns_of
-from agentic_rag_backend.ingestion.parsing.pdf.lines import Line, Segment, line_of, rows_of, segments_of
+from agentic_rag_backend.ingestion.parsing.pdf.lines import Segment, TextLine, line_of, rows_of, segments_of
 from agentic_rag_backend.ingestion.parsing.pdf.tables import Table, tables_of
-from agentic_rag_backend.ingestion.parsing.pdf.words import DIAGONAL, Word
+from agentic_rag_backend.ingestion.parsing.pdf.words import DIAGONAL, PdfWord
 
-Column = list[Line] | Table
+Column = list[TextLine] | Table
 """Lines that are read one after the other, or a table between such lines."""
 
 
@@ -25,17 +25,17 @@ class PageLayout:
     columns: list[Column] = field(default_factory=list)
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[TextLine]:
         """The lines of all columns."""
         return [line for column in self.columns if not isinstance(column, Table) for line in column]
 
 
-def layout_of(words: Iterable[Word], number: int, label: str | None, page: pypdfium2.PdfPage | None = None) -> PageLayout:
+def layout_of(words: Iterable[PdfWord], number: int, label: str | None, page: pypdfium2.PdfPage | None = None) -> PageLayout:
     """Return the layout of page ``number`` with these words. Text in its main direction comes first, text across it last.
 
     ``page`` has the ruled lines of tables. None: there are none.
     """
-    by_turn: dict[int, list[Word]] = {}
+    by_turn: dict[int, list[PdfWord]] = {}
     for word in words:
         by_turn.setdefault(word.turn, []).append(word)
     layout = PageLayout(number, label)

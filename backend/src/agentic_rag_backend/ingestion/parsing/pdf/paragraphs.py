@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from agentic_rag_backend.ingestion.parsing.pdf.lines import Line
+from agentic_rag_backend.ingestion.parsing.pdf.lines import TextLine
 from agentic_rag_backend.ingestion.parsing.pdf.pages import Column
 from agentic_rag_backend.ingestion.parsing.pdf.tables import Table
 
@@ -40,7 +40,7 @@ class Paragraph:
     ``open_end`` says whether its last line is full, so that the next column may continue it.
     """
 
-    lines: list[Line]
+    lines: list[TextLine]
     joins: list[str] = field(default_factory=list)
     open_end: bool = False
 
@@ -83,12 +83,12 @@ def _goes_on(before: Paragraph, after: Paragraph) -> bool:
     return last_line.hyphen or (before.open_end and _ENDS_SENTENCE.search(last_line.text) is None)
 
 
-def _split_blocks(column: Sequence[Line]) -> list[list[Line]]:
+def _split_blocks(column: Sequence[TextLine]) -> list[list[TextLine]]:
     """Return the lines of a column in blocks, which a wider distance or another font size separates."""
     pitches = [_middle_of(line) - _middle_of(next_line) for line, next_line in pairwise(column)]
     close = [pitch for line, pitch in zip(column, pitches, strict=False) if 0 < pitch < _WIDEST_PITCH * line.size]
     usual_pitch = median(close) if close else 0.0
-    blocks: list[list[Line]] = []
+    blocks: list[list[TextLine]] = []
     for index, line in enumerate(column):
         before = column[index - 1]
         if index and not _are_apart(before, line, pitches[index - 1], usual_pitch):
@@ -98,24 +98,24 @@ def _split_blocks(column: Sequence[Line]) -> list[list[Line]]:
     return blocks
 
 
-def _are_apart(before: Line, line: Line, pitch: float, usual_pitch: float) -> bool:
+def _are_apart(before: TextLine, line: TextLine, pitch: float, usual_pitch: float) -> bool:
     change = abs(before.size - line.size) / max(before.size, line.size)
     if change > _LARGE_CHANGE or (change > _SIZE_CHANGE and pitch > _REGULAR * usual_pitch):
         return True
     return not -before.size < pitch <= min(max(_PITCH * usual_pitch, 1.05 * line.size), _WIDEST_PITCH * line.size)
 
 
-def _middle_of(line: Line) -> float:
+def _middle_of(line: TextLine) -> float:
     return (line.box[1] + line.box[3]) / 2
 
 
-def _measure_width(column: Sequence[Line]) -> float:
+def _measure_width(column: Sequence[TextLine]) -> float:
     """Return how far to the right a block of the column must reach for its lines to be full. Code and addresses do not."""
     left_edge, right = min(line.box[0] for line in column), max(line.box[2] for line in column)
     return left_edge + _WIDE * (right - left_edge)
 
 
-def _split_paragraphs(block: Sequence[Line], wide: float) -> list[Paragraph]:
+def _split_paragraphs(block: Sequence[TextLine], wide: float) -> list[Paragraph]:
     left_edge, right = min(line.box[0] for line in block), max(line.box[2] for line in block)
     paragraphs = [Paragraph([block[0]])]
     for before, line in pairwise(block):
@@ -130,17 +130,17 @@ def _split_paragraphs(block: Sequence[Line], wide: float) -> list[Paragraph]:
     return paragraphs
 
 
-def _is_full(line: Line, right: float, next_width: float) -> bool:
+def _is_full(line: TextLine, right: float, next_width: float) -> bool:
     """Whether the next word has no room in ``line``."""
     return line.box[2] + _SPACE * line.size + next_width > right
 
 
-def _begins_by_indenting(before: Line, line: Line, left_edge: float) -> bool:
+def _begins_by_indenting(before: TextLine, line: TextLine, left_edge: float) -> bool:
     """Whether ``line`` begins a paragraph by its indent."""
     return line.box[0] >= left_edge + _INDENT * line.size and before.box[0] < line.box[0] - _INDENT * line.size
 
 
-def _choose_join(before: Line, line: Line, *, full: bool) -> str:
+def _choose_join(before: TextLine, line: TextLine, *, full: bool) -> str:
     if (_ITEM.match(line.text) and not before.hyphen) or _OF_CONTENTS.search(before.text):
         return BROKEN
     if before.hyphen and line.text[0].isalnum():

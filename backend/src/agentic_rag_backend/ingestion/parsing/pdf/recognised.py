@@ -13,14 +13,14 @@ import pypdfium2.raw as pdfium
 
 from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.ingestion.parsing.pdf.sizes import raise_boxes
-from agentic_rag_backend.ingestion.parsing.pdf.words import Word, turn_box
+from agentic_rag_backend.ingestion.parsing.pdf.words import PdfWord, turn_box
 from agentic_rag_backend.ingestion.recognition.base import Picture, RecognisedWord
 
 _RIGHT_TO_LEFT = frozenset({"R", "AL"})
 _HYPHENS = "-\u2010"
 
 
-def words_on(page: pypdfium2.PdfPage, picture: Picture, recognised_words: Sequence[RecognisedWord]) -> list[Word]:
+def words_on(page: pypdfium2.PdfPage, picture: Picture, recognised_words: Sequence[RecognisedWord]) -> list[PdfWord]:
     """Return the words of a picture of ``page`` in their order. Their font sizes are those of their lines."""
     lines = list(_split_lines(recognised_words))
     commonest_turns = Counter(turn for line in lines for turn in _list_turns(line)).most_common(1)
@@ -32,7 +32,7 @@ def words_on(page: pypdfium2.PdfPage, picture: Picture, recognised_words: Sequen
         on_page = (turn + page.get_rotation() // 90) % 4
         for word, box in zip(line, boxes, strict=True):
             page_box = _on_page(page, picture, turn_box(box, (4 - turn) % 4))
-            words.append(Word(_text_of(word), turn_box(page_box, on_page), 72 * size / picture.dpi, on_page))
+            words.append(PdfWord(_text_of(word), turn_box(page_box, on_page), 72 * size / picture.dpi, on_page))
     return words
 
 

@@ -17,7 +17,7 @@ from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.pdf.pages import PageLayout, layout_of
 from agentic_rag_backend.ingestion.parsing.pdf.recognised import words_on
 from agentic_rag_backend.ingestion.parsing.pdf.sizes import settle_sizes
-from agentic_rag_backend.ingestion.parsing.pdf.words import Word
+from agentic_rag_backend.ingestion.parsing.pdf.words import PdfWord
 from agentic_rag_backend.ingestion.recognition.base import NotRecognised, Picture, Recogniser, confidence_of
 
 DPI = 300
@@ -42,14 +42,14 @@ class Scans:
     recogniser: Recogniser
     pages: list[int] = field(default_factory=list)
     """Pages without text of their own."""
-    recognised: dict[int, list[Word]] = field(default_factory=dict)
+    recognised: dict[int, list[PdfWord]] = field(default_factory=dict)
     unread: dict[str, list[int]] = field(default_factory=dict)
     """For each reason, the pages that were not recognised."""
-    _own: dict[int, Sequence[Word]] = field(default_factory=dict)
+    _own: dict[int, Sequence[PdfWord]] = field(default_factory=dict)
     _confidences: list[float] = field(default_factory=list)
     _code: str = "ocr_failed"
 
-    def read_page(self, page: pypdfium2.PdfPage, number: int, words: Sequence[Word]) -> None:
+    def read_page(self, page: pypdfium2.PdfPage, number: int, words: Sequence[PdfWord]) -> None:
         """Recognise a page if it is a picture. ``words`` are those of its text, few or none."""
         if not is_picture(page):
             return
@@ -149,12 +149,12 @@ def picture_of(page: pypdfium2.PdfPage) -> Picture:
     return Picture(drawn.width, drawn.height, max(round(72 * scale), 1), drawn.tobytes())
 
 
-def _words_outside(page_words: Sequence[Word], recognised: Sequence[Word]) -> list[Word]:
+def _words_outside(page_words: Sequence[PdfWord], recognised: Sequence[PdfWord]) -> list[PdfWord]:
     """Return the recognised words that the page's own text does not have already."""
     return [word for word in recognised if not any(_is_within(word, page_word) for page_word in page_words)]
 
 
-def _is_within(word: Word, other_word: Word) -> bool:
+def _is_within(word: PdfWord, other_word: PdfWord) -> bool:
     """Return whether the middle of a word is within the box of another one."""
     x, y = (word.box[0] + word.box[2]) / 2, (word.box[1] + word.box[3]) / 2
     x_min, bottom, right, top = other_word.box

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from agentic_rag_backend.domain.location import Box
-from agentic_rag_backend.ingestion.parsing.pdf.words import Word
+from agentic_rag_backend.ingestion.parsing.pdf.words import PdfWord
 
 _NEIGHBOURS = 3
 """Words on each side whose heights a word's box takes over. On a page that is not straight, the whole line would be too high."""
@@ -51,7 +51,7 @@ def _font_size_of(text: str, box: Box) -> float:
     return (box[3] - box[1]) / share
 
 
-def settle_sizes(words: Sequence[Word]) -> None:
+def settle_sizes(words: Sequence[PdfWord]) -> None:
     """Replace the font sizes of a document by its usual size and steps above and below it."""
     characters: Counter[float] = Counter()
     for word in words:

@@ -12,7 +12,7 @@ import pypdfium2
 from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.ingestion.parsing.pdf.lines import line_of, rows_of, segments_of
 from agentic_rag_backend.ingestion.parsing.pdf.rulings import Grid, grids_of
-from agentic_rag_backend.ingestion.parsing.pdf.words import Word
+from agentic_rag_backend.ingestion.parsing.pdf.words import PdfWord
 
 MAX_CELLS = 20_000
 _LEAST_FILLED = 0.4
@@ -32,7 +32,7 @@ class Table:
     page: int
 
 
-def tables_of(page: pypdfium2.PdfPage, words: Sequence[Word], number: int) -> tuple[list[Table], list[Word]]:
+def tables_of(page: pypdfium2.PdfPage, words: Sequence[PdfWord], number: int) -> tuple[list[Table], list[PdfWord]]:
     """Return the ruled tables of upright ``words``, and the words outside of them."""
     tables: list[Table] = []
     outside = list(words)
@@ -48,7 +48,7 @@ def tables_of(page: pypdfium2.PdfPage, words: Sequence[Word], number: int) -> tu
     return tables, outside
 
 
-def _find_cell(grid: Grid, word: Word) -> tuple[int, int] | None:
+def _find_cell(grid: Grid, word: PdfWord) -> tuple[int, int] | None:
     """Return the row and the column in which the middle of ``word`` is; None if it is outside of the grid."""
     x, y = (word.box[0] + word.box[2]) / 2, (word.box[1] + word.box[3]) / 2
     if not (grid.xs[0] <= x < grid.xs[-1] and grid.ys[-1] < y <= grid.ys[0]):
@@ -57,8 +57,8 @@ def _find_cell(grid: Grid, word: Word) -> tuple[int, int] | None:
     return max(row, 0), bisect_right(grid.xs, x) - 1
 
 
-def _make_table(grid: Grid, words: Sequence[Word], number: int) -> Table | None:
-    cells: dict[tuple[int, int], list[Word]] = {}
+def _make_table(grid: Grid, words: Sequence[PdfWord], number: int) -> Table | None:
+    cells: dict[tuple[int, int], list[PdfWord]] = {}
     for word in words:
         position = _find_cell(grid, word)
         if position is not None:
@@ -83,7 +83,7 @@ def _make_table(grid: Grid, words: Sequence[Word], number: int) -> Table | None:
     )
 
 
-def _is_crossed_out(grid: Grid, word: Word) -> bool:
+def _is_crossed_out(grid: Grid, word: PdfWord) -> bool:
     """Whether a vertical line runs through ``word``."""
     margin = 0.2 * word.size
     middle = (word.box[1] + word.box[3]) / 2
@@ -93,7 +93,7 @@ def _is_crossed_out(grid: Grid, word: Word) -> bool:
     )
 
 
-def _cell_text(words: Sequence[Word], number: int) -> str:
+def _cell_text(words: Sequence[PdfWord], number: int) -> str:
     """Return the text of a cell on one line."""
     text = ""
     for row in rows_of(segments_of(words)):

@@ -32,7 +32,7 @@ _SMALLEST = 0.5
 
 
 @dataclass(slots=True)
-class Word:
+class PdfWord:
     """Characters without white space. ``size`` is the height of its font in points; ``turn`` counts quarter turns."""
 
     text: str
@@ -41,7 +41,7 @@ class Word:
     turn: int = 0
 
 
-def words_of(page: pypdfium2.PdfPage) -> list[Word]:
+def words_of(page: pypdfium2.PdfPage) -> list[PdfWord]:
     """Return the words of ``page`` in the order of its content."""
     textpage = page.get_textpage()
     try:
@@ -50,7 +50,7 @@ def words_of(page: pypdfium2.PdfPage) -> list[Word]:
         textpage.close()
 
 
-def _read_words(raw: ctypes.c_void_p, count: int) -> Iterator[Word]:
+def _read_words(raw: ctypes.c_void_p, count: int) -> Iterator[PdfWord]:
     text = _read_characters(raw, count)
     rectangle = pdfium.FS_RECTF()
     reference = ctypes.byref(rectangle)
@@ -70,7 +70,7 @@ def _read_words(raw: ctypes.c_void_p, count: int) -> Iterator[Word]:
         if size < _SMALLEST or not all(map(math.isfinite, (*begin, *end))):
             continue
         if _flows_on(begin, end):
-            yield Word(match[0], _box_around(begin, end), size, turn)
+            yield PdfWord(match[0], _box_around(begin, end), size, turn)
             continue
         # Characters of one word that are not side by side are words of their own, unless they follow each other.
         yield from _split_word(match[0], [turn_box(read_box(index), turn) for index in range(first_index, last_index + 1)], turn)
@@ -120,7 +120,7 @@ def _box_around(box: Box, other_box: Box) -> Box:
     return min(box[0], other_box[0]), min(box[1], other_box[1]), max(box[2], other_box[2]), max(box[3], other_box[3])
 
 
-def _split_word(text: str, boxes: list[Box], turn: int) -> Iterator[Word]:
+def _split_word(text: str, boxes: list[Box], turn: int) -> Iterator[PdfWord]:
     start = 0
     for index in range(1, len(boxes) + 1):
         if index < len(boxes) and _flows_on(boxes[index - 1], boxes[index]):
@@ -129,5 +129,5 @@ def _split_word(text: str, boxes: list[Box], turn: int) -> Iterator[Word]:
         for next_box in boxes[start + 1 : index]:
             box = _box_around(box, next_box)
         if box[3] - box[1] >= _SMALLEST:
-            yield Word(text[start:index], box, boxes[start][3] - boxes[start][1], turn)
+            yield PdfWord(text[start:index], box, boxes[start][3] - boxes[start][1], turn)
         start = index
