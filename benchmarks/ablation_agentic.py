@@ -23,7 +23,7 @@ from typing import Any
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.evaluation.metrics import find_percentile
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
 from corpora import ingest, ingest_uploads
 from held_strategies import interval
 from questions import passages

@@ -25,7 +25,7 @@ from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.evaluation.datasets import CorpusPassage, QuestionSet, load_question_set
-from agentic_rag_backend.evaluation.metrics import find_percentile
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
 from corpora import ingest, rebuild
 from report import ROOT, data, finish, make_settings, quiet
 

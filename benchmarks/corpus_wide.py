@@ -32,8 +32,8 @@ from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.evaluation.datasets import load_passages, load_questions
-from agentic_rag_backend.evaluation.diversity import Listing, measure_diversity
-from agentic_rag_backend.evaluation.metrics import find_percentile
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
+from agentic_rag_backend.evaluation.result_diversity import Listing, measure_diversity
 from agentic_rag_backend.language.words import content_forms
 from agentic_rag_backend.retrieval.themes.global_search import MAX_THEMES
 from agentic_rag_testing.models.server import ModelServer

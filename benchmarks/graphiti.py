@@ -35,7 +35,7 @@ from agentic_rag_backend.domain.document import content_hash
 from agentic_rag_backend.domain.graph import DocumentKnowledge, Entity, Mention, Relationship, RelationshipSupport, Support
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
-from agentic_rag_backend.evaluation.metrics import find_percentile
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
 from agentic_rag_backend.knowledge.extraction.inquiries import DEFAULT_ONTOLOGY
 from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs

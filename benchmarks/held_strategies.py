@@ -21,7 +21,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import QuestionOptions
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.evaluation.metrics import find_percentile
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
 from corpora import ingest_uploads
 from questions import Asked, articles, passages
 from report import data, finish, make_settings, quiet

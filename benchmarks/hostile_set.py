@@ -24,10 +24,10 @@ from agentic_rag_backend.domain.document import DocumentVersion, ProcessingOptio
 from agentic_rag_backend.domain.media_types import media_type_of
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.ingestion.isolation.client import Isolation, WorkerFault
+from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation, WorkerFault
 from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BYTES
 from agentic_rag_backend.ingestion.reading import IsolatedReader
-from agentic_rag_backend.ingestion.recognition.installation import Ocr
+from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr
 from report import RESULTS, ROOT, finish, quiet
 
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 import report
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.evaluation.metrics import find_percentile
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
 from agentic_rag_backend.stores.vector.base import Collection, IndexState, Legs, NodeKind, VectorPoint, VectorSearch
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.edge.upkeep import UpkeepOptions

@@ -18,7 +18,7 @@ from agentic_rag_backend.api.schemas.questions import AnswerBody, DualLevelBody,
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, UnreadableDocument
-from agentic_rag_backend.ingestion import metadata
+from agentic_rag_backend.ingestion import metadata_checks
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.parsing.registry import PARSERS, parser_of, title_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
@@ -90,7 +90,7 @@ def _text_body(value: Any) -> object:
 
 READERS: Mapping[str, Callable[[Any], object]] = {
     "filters": parse_filter,
-    "metadata": metadata.check_metadata,
+    "metadata": metadata_checks.check_metadata,
     "a search": SearchBody.model_validate,
     "a dual-level search": DualLevelBody.model_validate,
     "an answer": AnswerBody.model_validate,

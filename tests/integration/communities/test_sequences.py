@@ -17,7 +17,7 @@ from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions
 from agentic_rag_backend.communities.detection.knowledge import fingerprint_community, list_contexts, read_visible, weighted_edges
 from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId

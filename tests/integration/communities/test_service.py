@@ -12,8 +12,8 @@ import pytest
 from theme_doubles import ScriptedModel
 
 from agentic_rag_backend.communities.rebuilds import schedule as schedule_module
-from agentic_rag_backend.communities.rebuilds.changes import Changes
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.graph_changes import Changes
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.communities.rebuilds.schedule import LITTLE_AFTER, RebuildSchedule
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.communities.views import CommunityView

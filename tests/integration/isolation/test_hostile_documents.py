@@ -10,9 +10,9 @@ from hostile_documents import HOSTILE, HostileDocument, Size
 from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.domain.media_types import media_type_of
 from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions
-from agentic_rag_backend.ingestion.isolation.client import Isolation
-from agentic_rag_backend.ingestion.isolation.limits import CallLimits
+from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 
 OWNER = ("t_" + "1" * 32, "document-1", 1)
 PATIENT = CallLimits(cpu_s=60.0, timeout_s=500.0)

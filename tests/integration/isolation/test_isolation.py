@@ -20,11 +20,11 @@ from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.media_types import EML, FORMATS, PDF, TEXT
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
-from agentic_rag_backend.ingestion.chunking.units import MAX_UNITS
+from agentic_rag_backend.ingestion.chunking.sentence_units import MAX_UNITS
 from agentic_rag_backend.ingestion.isolation import calls, fork_client, fork_server
+from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.calls import CHECK, ReadingOptions
-from agentic_rag_backend.ingestion.isolation.client import KEPT_WORKERS, Isolation, WorkerFault
-from agentic_rag_backend.ingestion.isolation.limits import CallLimits
+from agentic_rag_backend.ingestion.isolation.worker_pool import KEPT_WORKERS, Isolation, WorkerFault
 from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
@@ -287,7 +287,7 @@ async def test_children_go_after_what_serves(opened: Opened) -> None:
 _ON_A_TERMINAL = """
 import asyncio, fcntl, os, termios
 from pathlib import Path
-from agentic_rag_backend.ingestion.isolation.client import Isolation
+from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 
 def terminal_of(pid):
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[4])
@@ -333,7 +333,7 @@ async def test_nothing_is_left_when_the_process_ends(opened: Opened) -> None:
 async def test_nothing_is_left_when_the_process_is_killed() -> None:
     program = """
 import asyncio
-from agentic_rag_backend.ingestion.isolation.client import Isolation
+from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 
 async def main():
     isolation = Isolation()

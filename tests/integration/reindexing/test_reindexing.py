@@ -19,7 +19,7 @@ from agentic_rag_backend.container.reindexing import open_reindexing
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, ReindexRequired, StoreLocked
-from agentic_rag_backend.models.embedding import sessions
+from agentic_rag_backend.models.embedding import onnx_sessions
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.installation import LocalFolder, install_model
 from agentic_rag_backend.models.registry import known_model
@@ -198,7 +198,7 @@ def arithmetic_of(container: Container) -> str:
 async def test_float_vectors_stay_in_use_until_a_reindex_moves_to_integers(
     opens: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (sessions, reindexing):  # a processor that multiplies exactly, whichever this is
+    for module in (onnx_sessions, reindexing):  # a processor that multiplies exactly, whichever this is
         monkeypatch.setattr(module, "multiplies_exactly", lambda: True)
     tenant, answers = await filled(opens, embedding_arithmetic="float32")
     async with opens() as application:

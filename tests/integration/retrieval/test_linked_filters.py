@@ -9,7 +9,7 @@ import pytest
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.retrieval.requests.models import SearchRequest
+from agentic_rag_backend.retrieval.requests.search_requests import SearchRequest
 
 if TYPE_CHECKING:
     from tests.integration.retrieval.conftest import Corpus

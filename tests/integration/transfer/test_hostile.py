@@ -27,7 +27,7 @@ from agentic_rag_backend.transfer import contents, service
 from agentic_rag_backend.transfer.archive import record_name
 from agentic_rag_backend.transfer.identity import Identity
 from agentic_rag_backend.transfer.importing import TenantImport
-from agentic_rag_backend.transfer.lines import ArchivedDocument
+from agentic_rag_backend.transfer.record_lines import ArchivedDocument
 
 SWITCH, SHARE = "DUAL_LEVEL_RETRIEVAL_ENABLED", "DUAL_LEVEL_LOW_WEIGHT"
 

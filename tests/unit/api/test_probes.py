@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from agentic_rag_backend.api.app import create_app
-from agentic_rag_backend.api.worker import create_worker_app
+from agentic_rag_backend.api.worker_app import create_worker_app
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import Principal, Scope, Tenant, TenantId, TenantState

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agentic_rag_backend.communities.detection.community_plan import plan_communities, previous_detection, previous_division
 from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions, EntityName, detect_communities
 from agentic_rag_backend.communities.detection.knowledge import (
     Edge,
@@ -17,8 +18,7 @@ from agentic_rag_backend.communities.detection.knowledge import (
     list_contexts,
     weighted_edges,
 )
-from agentic_rag_backend.communities.detection.plan import plan_communities, previous_detection, previous_division
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.communities.views import visible_view
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Label, Support

@@ -12,8 +12,8 @@ from agentic_rag_backend.container import open_container
 from agentic_rag_backend.container.readers import open_reader
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models import registry
-from agentic_rag_backend.models.embedding.facts import EncoderFacts
-from agentic_rag_backend.models.entailment.facts import ReaderFacts
+from agentic_rag_backend.models.embedding.encoder_facts import EncoderFacts
+from agentic_rag_backend.models.entailment.reader_facts import ReaderFacts
 from agentic_rag_backend.models.installation import LocalFolder, install_model
 from agentic_rag_backend.models.registry import READER, HubFile, KnownModel
 from agentic_rag_backend.settings import Settings

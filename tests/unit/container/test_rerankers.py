@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.installation import LocalFolder, has_files, install_model
 from agentic_rag_backend.models.registry import reranker_of
-from agentic_rag_backend.retrieval.requests.reranking import RerankDefaults
+from agentic_rag_backend.retrieval.requests.rerank_options import RerankDefaults
 from agentic_rag_backend.settings import Settings
 from agentic_rag_testing.models.cross_encoder import write_cross_encoder
 

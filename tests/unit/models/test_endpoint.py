@@ -13,12 +13,12 @@ import pytest
 from agentic_rag_backend.breaker import PAUSE_S
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelRateLimited, ModelRefused, ModelReplyInvalid, ModelUnavailable
-from agentic_rag_backend.models import endpoint, health
-from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
+from agentic_rag_backend.models import endpoint, model_health
+from agentic_rag_backend.models.embedding.openai_embedder import OpenAIEmbedder
 from agentic_rag_backend.models.endpoint import OUTAGES
-from agentic_rag_backend.models.health import Health
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.openai import OpenAIModel
+from agentic_rag_backend.models.model_health import Health
 from agentic_rag_backend.telemetry import metrics
 from agentic_rag_backend.telemetry.metrics import REGISTRY, Outcome
 from agentic_rag_testing.models.server import ModelServer
@@ -268,7 +268,7 @@ async def test_readers_share_one_probe_in_an_interval() -> None:
     watched = Health(pinged, clock=lambda: now[0])
 
     assert await asyncio.gather(*(watched.read_state() for _ in range(5))) == ["model_unavailable"] * 5
-    now[0] += health.FRESH_S - 0.1
+    now[0] += model_health.FRESH_S - 0.1
     assert (await watched.read_state(), pinged.asked) == ("model_unavailable", 1)
     now[0] += 0.1
     assert (await watched.read_state(), pinged.asked) == ("ok", 2)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.sources.duplicates import DuplicateFinder
 from agentic_rag_backend.sources.files import Source, Walk
 from agentic_rag_backend.sources.reading import SourceReader, survey_sources
-from agentic_rag_backend.sources.rows import Columns
-from agentic_rag_backend.sources.similarity import DuplicateFinder
+from agentic_rag_backend.sources.table_rows import Columns
 
 COLUMNS = Columns(text="text", key="id", metadata=("city",))
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from agentic_rag_backend.domain.limits import MAX_NAME_CHARACTERS
+from agentic_rag_backend.domain.size_limits import MAX_NAME_CHARACTERS
 from agentic_rag_backend.domain.tenant import Principal, Scope, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, Forbidden, InvalidRequest, NotFound, StoreUnavailable, Unauthenticated
-from agentic_rag_backend.jobs.outbox import Relay
+from agentic_rag_backend.jobs.relay import Relay
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.tenancy.authentication import MAX_KEY_CHARACTERS, Authenticator, new_secret, secret_hash
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features, FlagDefault

@@ -20,18 +20,18 @@ from hypothesis import strategies as st
 from sampling import sampled
 
 from agentic_rag_backend.domain.document import content_hash
-from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, printable_name, short_text
 from agentic_rag_backend.domain.media_types import FORMATS
+from agentic_rag_backend.domain.size_limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, printable_name, short_text
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, PayloadTooLarge
-from agentic_rag_backend.ingestion import metadata
+from agentic_rag_backend.ingestion import metadata_checks
 from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.transfer import verification
 from agentic_rag_backend.transfer.archive import ArchiveLimits, Member, open_archive, original_name, record_name
 from agentic_rag_backend.transfer.contents import read_parts
 from agentic_rag_backend.transfer.gunzip import FREE_BYTES, MAX_RATIO
 from agentic_rag_backend.transfer.inspection import inspect_archive
-from agentic_rag_backend.transfer.lines import ArchivedDocument
-from agentic_rag_backend.transfer.lines import pack_vector as vector_text
+from agentic_rag_backend.transfer.record_lines import ArchivedDocument
+from agentic_rag_backend.transfer.record_lines import pack_vector as vector_text
 from agentic_rag_backend.transfer.records import Manifest
 from agentic_rag_backend.transfer.verification import verify_archive
 
@@ -205,8 +205,8 @@ def _hold_to_the_limits_of_a_request(path: Path) -> None:
                 for title in (line.title, line.submitted_title):
                     short_text("title", title, MAX_TITLE_CHARACTERS)
                 assert short_text("key", line.key, MAX_DOCUMENT_KEY_CHARACTERS)
-                assert metadata.check_metadata(line.metadata) == line.metadata
-                assert metadata.check_metadata(line.submitted_metadata) == line.submitted_metadata
+                assert metadata_checks.check_metadata(line.metadata) == line.metadata
+                assert metadata_checks.check_metadata(line.submitted_metadata) == line.submitted_metadata
                 assert line.media_type in FORMATS
                 check_options(line.options.chunking)
                 assert line.text.strip()

@@ -8,13 +8,13 @@ from typing import Any
 
 from agentic_rag_backend.application.access import requires
 from agentic_rag_backend.application.status import describe_status
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.ontology import Ontology
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.knowledge.ontologies import EffectiveOntology
-from agentic_rag_backend.raptor.options import BuildOptions
+from agentic_rag_backend.raptor.build_options import BuildOptions
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Flag
 
 

@@ -16,7 +16,7 @@ from agentic_rag_backend.knowledge.editing import EditStatus, Split
 from agentic_rag_backend.knowledge.paths.base import PathOptions, PathsFound
 from agentic_rag_backend.knowledge.paths.neighbourhood import Neighbourhood, NeighbourhoodOptions
 from agentic_rag_backend.knowledge.visible.entities import ListedEntity, VisibleEntity
-from agentic_rag_backend.raptor.views import TreeNodeView
+from agentic_rag_backend.raptor.node_views import TreeNodeView
 from agentic_rag_backend.stores.catalogue.base import Page
 
 

@@ -10,10 +10,10 @@ from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions
 from agentic_rag_backend.communities.generations.publication import Publisher
 from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.rebuilds.rebuild import Rebuilder, public_details
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.communities.rebuilds.waiting import Deliver
-from agentic_rag_backend.communities.summaries.writing import Summariser
+from agentic_rag_backend.communities.summaries.summary_writing import Summariser
 from agentic_rag_backend.communities.theme_index import ListSlice, RebuildProgress, Rebuilds
 from agentic_rag_backend.communities.views import CommunityReader, CommunityView
 from agentic_rag_backend.domain.job import Job, JobKind

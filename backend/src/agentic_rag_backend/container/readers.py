@@ -7,7 +7,7 @@ import os
 from agentic_rag_backend.container.embedders import models_folder
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.entailment.base import EntailmentReader
-from agentic_rag_backend.models.entailment.facts import read_reader_facts
+from agentic_rag_backend.models.entailment.reader_facts import read_reader_facts
 from agentic_rag_backend.models.installation import require_files
 from agentic_rag_backend.models.registry import READER, known_model
 from agentic_rag_backend.settings import Settings

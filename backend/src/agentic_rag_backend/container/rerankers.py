@@ -8,11 +8,11 @@ from pathlib import Path
 
 from agentic_rag_backend.container.embedders import models_folder
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE
+from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE
 from agentic_rag_backend.models.installation import Hub, has_files, install_model
 from agentic_rag_backend.models.registry import reranker_of
 from agentic_rag_backend.models.reranking.base import PassageScorer
-from agentic_rag_backend.retrieval.requests.reranking import RerankDefaults
+from agentic_rag_backend.retrieval.requests.rerank_options import RerankDefaults
 from agentic_rag_backend.retrieval.rerank.registry import RERANKERS
 from agentic_rag_backend.settings import Settings
 

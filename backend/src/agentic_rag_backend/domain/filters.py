@@ -3,8 +3,8 @@
 An absent field makes any comparison false (also ``ne`` and ``nin``), except ``missing``. ``exists`` and ``missing`` test for
 absence. ``default`` on a comparison replaces an absent field; ``confidence`` has the default 1.0.
 
-Metadata belongs to documents. Entities and communities belong to single passages: a request compares them with a `LinkCondition`, which is
-resolved to a `ChunkSet` before any store reads the filter.
+Metadata belongs to documents. Entities and communities belong to single passages: a request compares them with a `LinkCondition`,
+which is resolved to a `ChunkSet` before any store reads the filter.
 """
 
 from __future__ import annotations

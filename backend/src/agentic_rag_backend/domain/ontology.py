@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentic_rag_backend.domain.filters import DOCUMENT_FIELDS
-from agentic_rag_backend.domain.limits import make_storable
+from agentic_rag_backend.domain.size_limits import make_storable
 from agentic_rag_backend.errors import InvalidRequest
 
 MAX_ENTITY_TYPES = 50

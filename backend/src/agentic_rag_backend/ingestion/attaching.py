@@ -8,7 +8,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.document import Document, DocumentVersion
 from agentic_rag_backend.domain.job import JobState
-from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS
+from agentic_rag_backend.domain.size_limits import MAX_DOCUMENT_KEY_CHARACTERS
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import (
     Conflict,

@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock
 from agentic_rag_backend.jobs.runner import Run, Unfinished
-from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
+from agentic_rag_backend.raptor.summaries.tree_scrubbing import TreeScrubber
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.vector.base import Collection

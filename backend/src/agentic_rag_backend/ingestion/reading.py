@@ -10,13 +10,13 @@ from agentic_rag_backend.domain.document import Chunk, DocumentVersion
 from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.base import Piece
+from agentic_rag_backend.ingestion.isolation.call_limits import OcrTime, steps_of
 from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions, check_in_place
-from agentic_rag_backend.ingestion.isolation.client import Isolation
-from agentic_rag_backend.ingestion.isolation.limits import OcrTime, steps_of
+from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 from agentic_rag_backend.ingestion.parsing.base import Attachment, ParsedDocument
 from agentic_rag_backend.ingestion.parsing.registry import WITH_PICTURES
-from agentic_rag_backend.ingestion.recognition.installation import Ocr, OcrSettings
 from agentic_rag_backend.ingestion.recognition.tesseract import TesseractOptions
+from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr, OcrSettings
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 
 WAITING_OCR_S = 20.0

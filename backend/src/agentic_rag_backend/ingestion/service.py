@@ -12,7 +12,7 @@ from agentic_rag_backend.communities.generations.scrubbing import CommunityScrub
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, QuestionOptions
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.job import Job, JobKind
-from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, short_text
+from agentic_rag_backend.domain.size_limits import MAX_TITLE_CHARACTERS, short_text
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import (
     AgenticRagError,
@@ -22,7 +22,7 @@ from agentic_rag_backend.errors import (
     ResourceLimit,
     StoreUnavailable,
 )
-from agentic_rag_backend.ingestion import metadata
+from agentic_rag_backend.ingestion import metadata_checks
 from agentic_rag_backend.ingestion.attaching import Attaching
 from agentic_rag_backend.ingestion.batches import Batches, PreparedJob
 from agentic_rag_backend.ingestion.chunk_reading import ChunkReader
@@ -42,15 +42,15 @@ from agentic_rag_backend.ingestion.unsettled_names import UnsettledNames
 from agentic_rag_backend.ingestion.uploads import Upload, UploadCheck, checked_questions
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import Continuation, QueueName, Workflow
-from agentic_rag_backend.jobs.outbox import Handler, Relay
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
+from agentic_rag_backend.jobs.relay import Handler, Relay
 from agentic_rag_backend.jobs.runner import Run, Runner, end_with_error
 from agentic_rag_backend.knowledge.extraction.methods import RULES, ExtractionMethods
 from agentic_rag_backend.knowledge.model_calls import DocumentModel
 from agentic_rag_backend.knowledge.resolution.resolver import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.raptor.publication import NodePoints
-from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
+from agentic_rag_backend.raptor.summaries.tree_scrubbing import TreeScrubber
+from agentic_rag_backend.raptor.tree_publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import BegunJob, Catalogue, Change, Expected, Submission, Submitted, Topic
 from agentic_rag_backend.stores.disk_space import DiskSpace
@@ -270,10 +270,10 @@ class IngestionService:
         short = None if title is None else short_text("title", title, MAX_TITLE_CHARACTERS)
         if short == "":
             raise InvalidRequest("title is blank")
-        plain = None if fields is None else metadata.check_metadata(fields)
+        plain = None if fields is None else metadata_checks.check_metadata(fields)
         entity_fields = await self._entity_fields(require_tenant(tenant))
         change = Change(
-            title=short, metadata=plain, entity_fields=entity_fields, expected=expected, check=metadata.check_metadata
+            title=short, metadata=plain, entity_fields=entity_fields, expected=expected, check=metadata_checks.check_metadata
         )
         return await self._revise_document(require_tenant(tenant), document_id, change)
 

@@ -15,11 +15,11 @@ from agentic_rag_backend.domain.document import (
     QuestionOptions,
     content_hash,
 )
-from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, short_text
 from agentic_rag_backend.domain.media_types import charset_of, find_type_conflict, media_type_of
+from agentic_rag_backend.domain.size_limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, short_text
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
-from agentic_rag_backend.ingestion import metadata
+from agentic_rag_backend.ingestion import metadata_checks
 from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.ingestion.parsing.base import CHECKED_BYTES, SNIFFED_BYTES
 from agentic_rag_backend.ingestion.parsing.registry import ATTACHMENT_READERS
@@ -87,7 +87,7 @@ class UploadCheck:
         extraction = self.choose_method(upload.extraction or self.extraction, attached=upload.parent is not None)
         check_options(upload.options.chunking)
         questions = checked_questions(upload.questions or self.questions)
-        plain = metadata.check_metadata(upload.metadata)
+        plain = metadata_checks.check_metadata(upload.metadata)
         sniffed = upload.content[:SNIFFED_BYTES]
         media_type = media_type_of(upload.media_type, upload.file_name, sniffed)
         source = FileSource(media_type, charset_of(upload.media_type), upload.file_name)

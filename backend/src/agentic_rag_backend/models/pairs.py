@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
+from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE
 from agentic_rag_backend.models.embedding.tokenizer import load_tokenizer
-from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE
 
 MAX_WORD_PIECES = 512
 """Word pieces of both texts together, including special tokens. The longer of the two is cut."""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from agentic_rag_backend.communities.rebuilds.waiting import Deliver
-from agentic_rag_backend.communities.summaries.writing import Summariser
+from agentic_rag_backend.communities.summaries.summary_writing import Summariser
 from agentic_rag_backend.communities.theme_index import ListSlice, RebuildProgress, Rebuilds
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
@@ -19,11 +19,11 @@ from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.build import TreeBuilder, public_details
-from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
-from agentic_rag_backend.raptor.publication import NodePoints, TreePublisher
+from agentic_rag_backend.raptor.build_options import BuildOptions, TreeOptions
+from agentic_rag_backend.raptor.node_views import TreeNodeView, TreeReader
 from agentic_rag_backend.raptor.reading import PassageReader
-from agentic_rag_backend.raptor.summaries.writing import NodeWriter
-from agentic_rag_backend.raptor.views import TreeNodeView, TreeReader
+from agentic_rag_backend.raptor.summaries.node_writing import NodeWriter
+from agentic_rag_backend.raptor.tree_publication import NodePoints, TreePublisher
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Page
 from agentic_rag_backend.stores.vector.base import VectorStore
 

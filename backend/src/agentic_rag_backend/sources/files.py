@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS
 from agentic_rag_backend.domain.media_types import BY_SUFFIX
+from agentic_rag_backend.domain.size_limits import MAX_DOCUMENT_KEY_CHARACTERS
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.sources.fingerprints import FingerprintTable, hash_content
 

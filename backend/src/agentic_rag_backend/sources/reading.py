@@ -11,10 +11,10 @@ from agentic_rag_backend.domain.media_types import is_plain_text
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.sources.files import Source, Walk
 from agentic_rag_backend.sources.fingerprints import FingerprintTable, hash_content
-from agentic_rag_backend.sources.rows import BadRow, Columns, Row, check_table, read_rows
+from agentic_rag_backend.sources.table_rows import BadRow, Columns, Row, check_table, read_rows
 
 if TYPE_CHECKING:
-    from agentic_rag_backend.sources.similarity import DuplicateFinder
+    from agentic_rag_backend.sources.duplicates import DuplicateFinder
 
 MAX_MB = 1024
 """The largest possible MAX_UPLOAD_MB. Larger files are refused without being read."""

@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.limits import printable_name
+from agentic_rag_backend.domain.size_limits import printable_name
 from agentic_rag_backend.domain.tenant import ApiKey, Scope, Tenant, TenantId
 from agentic_rag_backend.errors import Conflict, InvalidRequest
-from agentic_rag_backend.jobs.outbox import Relay
+from agentic_rag_backend.jobs.relay import Relay
 from agentic_rag_backend.stores.catalogue.base import Page, TenantDirectory, Topic
 from agentic_rag_backend.tenancy.authentication import new_secret, secret_hash
 from agentic_rag_backend.tenancy.naming import find_tenant

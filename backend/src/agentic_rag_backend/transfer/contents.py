@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.transfer import archive
 from agentic_rag_backend.transfer.archive import ArchiveLimits, ArchiveReader, Member
-from agentic_rag_backend.transfer.lines import ArchivedDocument
+from agentic_rag_backend.transfer.record_lines import ArchivedDocument
 from agentic_rag_backend.transfer.records import (
     FORMAT,
     VERSION,

@@ -38,8 +38,9 @@ from agentic_rag_backend.stores.vector.base import Collection, VectorStore
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.transfer import archive
 from agentic_rag_backend.transfer.archive import ArchiveWriter
-from agentic_rag_backend.transfer.fingerprints import fingerprint_communities
-from agentic_rag_backend.transfer.lines import knowledge_lines, pack_vector, record_lines
+from agentic_rag_backend.transfer.community_fingerprints import fingerprint_communities
+from agentic_rag_backend.transfer.imported_trees import ExportedTree, read_tree
+from agentic_rag_backend.transfer.record_lines import knowledge_lines, pack_vector, record_lines
 from agentic_rag_backend.transfer.records import (
     FORMAT,
     VERSION,
@@ -56,7 +57,6 @@ from agentic_rag_backend.transfer.records import (
     decode_record,
     encode_record,
 )
-from agentic_rag_backend.transfer.trees import ExportedTree, read_tree
 
 T = TypeVar("T")
 

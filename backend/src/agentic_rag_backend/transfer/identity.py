@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.graph import Support, normalise_name
 from agentic_rag_backend.domain.graph_edits import EditDraft, EditKind, GraphEdit
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.identity.decisions import entity_id
-from agentic_rag_backend.transfer.lines import ArchivedDocument
+from agentic_rag_backend.transfer.record_lines import ArchivedDocument
 from agentic_rag_backend.transfer.records import EditRecord
 
 T = TypeVar("T")

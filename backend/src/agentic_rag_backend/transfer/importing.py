@@ -39,9 +39,9 @@ from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.computation import Computation, recipe_of
 from agentic_rag_backend.ingestion.fact_points import FactPoints
 from agentic_rag_backend.ingestion.questions.asking import embedded
-from agentic_rag_backend.ingestion.reindexing import chunk_points
+from agentic_rag_backend.ingestion.reindexer import chunk_points
 from agentic_rag_backend.jobs.runner import Run
-from agentic_rag_backend.raptor.publication import NodePoints
+from agentic_rag_backend.raptor.tree_publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore, blob_key
 from agentic_rag_backend.stores.catalogue.base import (
     Catalogue,
@@ -55,9 +55,10 @@ from agentic_rag_backend.stores.catalogue.base import (
 from agentic_rag_backend.stores.disk_space import DiskSpace
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
-from agentic_rag_backend.transfer.fingerprints import fingerprint_communities
+from agentic_rag_backend.transfer.community_fingerprints import fingerprint_communities
 from agentic_rag_backend.transfer.identity import Identity, Passages
-from agentic_rag_backend.transfer.lines import ArchivedDocument, unpack_vector
+from agentic_rag_backend.transfer.imported_trees import ImportedTree
+from agentic_rag_backend.transfer.record_lines import ArchivedDocument, unpack_vector
 from agentic_rag_backend.transfer.records import (
     ChunkLine,
     CommunityRecord,
@@ -70,7 +71,6 @@ from agentic_rag_backend.transfer.records import (
     QuestionsRecord,
     RelationshipLine,
 )
-from agentic_rag_backend.transfer.trees import ImportedTree
 
 _GROUP_CHUNKS = 64
 _BATCH = 500

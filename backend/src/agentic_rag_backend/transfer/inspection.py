@@ -23,7 +23,7 @@ from agentic_rag_backend.transfer.contents import (
     TreeSummaries,
     read_parts,
 )
-from agentic_rag_backend.transfer.lines import ArchivedDocument, unpack_vector
+from agentic_rag_backend.transfer.record_lines import ArchivedDocument, unpack_vector
 from agentic_rag_backend.transfer.records import CommunityRecord, EditRecord, EntityRecord, Manifest, TreeNodeRecord
 
 COVERED = 16

@@ -21,7 +21,7 @@ from agentic_rag_backend.domain.graph_edits import (
 from agentic_rag_backend.domain.location import LOCATION_FIELDS, LOCATION_TABLE, FieldKind, Location, LocationField
 from agentic_rag_backend.domain.ontology import Ontology, ontology_of
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.transfer.values import (
+from agentic_rag_backend.transfer.value_checks import (
     MAX_COUNTER,
     MAX_ITEMS,
     MAX_LEVEL,

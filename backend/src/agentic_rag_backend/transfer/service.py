@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
-from agentic_rag_backend.domain.limits import printable_name
+from agentic_rag_backend.domain.size_limits import printable_name
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, NotFound, PayloadTooLarge
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
 from agentic_rag_backend.jobs.runner import JobStopped, Run, Runner
 from agentic_rag_backend.stores.blob.base import blob_key
-from agentic_rag_backend.stores.files import LEAST_FREE_BYTES, full, full_os_error, require_room
+from agentic_rag_backend.stores.local_files import LEAST_FREE_BYTES, full, full_os_error, require_room
 from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.transfer.archive import ArchiveLimits, open_archive
 from agentic_rag_backend.transfer.contents import (
@@ -34,7 +34,7 @@ from agentic_rag_backend.transfer.contents import (
 )
 from agentic_rag_backend.transfer.exporting import Exporter
 from agentic_rag_backend.transfer.importing import Destination, TenantImport
-from agentic_rag_backend.transfer.lines import ArchivedDocument
+from agentic_rag_backend.transfer.record_lines import ArchivedDocument
 from agentic_rag_backend.transfer.records import End, Manifest, TenantName
 from agentic_rag_backend.transfer.verification import verify_archive
 

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from agentic_rag_backend.communities.summaries.recording import write_summaries
-from agentic_rag_backend.communities.summaries.writing import WrittenSummary
+from agentic_rag_backend.communities.summaries.summary_writing import WrittenSummary
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.errors import ModelRefused, ModelReplyInvalid, ModelUnavailable

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from sampling import sampled
 
 from agentic_rag_backend.domain.document import ChunkingOptions
-from agentic_rag_backend.ingestion.chunking import agentic, numbering
+from agentic_rag_backend.ingestion.chunking import agentic, sentence_windows
 from agentic_rag_backend.ingestion.chunking.base import Piece
-from agentic_rag_backend.ingestion.chunking.numbering import SentenceWindow, windows_of
-from agentic_rag_backend.ingestion.chunking.units import units_of
+from agentic_rag_backend.ingestion.chunking.sentence_units import units_of
+from agentic_rag_backend.ingestion.chunking.sentence_windows import SentenceWindow, windows_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
@@ -64,7 +64,7 @@ def test_other_numbers_are_refused(numbers: object) -> None:
 
 
 def test_a_window_without_advice_is_divided_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numbering, "WINDOW_UNITS", 6)
+    monkeypatch.setattr(sentence_windows, "WINDOW_UNITS", 6)
     text = f"# Ships\n\n{SHIPS * 2}\n\n# Bread\n\n{BREAD * 2}"
     parsed = ParsedDocument(text=text, headings=tuple(headings_of(text)))
     small = ChunkingOptions("agentic", 30, 0)
@@ -76,7 +76,7 @@ def test_a_window_without_advice_is_divided_by_size(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_end_of_a_window_inside_a_paragraph_is_no_boundary(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numbering, "WINDOW_UNITS", 4)
+    monkeypatch.setattr(sentence_windows, "WINDOW_UNITS", 4)
     parsed = ParsedDocument(text=SHIPS * 2)
     assert cut(parsed, {"starts": [1]}, {"starts": [1]}) == [(SHIPS * 2).strip()]
     assert cut(parsed, {"starts": [1, 3]}, {"starts": [1, 2]}) == [
@@ -94,7 +94,7 @@ def test_windows_end_with_a_section_and_cover_every_sentence() -> None:
     assert [window.end for window in windows[:-1]] == [window.first for window in windows[1:]]
     assert (windows[0].first, windows[-1].end) == (0, len(found))
     assert all(found[window.first].headings != found[window.first - 1].headings for window in windows[1:])
-    assert all(window.count <= numbering.WINDOW_UNITS for window in windows)
+    assert all(window.count <= sentence_windows.WINDOW_UNITS for window in windows)
 
 
 def test_the_model_reads_fenced_numbered_sentences() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.html import content
-from agentic_rag_backend.ingestion.parsing.html.parser import HtmlParser
+from agentic_rag_backend.ingestion.parsing.html.html_parser import HtmlParser
 
 PAGE = """<!doctype html><html lang="en"><head><title>Ships &amp; ports</title><meta name="description" content="About ships">
 <meta name="author" content="Petra"></head><body><nav><a href="/">Home</a></nav><main><h1>The <b>port</b></h1>

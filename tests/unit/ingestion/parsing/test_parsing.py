@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.media_types import CSV, DOCX, EPUB, HTML, MARKDOWN, ODT, PDF, RTF, TEXT, XLSX, media_type_of
 from agentic_rag_backend.errors import InvalidRequest, UnreadableDocument, UnsupportedMediaType
-from agentic_rag_backend.ingestion import metadata
+from agentic_rag_backend.ingestion import metadata_checks
 from agentic_rag_backend.ingestion.parsing.base import Preview
 from agentic_rag_backend.ingestion.parsing.markdown import headings_of
 from agentic_rag_backend.ingestion.parsing.registry import parser_of, title_of
@@ -263,9 +263,9 @@ def test_titles() -> None:
 )
 def test_metadata_outside_its_limits(value: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
-        metadata.check_metadata(value)
+        metadata_checks.check_metadata(value)
 
 
 def test_metadata_of_scalars_and_lists() -> None:
     value = {"a": 1, "b": 1.5, "c": True, "d": None, "e": "text", "f": ["x", 2]}
-    assert metadata.check_metadata({**value, "g": ("y",)}) == {**value, "g": ["y"]}
+    assert metadata_checks.check_metadata({**value, "g": ("y",)}) == {**value, "g": ["y"]}

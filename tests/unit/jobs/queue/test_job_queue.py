@@ -22,8 +22,8 @@ from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.queue import job_queue as module
 from agentic_rag_backend.jobs.queue import workflow_table
-from agentic_rag_backend.jobs.queue.database import queue_engine
 from agentic_rag_backend.jobs.queue.job_queue import JobQueue
+from agentic_rag_backend.jobs.queue.queue_database import queue_engine
 from agentic_rag_backend.jobs.queue.workflow_table import WorkflowTable
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.database import parse_url

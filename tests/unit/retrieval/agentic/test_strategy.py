@@ -19,8 +19,8 @@ from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.prompts import parse
+from agentic_rag_backend.retrieval.agentic.agentic_options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.avoiding import ConstraintResolver
-from agentic_rag_backend.retrieval.agentic.options import AgenticOptions
 from agentic_rag_backend.retrieval.agentic.planner import NO_MODEL
 from agentic_rag_backend.retrieval.agentic.sessions import SessionReader
 from agentic_rag_backend.retrieval.agentic.strategy import (
@@ -35,7 +35,7 @@ from agentic_rag_backend.retrieval.agentic.strategy import (
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.passages.linked_chunks import LinkedChunks
-from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
+from agentic_rag_backend.retrieval.rewriting.query_rewriter import QueryRewriter
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
 Ask = Callable[..., Query]

@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from agentic_rag_backend.api.methods import allowed_methods
+from agentic_rag_backend.api.http_methods import allowed_methods
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.wording import describe_value, message_of, shorten_line

@@ -17,6 +17,7 @@ from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.responses.envelopes import Envelope
 from agentic_rag_backend.api.responses.errors import problem_body, request_id_of
+from agentic_rag_backend.api.responses.field_selection import Parts, Selectable, dump_parts, enveloped_parts, trace_meta
 from agentic_rag_backend.api.responses.resumption import (
     AnswerStream,
     AnswerStreams,
@@ -25,7 +26,6 @@ from agentic_rag_backend.api.responses.resumption import (
     fingerprint_of,
     place_of,
 )
-from agentic_rag_backend.api.responses.selection import Parts, Selectable, dump_parts, enveloped_parts, trace_meta
 from agentic_rag_backend.api.responses.streaming import Events, event, event_content, event_stream
 from agentic_rag_backend.api.schemas.answers import AnswerView, UsageView
 from agentic_rag_backend.api.schemas.citations import CitationView

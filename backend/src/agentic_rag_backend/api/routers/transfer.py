@@ -20,7 +20,7 @@ from agentic_rag_backend.api.responses.attachments import content_disposition
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.schemas.tenants import ImportAccepted
 from agentic_rag_backend.container import Container
-from agentic_rag_backend.domain.limits import MAX_NAME_CHARACTERS
+from agentic_rag_backend.domain.size_limits import MAX_NAME_CHARACTERS
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, InvalidScope, NotFound, UnsupportedMediaType
 

@@ -35,13 +35,13 @@ from agentic_rag_backend.domain.media_types import is_plain_text
 from agentic_rag_backend.errors import AgenticRagError, Forbidden, InvalidRequest
 from agentic_rag_backend.sources.files import Walk
 from agentic_rag_backend.sources.reading import Extent, SourceDocument, SourceReader, survey_sources
-from agentic_rag_backend.sources.rows import Columns
+from agentic_rag_backend.sources.table_rows import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agentic_rag_backend.cli.session.client import Client
-    from agentic_rag_backend.sources.similarity import DuplicateFinder
+    from agentic_rag_backend.sources.duplicates import DuplicateFinder
 
 DUPLICATES = 100
 """Maximum near duplicates in the list. All are counted."""
@@ -365,7 +365,7 @@ def _describe_others(client: Client) -> str:
 
 
 def _make_finder() -> DuplicateFinder:
-    from agentic_rag_backend.sources.similarity import DuplicateFinder  # imports numpy, which other commands do not need
+    from agentic_rag_backend.sources.duplicates import DuplicateFinder  # imports numpy, which other commands do not need
 
     return DuplicateFinder(expected=DUPLICATES)
 

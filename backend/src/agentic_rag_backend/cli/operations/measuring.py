@@ -12,7 +12,7 @@ from agentic_rag_backend.errors import AgenticRagError
 
 if TYPE_CHECKING:
     from agentic_rag_backend.models.llm.base import LanguageModel
-    from agentic_rag_backend.models.llm.measurement import LongPrompt, Speed
+    from agentic_rag_backend.models.llm.speed_measurement import LongPrompt, Speed
     from agentic_rag_backend.settings import Settings
 
 _EXTRACTION = (600, 400)
@@ -77,7 +77,7 @@ async def _open_model(settings: Settings) -> AsyncIterator[LanguageModel]:
 
 
 async def _measure_language_model(measurements: Measurements, settings: Settings, opened: LanguageModel, name: str) -> None:
-    from agentic_rag_backend.models.llm.measurement import Measuring
+    from agentic_rag_backend.models.llm.speed_measurement import Measuring
 
     measuring = Measuring(opened, name)
     try:

@@ -88,7 +88,7 @@ async def _serve(settings: Settings, output: Output) -> None:
 async def _answer(container: Container, listening: socket.socket, credentials: Credentials | None, output: Output) -> None:
     """Serve requests until a signal. Print the address, and the file with the keys. Output and logs never have a key."""
     from agentic_rag_backend.api.app import create_app
-    from agentic_rag_backend.api.methods import build_routes
+    from agentic_rag_backend.api.http_methods import build_routes
 
     data_dir = container.settings.data_dir
     app = create_app(container)

@@ -40,7 +40,7 @@ def worker(
 
 
 async def _work(settings: Settings, output: Output) -> None:
-    from agentic_rag_backend.api.worker import create_worker_app
+    from agentic_rag_backend.api.worker_app import create_worker_app
     from agentic_rag_backend.cli.session.local import open_stores
     from agentic_rag_backend.container.shared_stores import require_shared
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentic_rag_backend.communities.detection.plan import PlannedCommunity
+from agentic_rag_backend.communities.detection.community_plan import PlannedCommunity
 from agentic_rag_backend.domain.graph import CommunitySummary, community_point_id
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError

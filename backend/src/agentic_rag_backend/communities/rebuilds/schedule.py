@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agentic_rag_backend.communities.rebuilds.changes import Changes
+from agentic_rag_backend.communities.rebuilds.graph_changes import Changes
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.catalogue.base import Catalogue, GenerationCatalogue

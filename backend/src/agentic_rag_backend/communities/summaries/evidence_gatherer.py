@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from agentic_rag_backend.communities.detection.community_plan import PlannedCommunity
 from agentic_rag_backend.communities.detection.knowledge import VisibleKnowledge
-from agentic_rag_backend.communities.detection.plan import PlannedCommunity
-from agentic_rag_backend.communities.summaries.evidence import (
+from agentic_rag_backend.communities.summaries.community_evidence import (
     CentralEntity,
     Fact,
     PassagePhrases,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from agentic_rag_backend.communities.summaries.evidence import SummaryEvidence
+from agentic_rag_backend.communities.summaries.community_evidence import SummaryEvidence
 from agentic_rag_backend.communities.summaries.labels import spread
 from agentic_rag_backend.communities.summaries.names import name_label, names_well
 from agentic_rag_backend.domain.graph import Label, Support

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentic_rag_backend.communities.summaries.evidence import CentralEntity
+from agentic_rag_backend.communities.summaries.community_evidence import CentralEntity
 from agentic_rag_backend.domain.graph import Label, normalise_name
 from agentic_rag_backend.language.word_classes import ADVERBS, VERBS
 from agentic_rag_backend.language.words import comparable, content_forms

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentic_rag_backend.communities.summaries.writing import WrittenSummary
+from agentic_rag_backend.communities.summaries.summary_writing import WrittenSummary
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.usage import Usage, calls_and_tokens
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable

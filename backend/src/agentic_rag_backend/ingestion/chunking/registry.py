@@ -10,7 +10,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.ingestion.chunking.ast import AstChunker
 from agentic_rag_backend.ingestion.chunking.base import Chunker
 from agentic_rag_backend.ingestion.chunking.fixed import FixedChunker
-from agentic_rag_backend.ingestion.chunking.parent_child import ParentChildChunker
+from agentic_rag_backend.ingestion.chunking.parent_chunks import ParentChildChunker
 from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker
 from agentic_rag_backend.ingestion.chunking.structure import StructureChunker
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer

@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
-from agentic_rag_backend.ingestion.chunking.units import MAX_UNITS, units_of
+from agentic_rag_backend.ingestion.chunking.sentence_units import MAX_UNITS, units_of
 from agentic_rag_backend.ingestion.parsing.base import Attachment, PageFrame, ParsedDocument
 from agentic_rag_backend.ingestion.parsing.registry import PARSERS, attachments_of, parser_of, renderer_of, title_of
 from agentic_rag_backend.ingestion.recognition.base import NoRecogniser

@@ -25,7 +25,7 @@ import termios
 from pathlib import Path
 
 from agentic_rag_backend.domain.document import ProcessingOptions
-from agentic_rag_backend.ingestion.isolation import worker
+from agentic_rag_backend.ingestion.isolation import worker_process
 from agentic_rag_backend.ingestion.isolation.calls import ReadingOptions, WorkerResources, extract_chunks, read_file
 from agentic_rag_backend.ingestion.parsing import registry
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
@@ -92,7 +92,7 @@ class ForkServer:
         except OSError:  # no process or memory available: the closed connection reports it
             pid = -1
         if pid == 0:
-            worker.run_worker(connection, self._resources)
+            worker_process.run_worker(connection, self._resources)
         connection.close()
         if pid > 0:
             self._alive.add(pid)

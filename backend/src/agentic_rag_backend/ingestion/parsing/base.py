@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agentic_rag_backend.domain.code import CodeRelation
 from agentic_rag_backend.domain.document import AttachmentOptions, Failure
 from agentic_rag_backend.domain.location import Box, Region
+from agentic_rag_backend.domain.source_code import CodeRelation
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
 
 SNIFFED_BYTES = 1024 * 1024
@@ -125,7 +125,7 @@ class PictureParser(Parser, Protocol):
 
 
 class TextParser(Protocol):
-    """`Parser` of files that are text: `encodings.parser` decodes them first."""
+    """`Parser` of files that are text: `encodings.decoding_parser` decodes them first."""
 
     def check(self, head: str, *, is_whole: bool) -> Preview:
         """See `Parser.check`."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentic_rag_backend.domain.limits import make_storable
 from agentic_rag_backend.domain.location import Region
+from agentic_rag_backend.domain.size_limits import make_storable
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import (
     MAX_COLUMNS,

@@ -9,7 +9,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
 from agentic_rag_backend.domain.document import AttachmentOptions
-from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, make_storable
 from agentic_rag_backend.domain.media_types import (
     CSV,
     DOCX,
@@ -28,6 +27,7 @@ from agentic_rag_backend.domain.media_types import (
     XLSX,
     unsupported_type,
 )
+from agentic_rag_backend.domain.size_limits import MAX_TITLE_CHARACTERS, make_storable
 from agentic_rag_backend.errors import UnsupportedMediaType
 from agentic_rag_backend.ingestion.parsing.base import (
     Parser,
@@ -35,31 +35,31 @@ from agentic_rag_backend.ingestion.parsing.base import (
     Preview,
     TextParser,
 )
-from agentic_rag_backend.ingestion.parsing.encodings.parser import DecodingParser
+from agentic_rag_backend.ingestion.parsing.encodings.decoding_parser import DecodingParser
 from agentic_rag_backend.ingestion.recognition.base import Recogniser
 from agentic_rag_backend.language.titles import EXCERPT_MARK, UNTITLED
 
 if TYPE_CHECKING:
-    from agentic_rag_backend.ingestion.parsing.mail.attachments import MailAttachments
-    from agentic_rag_backend.ingestion.parsing.mail.parser import MailParser
+    from agentic_rag_backend.ingestion.parsing.mail.mail_attachments import MailAttachments
+    from agentic_rag_backend.ingestion.parsing.mail.mail_parser import MailParser
     from agentic_rag_backend.ingestion.parsing.pdf.rendering import PdfRenderer
 
 PARSERS: Mapping[str, str] = {
     TEXT: "text:PlainTextParser",
     MARKDOWN: "markdown:MarkdownParser",
-    HTML: "html.parser:HtmlParser",
-    CSV: "delimited:DelimitedParser",
+    HTML: "html.html_parser:HtmlParser",
+    CSV: "delimited_tables:DelimitedParser",
     JSON: "json_documents:JsonParser",
     JSONL: "json_documents:JsonLinesParser",
-    EML: "mail.parser:MailParser",
-    PDF: "pdf.parser:PdfParser",
+    EML: "mail.mail_parser:MailParser",
+    PDF: "pdf.pdf_parser:PdfParser",
     DOCX: "office.docx:DocxParser",
     EPUB: "books.epub:EpubParser",
     ODT: "office.odt:OdtParser",
     PPTX: "office.pptx:PptxParser",
     RTF: "office.rtf:RtfParser",
     XLSX: "office.xlsx:XlsxParser",
-    **{media_type: f"code.parser:CodeParser:{language_file.language}" for media_type, language_file in SOURCE_CODE.items()},
+    **{media_type: f"code.code_parser:CodeParser:{language_file.language}" for media_type, language_file in SOURCE_CODE.items()},
 }
 """The module, class and arguments of each parser. The first document of a type imports it: some libraries are large."""
 _TEXTS = frozenset({TEXT, MARKDOWN, HTML, CSV, JSON, JSONL, *SOURCE_CODE})
@@ -68,7 +68,7 @@ WITH_PICTURES = frozenset({EML, PDF})
 """Formats that may contain pictures of text. Their parsers are `PictureParser`s."""
 RENDERERS: Mapping[str, str] = {PDF: "pdf.rendering:PdfRenderer"}
 """The module and class of each renderer."""
-ATTACHMENT_READERS: Mapping[str, str] = {EML: "mail.attachments:MailAttachments"}
+ATTACHMENT_READERS: Mapping[str, str] = {EML: "mail.mail_attachments:MailAttachments"}
 """The module and class of each reader of attachments."""
 _NUMBERS: Mapping[str, int] = {media_type: number for number, media_type in enumerate(PARSERS)}
 

@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId, TenantState, require_tenant
-from agentic_rag_backend.ingestion.reconciliation.communities import CommunitiesRound
-from agentic_rag_backend.ingestion.reconciliation.documents import DocumentsRound
-from agentic_rag_backend.ingestion.reconciliation.jobs import JobsRound
-from agentic_rag_backend.ingestion.reconciliation.originals import OriginalsRound
-from agentic_rag_backend.ingestion.reconciliation.orphans import FactsRound, OrphansRound
+from agentic_rag_backend.ingestion.reconciliation.communities_round import CommunitiesRound
+from agentic_rag_backend.ingestion.reconciliation.documents_round import DocumentsRound
+from agentic_rag_backend.ingestion.reconciliation.jobs_round import JobsRound
+from agentic_rag_backend.ingestion.reconciliation.originals_round import OriginalsRound
+from agentic_rag_backend.ingestion.reconciliation.orphans_round import FactsRound, OrphansRound
 from agentic_rag_backend.ingestion.reconciliation.report import Report
 from agentic_rag_backend.ingestion.reconciliation.rounds import Progress, ReconciledStores, Round, Services
-from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
-from agentic_rag_backend.ingestion.reconciliation.trees import TreesRound
+from agentic_rag_backend.ingestion.reconciliation.tenants_round import TenantsRound
+from agentic_rag_backend.ingestion.reconciliation.trees_round import TreesRound
 from agentic_rag_backend.jobs.runner import Run, Runner
 from agentic_rag_backend.telemetry.logs import get_logger
 

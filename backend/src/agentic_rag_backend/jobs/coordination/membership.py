@@ -14,7 +14,7 @@ from agentic_rag_backend.jobs.coordination.crash_counter import CrashCounter, Da
 from agentic_rag_backend.jobs.coordination.dead_workers import BEATS, SILENT_AFTER_S, Watch
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER, plan_recovery
 from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
-from agentic_rag_backend.jobs.queue.database import as_unavailable
+from agentic_rag_backend.jobs.queue.queue_database import as_unavailable
 from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow, WorkflowTable, by_id
 from agentic_rag_backend.stores.catalogue.base import Leases, WorkerDirectory
 

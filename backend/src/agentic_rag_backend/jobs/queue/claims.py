@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Container, Iterable
 
-from agentic_rag_backend.jobs.queue.database import as_unavailable
+from agentic_rag_backend.jobs.queue.queue_database import as_unavailable
 from agentic_rag_backend.jobs.queue.workflow_table import ClaimedWorkflow, WorkflowTable
 from agentic_rag_backend.telemetry.logs import get_logger
 

@@ -22,9 +22,9 @@ from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
 from agentic_rag_backend.jobs.coordination.slots import Slots
 from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock, TenantLocks
 from agentic_rag_backend.jobs.queue.claims import OwnClaims
-from agentic_rag_backend.jobs.queue.database import as_unavailable, ping_database, queue_engine, sidecar_path
 from agentic_rag_backend.jobs.queue.execution import DeclaredWorkflow, Execution, Failed
 from agentic_rag_backend.jobs.queue.notifications import notifications_on
+from agentic_rag_backend.jobs.queue.queue_database import as_unavailable, ping_database, queue_engine, sidecar_path
 from agentic_rag_backend.jobs.queue.queue_workers import QueueWorkers
 from agentic_rag_backend.jobs.queue.workflow_table import CLAIMED_AHEAD, ClaimedWorkflow, WorkflowTable, workflow_id
 from agentic_rag_backend.stores.catalogue.base import Enqueue

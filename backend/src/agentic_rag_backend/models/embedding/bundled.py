@@ -30,11 +30,11 @@ from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
 from agentic_rag_backend.fairness import FairThreadPool, current_actor
 from agentic_rag_backend.models.embedding.base import EmbedderStats, TextVectors, Vectors
 from agentic_rag_backend.models.embedding.clock import BusyClock
-from agentic_rag_backend.models.embedding.facts import BUNDLED_FACTS, EncoderFacts, read_facts
+from agentic_rag_backend.models.embedding.encoder_facts import BUNDLED_FACTS, EncoderFacts, read_facts
+from agentic_rag_backend.models.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, locate_file
 from agentic_rag_backend.models.embedding.onnx_graph import list_operators
-from agentic_rag_backend.models.embedding.sessions import Arithmetic, NoIntegerWeights, open_sessions, possible_arithmetic
+from agentic_rag_backend.models.embedding.onnx_sessions import Arithmetic, NoIntegerWeights, open_sessions, possible_arithmetic
 from agentic_rag_backend.models.embedding.tokenizer import load_tokenizer, split_pieces
-from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE, locate_file
 from agentic_rag_backend.priority import BACKGROUND, lower_thread
 
 WINDOW = BUNDLED_FACTS.max_word_pieces - 2

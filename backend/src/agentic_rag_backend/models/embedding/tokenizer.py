@@ -9,7 +9,7 @@ from pathlib import Path
 import tokenizers
 
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.models.embedding.weights import TOKENIZER_FILE, locate_file
+from agentic_rag_backend.models.embedding.model_files import TOKENIZER_FILE, locate_file
 
 PIECE_CHARACTERS = 32_768
 """Text is tokenised in pieces of about this many characters, so that memory does not grow with the text."""

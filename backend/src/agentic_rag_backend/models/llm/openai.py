@@ -22,12 +22,10 @@ from openai.types.chat import ChatCompletion
 from agentic_rag_backend.errors import ModelInputRefused, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.language.prompt_marks import restore_all, restore_marks
 from agentic_rag_backend.models.endpoint import Attempt, Call, Endpoint, ModelStalled, failure_of, reason_of
-from agentic_rag_backend.models.health import Health
-from agentic_rag_backend.models.llm.assembly import Assembly, BrokenStream, read_whole_reply
 from agentic_rag_backend.models.llm.base import Message, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.models.llm.completions import FILTERED, estimated_usage, read_chunk, read_completion, usage_of
-from agentic_rag_backend.models.llm.refusals import Refusals
-from agentic_rag_backend.models.llm.replies import (
+from agentic_rag_backend.models.llm.model_traits import Refusals
+from agentic_rag_backend.models.llm.reply_reading import (
     RawReply,
     ReadObject,
     ReadReply,
@@ -35,7 +33,7 @@ from agentic_rag_backend.models.llm.replies import (
     read_structured_reply,
     read_text,
 )
-from agentic_rag_backend.models.llm.requests import (
+from agentic_rag_backend.models.llm.request_bodies import (
     SECOND_TEMPERATURE,
     Body,
     ModelRequestOptions,
@@ -44,6 +42,8 @@ from agentic_rag_backend.models.llm.requests import (
     first_turn,
     may_hide_opening,
 )
+from agentic_rag_backend.models.llm.stream_assembly import Assembly, BrokenStream, read_whole_reply
+from agentic_rag_backend.models.model_health import Health
 from agentic_rag_backend.models.pace import tokens_in
 from agentic_rag_backend.models.server_errors import overflow_of, refused_feature, reply_limit_of
 from agentic_rag_backend.telemetry.logs import get_logger

@@ -24,8 +24,8 @@ from agentic_rag_backend.models.endpoint import (
     outcome_of,
     reason_of,
 )
-from agentic_rag_backend.models.health import Health
 from agentic_rag_backend.models.llm.retries import FailedAttempt, RetryVerdict, decide_retry, error_for_status, retry_after_s
+from agentic_rag_backend.models.model_health import Health
 from agentic_rag_backend.telemetry.metrics import Outcome
 
 PURPOSE = "rerank"

@@ -18,7 +18,7 @@ from heapq import nlargest
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.raptor.options import TreeOptions
+from agentic_rag_backend.raptor.build_options import TreeOptions
 from agentic_rag_backend.raptor.structure.mixture import Floats, Ints, assign_points, best_mixture
 
 Vectors = NDArray[np.float32]

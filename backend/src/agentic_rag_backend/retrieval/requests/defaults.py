@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.options.weights import LevelPolicy, RequestOverrides, choose_leg_weights
+from agentic_rag_backend.retrieval.options.leg_weights import LevelPolicy, RequestOverrides, choose_leg_weights
 from agentic_rag_backend.retrieval.themes.global_search import MAX_THEMES
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
 

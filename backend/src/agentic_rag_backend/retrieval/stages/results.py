@@ -18,7 +18,7 @@ from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.caching import reuse
-from agentic_rag_backend.retrieval.caching.entries import State, TenantCache
+from agentic_rag_backend.retrieval.caching.cache_entries import State, TenantCache
 from agentic_rag_backend.retrieval.caching.single_flight import SingleFlight
 from agentic_rag_backend.telemetry.metrics import RESULTS_CACHE, count_cache_use
 

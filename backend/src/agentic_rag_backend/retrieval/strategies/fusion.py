@@ -96,7 +96,7 @@ def fusion_options(names: Collection[str]) -> type[RequestOptions]:
 
 
 class Fusion:
-    """Fuses the strategies of ``options.methods`` and ``options.weights``, or those of ``options.preset``."""
+    """Fuses the strategies of ``options.methods`` and ``options.leg_weights``, or those of ``options.preset``."""
 
     def __init__(self, strategies: Strategies) -> None:
         self._strategies = strategies

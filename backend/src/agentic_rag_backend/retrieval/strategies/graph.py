@@ -23,8 +23,8 @@ from agentic_rag_backend.knowledge.tenant_graph.numbering import Keys
 from agentic_rag_backend.knowledge.tenant_graph.pagerank import DAMPING, personalised_pagerank
 from agentic_rag_backend.models.embedding.calibration import CosineScale
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.legs.candidates import Candidates, chunk_candidates
-from agentic_rag_backend.retrieval.legs.facts import NEAR, Facts
+from agentic_rag_backend.retrieval.legs.fact_leg import NEAR, Facts
+from agentic_rag_backend.retrieval.legs.fused_chunks import Candidates, chunk_candidates
 from agentic_rag_backend.retrieval.legs.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.legs.question_leg import QUESTION, QuestionLeg, methods_with_questions
 from agentic_rag_backend.retrieval.options.model import EntitiesOption, SyntheticQuestionsOption
@@ -39,7 +39,6 @@ from agentic_rag_backend.retrieval.passages.marginal_relevance import marginal_r
 from agentic_rag_backend.retrieval.passages.passage_features import PassageFeatures, Terms
 from agentic_rag_backend.retrieval.passages.passage_paths import PassagePaths, ResultChunks
 from agentic_rag_backend.retrieval.scoring.coverage import cover, terms_held
-from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.hops import (
     BEAM,
     Hop,
@@ -51,6 +50,7 @@ from agentic_rag_backend.retrieval.scoring.hops import (
     to_other_subjects,
     with_hops,
 )
+from agentic_rag_backend.retrieval.scoring.rank_fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.retrieval.scoring.subjects import share, subject_keys
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid

@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.document import Chunk, ChunkSpan, ParentPassage
 from agentic_rag_backend.domain.query import Hit, MatchedChunk, Query, Retrieval
 from agentic_rag_backend.retrieval.base import Stores, Strategies
 from agentic_rag_backend.retrieval.options.model import RequestOptions, optional_field
-from agentic_rag_backend.retrieval.passages.excerpts import Excerpt, Match, excerpts
+from agentic_rag_backend.retrieval.passages.passage_excerpts import Excerpt, Match, excerpts
 
 DEPTH = 200
 """Matched chunks that are divided into excerpts. It does not depend on the request's limit, so that no excerpt moves with it."""

@@ -10,14 +10,14 @@ from agentic_rag_backend.communities.views import CommunityView
 from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query, ThemeHit
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.caching.entries import TenantCache
+from agentic_rag_backend.retrieval.caching.cache_entries import TenantCache
 from agentic_rag_backend.retrieval.options.model import unknown_levels
 from agentic_rag_backend.retrieval.scoring.coverage import QuestionCoverage, cover, terms_held
-from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
+from agentic_rag_backend.retrieval.scoring.rank_fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.rating import RatedTheme, ThemeRater
-from agentic_rag_backend.retrieval.themes.selection import ThemeSelection, select_themes
-from agentic_rag_backend.retrieval.themes.views import ExaminedTheme, ThemeViews
+from agentic_rag_backend.retrieval.themes.theme_selection import ThemeSelection, select_themes
+from agentic_rag_backend.retrieval.themes.theme_views import ExaminedTheme, ThemeViews
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorSearch
 

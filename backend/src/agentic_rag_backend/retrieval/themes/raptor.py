@@ -20,14 +20,14 @@ from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.raptor.publication import LEVEL
-from agentic_rag_backend.raptor.views import TreeNodeView, TreeReader
+from agentic_rag_backend.raptor.node_views import TreeNodeView, TreeReader
+from agentic_rag_backend.raptor.tree_publication import LEVEL
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.legs.candidates import chunk_candidates
+from agentic_rag_backend.retrieval.legs.fused_chunks import chunk_candidates
 from agentic_rag_backend.retrieval.options.model import SyntheticQuestionsOption, optional_field, unknown_levels
 from agentic_rag_backend.retrieval.passages.hydration import entities_of, passes, time_detail, visible_chunks, visible_in_order
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
-from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
+from agentic_rag_backend.retrieval.scoring.rank_fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED, relevance
 from agentic_rag_backend.stores.catalogue.base import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, Vector, VectorSearch

@@ -36,7 +36,7 @@ from agentic_rag_backend.stores.catalogue.documents.document_values import (
 )
 from agentic_rag_backend.stores.catalogue.documents.model_results import ModelResultCatalogue
 from agentic_rag_backend.stores.catalogue.documents.questions import QuestionCatalogue
-from agentic_rag_backend.stores.catalogue.idempotency import (
+from agentic_rag_backend.stores.catalogue.idempotency_keys import (
     KEPT,
     MAX_KEPT,
     IdempotencyClaim,

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain import media_types
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.code import definitions as module
+from agentic_rag_backend.ingestion.parsing.code.code_parser import CodeParser
 from agentic_rag_backend.ingestion.parsing.code.definitions import Definition, find_definitions
-from agentic_rag_backend.ingestion.parsing.code.languages import LANGUAGES
-from agentic_rag_backend.ingestion.parsing.code.parser import CodeParser
+from agentic_rag_backend.ingestion.parsing.code.grammars import LANGUAGES
 from agentic_rag_backend.ingestion.parsing.registry import parser_of
 
 SAMPLES = {

@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.filters import OPERATORS, And, Comparison, Filte
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorSearch, VectorStore
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
-from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
+from agentic_rag_backend.stores.vector.qdrant.qdrant_store import QdrantVectorStore
 from agentic_rag_testing.stores.vector_samples import DIMENSIONS, A, B, chunk, random_chunk, random_filter, vector
 
 pytestmark = pytest.mark.filterwarnings(WITHOUT_INDEXES)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import tree_sitter
 
-from agentic_rag_backend.ingestion.parsing.code.languages import FUNCTION_VALUES, LANGUAGES, Language, load_grammar
+from agentic_rag_backend.ingestion.parsing.code.grammars import FUNCTION_VALUES, LANGUAGES, Language, load_grammar
 
 MAX_BYTES = 2 * 1024 * 1024
 """Larger files have no definitions. They are generated, and a syntax tree takes about 200 bytes a byte."""

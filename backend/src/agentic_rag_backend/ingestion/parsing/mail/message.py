@@ -13,8 +13,8 @@ from io import BytesIO
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
-from agentic_rag_backend.domain.limits import make_storable
 from agentic_rag_backend.domain.media_types import EML
+from agentic_rag_backend.domain.size_limits import make_storable
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 
 MAX_PARTS = 1_000

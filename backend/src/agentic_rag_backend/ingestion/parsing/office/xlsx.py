@@ -17,9 +17,9 @@ from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 from agentic_rag_backend.ingestion.parsing.building import TextBuilder
 from agentic_rag_backend.ingestion.parsing.containers import ZipContainer, xml_tree
 from agentic_rag_backend.ingestion.parsing.office import package
+from agentic_rag_backend.ingestion.parsing.office.cell_values import format_value
 from agentic_rag_backend.ingestion.parsing.office.extent import Positions, bound_sheet
-from agentic_rag_backend.ingestion.parsing.office.tables import Row, SheetBlock, add_block
-from agentic_rag_backend.ingestion.parsing.office.values import format_value
+from agentic_rag_backend.ingestion.parsing.office.sheet_tables import Row, SheetBlock, add_block
 
 MAX_CELLS = 2_000_000
 """Cells with a value, in all visible sheets."""

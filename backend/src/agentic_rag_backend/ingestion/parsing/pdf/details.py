@@ -8,8 +8,8 @@ from typing import Any
 
 import pypdfium2
 
-from agentic_rag_backend.ingestion.metadata import keep_valid_fields
-from agentic_rag_backend.ingestion.parsing.pdf.lines import clean_text
+from agentic_rag_backend.ingestion.metadata_checks import keep_valid_fields
+from agentic_rag_backend.ingestion.parsing.pdf.text_lines import clean_text
 
 MAX_CHARACTERS = 500
 """Characters of a value of the metadata that are kept."""

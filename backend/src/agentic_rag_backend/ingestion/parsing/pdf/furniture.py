@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from agentic_rag_backend.ingestion.parsing.pdf.lines import TextLine
-from agentic_rag_backend.ingestion.parsing.pdf.pages import Column, PageLayout
-from agentic_rag_backend.ingestion.parsing.pdf.tables import Table
+from agentic_rag_backend.ingestion.parsing.pdf.page_layout import Column, PageLayout
+from agentic_rag_backend.ingestion.parsing.pdf.ruled_tables import Table
+from agentic_rag_backend.ingestion.parsing.pdf.text_lines import TextLine
 
 ZONE_ROWS = 3
 """Rows at the top and at the bottom of a page that can be furniture."""

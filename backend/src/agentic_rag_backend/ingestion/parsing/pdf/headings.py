@@ -9,8 +9,8 @@ from itertools import islice
 
 import pypdfium2
 
-from agentic_rag_backend.ingestion.parsing.pdf.lines import TextLine
 from agentic_rag_backend.ingestion.parsing.pdf.paragraphs import Paragraph
+from agentic_rag_backend.ingestion.parsing.pdf.text_lines import TextLine
 
 MAX_OUTLINE = 10_000
 """Entries of an outline that are read."""

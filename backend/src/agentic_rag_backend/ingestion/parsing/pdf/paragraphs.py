@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from agentic_rag_backend.ingestion.parsing.pdf.lines import TextLine
-from agentic_rag_backend.ingestion.parsing.pdf.pages import Column
-from agentic_rag_backend.ingestion.parsing.pdf.tables import Table
+from agentic_rag_backend.ingestion.parsing.pdf.page_layout import Column
+from agentic_rag_backend.ingestion.parsing.pdf.ruled_tables import Table
+from agentic_rag_backend.ingestion.parsing.pdf.text_lines import TextLine
 
 WRAPPED, BROKEN, HYPHENATED = " ", "\n", ""
 """What joins two lines: the end of a line in a sentence, one that the author meant, and one inside a word."""

@@ -13,7 +13,7 @@ import pypdfium2.raw as pdfium
 
 from agentic_rag_backend.domain.location import Box
 from agentic_rag_backend.ingestion.parsing.pdf.sizes import raise_boxes
-from agentic_rag_backend.ingestion.parsing.pdf.words import PdfWord, turn_box
+from agentic_rag_backend.ingestion.parsing.pdf.text_words import PdfWord, turn_box
 from agentic_rag_backend.ingestion.recognition.base import Picture, RecognisedWord
 
 _RIGHT_TO_LEFT = frozenset({"R", "AL"})

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from agentic_rag_backend.domain.location import Box
-from agentic_rag_backend.ingestion.parsing.pdf.words import PdfWord
+from agentic_rag_backend.ingestion.parsing.pdf.text_words import PdfWord
 
 _NEIGHBOURS = 3
 """Words on each side whose heights a word's box takes over. On a page that is not straight, the whole line would be too high."""

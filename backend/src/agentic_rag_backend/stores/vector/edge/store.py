@@ -57,11 +57,11 @@ from agentic_rag_backend.stores.vector.base import (
 )
 from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
 from agentic_rag_backend.stores.vector.conditions import TAGS
-from agentic_rag_backend.stores.vector.edge.engine import Layout, engine_errors
+from agentic_rag_backend.stores.vector.edge.edge_engine import Layout, engine_errors
+from agentic_rag_backend.stores.vector.edge.edge_ranking import EdgeLeg, run_legs
 from agentic_rag_backend.stores.vector.edge.filters import Translation, having_ids, match, within
 from agentic_rag_backend.stores.vector.edge.folder import close_shards, lock, open_shards
 from agentic_rag_backend.stores.vector.edge.inverse_frequencies import IN_NOTHING, InverseFrequencies
-from agentic_rag_backend.stores.vector.edge.ranking import EdgeLeg, run_legs
 from agentic_rag_backend.stores.vector.edge.shard import Shard
 from agentic_rag_backend.stores.vector.edge.upkeep import NO_UPKEEP, IndexUpkeep, UpkeepOptions
 from agentic_rag_backend.stores.vector.points import (
