@@ -192,14 +192,14 @@ class Rebuilder:
         """Return every community's summary by fingerprint, children before their parents."""
         started = time.perf_counter()
         summaries = await self._read_summaries(tenant, options, reading)
-        lacking = [
+        unsummarised = [
             community_evidence for community_evidence in reading.planned if community_evidence.fingerprint not in summaries
         ]
-        tally.reused = len(reading.planned) - len(lacking)
+        tally.reused = len(reading.planned) - len(unsummarised)
         gatherer = self._make_gatherer(tenant, reading)
         count_done = 0
-        for batch in _deepest_first(lacking):
-            progress = partial(report, SUMMARISE, count_done, len(lacking))
+        for batch in _deepest_first(unsummarised):
+            progress = partial(report, SUMMARISE, count_done, len(unsummarised))
             await progress()
             evidence = await gatherer.gather_evidence(batch, _group_children(reading.planned, batch, summaries))
             writers = [
@@ -217,7 +217,7 @@ class Rebuilder:
                 tally.count_summary(planned.id, community)
             summaries |= {written_summary.summary.fingerprint: written_summary.summary for written_summary in written_summaries}
             count_done += len(batch)
-        await report(SUMMARISE, count_done, len(lacking))
+        await report(SUMMARISE, count_done, len(unsummarised))
         tally.stages_ms[SUMMARISE] = _elapsed_ms(started)
         return summaries
 
@@ -259,8 +259,8 @@ class Rebuilder:
     ) -> dict[str, Any]:
         """Return the cost of a rebuild; changes nothing."""
         summaries = await self._read_summaries(tenant, options, reading)
-        lacking = [community for community in reading.planned if community.fingerprint not in summaries]
-        paid = [community for community in lacking if self._by_model(options, community)]
+        unsummarised = [community for community in reading.planned if community.fingerprint not in summaries]
+        paid = [community for community in unsummarised if self._by_model(options, community)]
         gatherer = self._make_gatherer(tenant, reading)
         usage = Usage()
         for start in range(0, len(paid), _BATCH):
@@ -272,8 +272,8 @@ class Rebuilder:
             "dry_run": True,
             "communities": len(reading.planned),
             "levels": _count_levels(reading.planned),
-            "summaries_to_write": len(lacking),
-            "summaries_reused": len(reading.planned) - len(lacking),
+            "summaries_to_write": len(unsummarised),
+            "summaries_reused": len(reading.planned) - len(unsummarised),
             **calls_and_tokens(usage),
             "modularity": round(reading.modularity, 4),
         }
