@@ -200,7 +200,7 @@ class ArchivedDocument:
         """Refuse references to missing items.
 
         Args:
-            known: ids of the archive's entities.
+            entity_ids: ids of the archive's entities.
 
         Raises:
             InvalidRequest: the message names the document and the error.

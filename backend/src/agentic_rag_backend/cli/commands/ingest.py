@@ -367,7 +367,7 @@ def _describe_others(client: Client) -> str:
 def _make_finder() -> DuplicateFinder:
     from agentic_rag_backend.sources.duplicates import DuplicateFinder  # imports numpy, which other commands do not need
 
-    return DuplicateFinder(expected=DUPLICATES)
+    return DuplicateFinder(max_pairs=DUPLICATES)
 
 
 def _skipped_reason(key: str) -> str:
