@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import mean
 
 from agentic_rag_backend import open_embedded
-from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild_options import RebuildOptions
 from agentic_rag_backend.communities.views import CommunityView
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Retrieval
