@@ -192,9 +192,7 @@ class Rebuilder:
         """Return every community's summary by fingerprint, children before their parents."""
         started = time.perf_counter()
         summaries = await self._read_summaries(tenant, options, reading)
-        unsummarised = [
-            community_evidence for community_evidence in reading.planned if community_evidence.fingerprint not in summaries
-        ]
+        unsummarised = [community for community in reading.planned if community.fingerprint not in summaries]
         tally.reused = len(reading.planned) - len(unsummarised)
         gatherer = self._make_gatherer(tenant, reading)
         count_done = 0
@@ -205,16 +203,16 @@ class Rebuilder:
             writers = [
                 partial(
                     self._summariser.write_summary,
-                    written_summary,
+                    community_evidence,
                     reading.knowledge.term_weights,
                     by_model=self._by_model(options, planned),
                 )
-                for planned, written_summary in zip(batch, evidence, strict=True)
+                for planned, community_evidence in zip(batch, evidence, strict=True)
             ]
             save = partial(self._catalogue.communities.save_summaries, tenant)
             written_summaries = await write_summaries(writers, save, progress, report.wait_for_model)
-            for planned, community in zip(batch, written_summaries, strict=True):
-                tally.count_summary(planned.id, community)
+            for planned, written_summary in zip(batch, written_summaries, strict=True):
+                tally.count_summary(planned.id, written_summary)
             summaries |= {written_summary.summary.fingerprint: written_summary.summary for written_summary in written_summaries}
             count_done += len(batch)
         await report(SUMMARISE, count_done, len(unsummarised))

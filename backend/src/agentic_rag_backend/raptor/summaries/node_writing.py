@@ -75,18 +75,16 @@ class NodeWriter:
             await report(SUMMARISE, count_done, len(missing_nodes))
             evidence_of_batch = await self._gather_evidence(tenant, batch, tree, weights)
             writers = [
-                partial(self._write_node, node, written_summary, by_model=by_model)
-                for node, written_summary in zip(batch, evidence_of_batch, strict=True)
+                partial(self._write_node, node, node_evidence, by_model=by_model)
+                for node, node_evidence in zip(batch, evidence_of_batch, strict=True)
             ]
-            save, progress = (
-                partial(self.trees.save_summaries, tenant),
-                partial(report, SUMMARISE, count_done, len(missing_nodes)),
-            )
+            save = partial(self.trees.save_summaries, tenant)
+            progress = partial(report, SUMMARISE, count_done, len(missing_nodes))
             written_summaries = await write_summaries(writers, save, progress, report.wait_for_model)
-            for node, node_evidence in zip(batch, written_summaries, strict=True):
-                tally.count_summary(node.id, node_evidence)
-                signed[node.id] = tree[node.id] = _sign_node(node, node_evidence.summary)
-                recorded_summaries[node.id] = node_evidence.summary
+            for node, written_summary in zip(batch, written_summaries, strict=True):
+                tally.count_summary(node.id, written_summary)
+                signed[node.id] = tree[node.id] = _sign_node(node, written_summary.summary)
+                recorded_summaries[node.id] = written_summary.summary
             count_done += len(batch)
         await report(SUMMARISE, count_done, len(missing_nodes))
         return Signed([signed[node.id] for node in nodes], recorded_summaries), tally
