@@ -1,37 +1,36 @@
-"""``status``: version, stores, models, features and counts."""
+"""``status`` and ``features show|set``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from agentic_rag_backend.cli.command import Session, command
+from agentic_rag_backend.cli.command import Session
 from agentic_rag_backend.cli.output import fields, table
+from agentic_rag_backend.cli.resources import Resource
+from agentic_rag_backend.errors import InvalidRequest
+
+FLAGS = Resource(path="/features", columns={name: name for name in ("name", "value", "default", "source", "description")})
+FLAG_VALUES: Mapping[str, bool | None] = {"true": True, "on": True, "false": False, "off": False, "default": None}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, "status")(status)
-
-
-async def status(session: Session) -> None:
+async def show_status(session: Session) -> None:
     """Show the status of the server and of the tenant."""
-    report = await session.client.get("/status")
+    status = await session.client.get("/status")
     strategies = await session.client.get("/strategies")
     if session.output.as_json:
-        session.output.result(report)
+        session.output.result(status)
         return
-    apart = ("strategies", "vector_indexes", "extraction_methods")
-    whole = {"served by": session.client.where, **{name: value for name, value in report.items() if name not in apart}}
-    session.output.show(fields(whole))
-    if report["vector_indexes"] is not None:
+    tables = ("strategies", "vector_indexes", "extraction_methods")
+    session.output.show(fields({"served by": session.client.where} | {key: status[key] for key in status if key not in tables}))
+    if status["vector_indexes"] is not None:
         columns = ["collection", "vectors", "in the index", "state", "last built"]
-        session.output.show("", table(columns, [_index(vector_index) for vector_index in report["vector_indexes"]]))
+        session.output.show("", table(columns, [_make_index_row(index) for index in status["vector_indexes"]]))
     methods = [
-        [extraction_method["name"], "available" if extraction_method["available"] else f"it {extraction_method['why_not']}"]
-        for extraction_method in report["extraction_methods"]
+        [method["name"], "available" if method["available"] else f"it {method['why_not']}"]
+        for method in status["extraction_methods"]
     ]
     session.output.show("", table(["extraction", "state"], methods))
     rows = [
@@ -46,10 +45,32 @@ async def status(session: Session) -> None:
     session.output.show("", table(["strategy", "state", "languages", "description"], rows))
 
 
-def _index(index: Mapping[str, Any]) -> list[str]:
-    last = index["last"]
-    build = "not since the start"
-    if last is not None:
-        what = f"{last['reason']}: {last['seconds']:.1f} s, requests blocked for {last['gap_s']:.2f} s"
-        build = f"{last['finished_at']} {'failed: ' + last['failure'] if last['failure'] else what}"
-    return [index["collection"], f"{index['points']:,}", f"{index['indexed_share']:.0%}", index["state"], build]
+def _make_index_row(index: Mapping[str, Any]) -> list[str]:
+    build, report = index["last"], "not since the start"
+    if build is not None:
+        work = f"{build['reason']}: {build['seconds']:.1f} s, requests blocked for {build['gap_s']:.2f} s"
+        report = f"{build['finished_at']} {'failed: ' + build['failure'] if build['failure'] else work}"
+    return [index["collection"], f"{index['points']:,}", f"{index['indexed_share']:.0%}", index["state"], report]
+
+
+async def show_features(session: Session) -> None:
+    """Show each flag's value, default and source."""
+    session.output.present(await session.client.get(FLAGS.path), FLAGS.show_items)
+
+
+async def set_feature(
+    session: Session,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Flag, such as DUAL_LEVEL_RETRIEVAL_ENABLED.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="true, false, a number, or default.")],
+) -> None:
+    """Set a feature flag of the tenant. It applies from the next request on."""
+    session.output.present(await session.client.patch(FLAGS.path, {name: _parse_flag(value)}), FLAGS.show_items)
+
+
+def _parse_flag(value: str) -> bool | float | None:
+    if value.lower() in FLAG_VALUES:
+        return FLAG_VALUES[value.lower()]
+    try:
+        return float(value)
+    except ValueError:
+        raise InvalidRequest(f"VALUE must be a number or one of {', '.join(FLAG_VALUES)}; got {value[:80]!r}") from None

@@ -42,14 +42,14 @@ class Credentials:
 
 
 @contextmanager
-def announced(data_dir: Path, address: Address) -> Iterator[None]:
+def announce_server(data_dir: Path, address: Address) -> Iterator[None]:
     """Write the address of the server of ``data_dir`` to a file while the context is open.
 
     The file is locked meanwhile. The system releases the lock however the process ends, so an unlocked address is stale,
     even if another process has the same id.
     """
     path = data_dir / _ADDRESS
-    descriptor = _write(path, asdict(address))
+    descriptor = _write_file(path, asdict(address))
     try:
         yield
     finally:
@@ -62,9 +62,9 @@ def announced(data_dir: Path, address: Address) -> Iterator[None]:
 def read_address(data_dir: Path) -> Address | None:
     """Return the address of the server that has ``data_dir`` open, or None if no server runs."""
     path = data_dir / _ADDRESS
-    if not _held(path):
+    if not _is_locked(path):
         return None
-    data = _read(path)
+    data = _read_file(path)
     if data is None or not isinstance(data.get("url"), str) or not isinstance(data.get("pid"), int):
         return None
     return Address(url=data["url"], pid=data["pid"])
@@ -77,7 +77,7 @@ def credentials_file(data_dir: Path) -> Path:
 
 def write_credentials(data_dir: Path, credentials: Credentials) -> None:
     """Store the keys, readable by the owner only."""
-    os.close(_write(credentials_file(data_dir), asdict(credentials)))
+    os.close(_write_file(credentials_file(data_dir), asdict(credentials)))
 
 
 def read_credentials(data_dir: Path) -> Credentials | None:
@@ -89,7 +89,7 @@ def read_credentials(data_dir: Path) -> Credentials | None:
     path = credentials_file(data_dir)
     if not path.exists():
         return None
-    data = _read(path)
+    data = _read_file(path)
     names = ("tenant", "tenant_id")
     keys = ("key", "operator_key")
     if (
@@ -102,7 +102,7 @@ def read_credentials(data_dir: Path) -> Credentials | None:
     return Credentials(**{name: data.get(name) for name in (*names, *keys)})  # type: ignore[arg-type]
 
 
-def _write(path: Path, value: dict[str, Any]) -> int:
+def _write_file(path: Path, value: dict[str, Any]) -> int:
     """Replace a file atomically, readable by the owner only. Return its descriptor, which holds the lock."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -117,7 +117,7 @@ def _write(path: Path, value: dict[str, Any]) -> int:
     return descriptor
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read_file(path: Path) -> dict[str, Any] | None:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -125,7 +125,7 @@ def _read(path: Path) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-def _held(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
