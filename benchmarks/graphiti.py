@@ -43,6 +43,9 @@ from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
 from agentic_rag_backend.models.embedding.calibration import BUNDLED_CALIBRATION, PASSAGE_OF_FACT
 from agentic_rag_backend.models.embedding.calibrator import Calibrator
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
+from agentic_rag_backend.plugins.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker
+from agentic_rag_backend.plugins.graphiti.filters import valid_at
+from agentic_rag_backend.plugins.graphiti.search import GraphitiSearch, recipe
 from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.legs.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.legs.graph_leg import GraphLeg
@@ -53,9 +56,6 @@ from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, document_versions, documents
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
-from agentic_rag_backend.stores.graph.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker
-from agentic_rag_backend.stores.graph.graphiti.filters import valid_at
-from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch, recipe
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.stores.graph.nodes import graph_uuid
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, ScoredId, VectorPoint

@@ -25,8 +25,9 @@ from agentic_rag_backend.cli.commands import (
     themes,
     transfer,
 )
-from agentic_rag_backend.cli.operations import doctor, maintenance, models, optimize_planner, serve, worker
+from agentic_rag_backend.cli.operations import doctor, maintenance, models, serve, worker
 from agentic_rag_backend.cli.resources import delete_command, list_command, post_command, show_command
+from agentic_rag_backend.plugins import load_plugin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ COMMANDS: Mapping[str, Run | Group] = {
     "export": command(transfer.export_tenant, operator=True),
     "import": command(transfer.import_tenant, operator=True, work=True),
     "reindex": local_command(maintenance.reindex_vectors),
-    "optimize-planner": optimize_planner.optimize_planner,
+    "optimize-planner": load_plugin("optimize_planner"),
     "migrate": local_command(maintenance.migrate_stores),
     "status": command(status.show_status),
     "doctor": doctor.check_deployment,

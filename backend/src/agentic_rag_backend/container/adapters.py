@@ -6,11 +6,9 @@ import asyncio
 import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from agentic_rag_backend.container.deployments import identify
 from agentic_rag_backend.container.embedders import model_key, tokenizer_file
-from agentic_rag_backend.container.extras import missing_extra
 from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.private_folder import FOLDER_MODE, make_private
 from agentic_rag_backend.container.readers import open_reader
@@ -33,11 +31,12 @@ from agentic_rag_backend.models.entailment.base import EntailmentReader
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.models.reranking.base import PassageScorer
+from agentic_rag_backend.plugins import load_plugin, missing_extra
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.postgres import Patience
-from agentic_rag_backend.stores.graph.base import GraphStore
+from agentic_rag_backend.stores.graph.base import GraphSearchEngine, GraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.ownership import Owner
 from agentic_rag_backend.stores.vector.base import VectorStore
@@ -45,9 +44,6 @@ from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
 from agentic_rag_backend.stores.vector.edge.folder import lock
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.edge.upkeep import UpkeepOptions
-
-if TYPE_CHECKING:
-    from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +67,7 @@ class Adapters:
     """Checks claims, with CLAIM_VERIFIER=nli."""
     cross_encoder: PassageScorer | None = None
     rerank_endpoint: PassageScorer | None = None
-    graph_search: GraphitiSearch | None = None
+    graph_search: GraphSearchEngine | None = None
     reindex_due: str | None = None
     """Reason for a required reindexing. Until then, the embedder that made the vectors reads them, or no embedder does."""
 
@@ -280,28 +276,24 @@ async def open_graph(settings: Settings, owner: Owner) -> GraphStore:
 
 def _open_graph_search(
     settings: Settings, graph: GraphStore, vectors: VectorStore, model: LanguageModel, calibrator: Calibrator
-) -> GraphitiSearch | None:
+) -> GraphSearchEngine | None:
     """Return Graphiti's search over the graph. None if it is disabled or the graph is not in Neo4j."""
     if settings.graph_store != "neo4j" or not settings.graphiti_search_enabled:
         return None
-    try:
-        from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch
-        from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
-    except ModuleNotFoundError as error:
-        raise missing_extra("GRAPHITI_SEARCH_ENABLED=true", "server", error) from error
+    open_fact_search = load_plugin("fact_search")
+    from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
+
     if not isinstance(graph, Neo4jGraphStore):
         return None
-    return GraphitiSearch.over(graph.connections, vectors, embedder=calibrator.embedder, model=model, calibrator=calibrator)
+    engine: GraphSearchEngine = open_fact_search(graph.connections, vectors, model=model, calibrator=calibrator)
+    return engine
 
 
 def _temporal_engine(settings: Settings, graph: GraphStore, catalogue: Catalogue) -> TemporalEngine | None:
     """Return the engine of EXTRACTION=graphiti. None without a language model, or if the graph is not in Neo4j."""
     if settings.graph_store != "neo4j" or settings.llm == "extractive":
         return None
-    # Graphiti belongs to the same extra as the driver, which is open already. Its import takes seconds.
-    from agentic_rag_backend.stores.graph.graphiti.episodes import GraphitiEpisodes
-
-    return TemporalEngine(GraphitiEpisodes(), graph, catalogue.documents)
+    return TemporalEngine(load_plugin("episodes")(), graph, catalogue.documents)
 
 
 def open_isolation(settings: Settings) -> Isolation:
