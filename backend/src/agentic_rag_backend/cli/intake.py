@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -30,8 +30,6 @@ FAILURES = 100
 """Maximum failures that are kept, at any position."""
 FINE = frozenset({"ready", "unchanged", "queued"})
 _SUBMITTED = ("state", "document_id", "job_id", "error")
-_AHEAD = 32
-_AHEAD_BYTES = 1024 * 1024
 
 
 @dataclass(slots=True, kw_only=True)
@@ -127,19 +125,28 @@ class Intake:
         self._on_poll = on_poll
         self._gate = _Gate(SENDING, SENDING_BYTES)
 
-    async def submit_documents(self, documents: Iterable[SourceDocument]) -> Results:
+    async def submit_documents(self, documents: Iterable[SourceDocument], results: Results | None = None) -> Results:
         """Submit every document and return the results.
+
+        Args:
+            results: to fill and return. The caller sees what was done even if the work is interrupted.
 
         Raises:
             StoreUnavailable: the server is unavailable, so the rest was not tried.
             Unauthenticated: the key is invalid, so the rest was not tried.
         """
+        results = Results() if results is None else results
+        queue, lock = iter(documents), asyncio.Lock()
         self._client.wait_for_restarts()
-        results, queue = Results(), _ReadAhead(iter(documents))
         async with poll_jobs(self._client, self._on_poll) as follower:
 
+            async def read_next() -> SourceDocument | None:
+                # In a thread, so that a slow disk or a large table does not delay requests.
+                async with lock:
+                    return await asyncio.to_thread(next, queue, None)
+
             async def work() -> None:
-                while (document := await queue.read_next()) is not None:
+                while (document := await read_next()) is not None:
                     item = Item(path=str(document.path), key=document.key, row=document.row)
                     results.add_item(item)
                     if await self._submit_document(document, item):
@@ -214,33 +221,6 @@ class Intake:
         envelope = await self._client.request("POST", "/documents", data=form, files={"file": file})
         documents: list[dict[str, Any]] = envelope["data"]["documents"]
         return documents[0]
-
-
-class _ReadAhead:
-    """Reads a few documents ahead in a thread, so that a slow disk or a large table does not delay requests."""
-
-    def __init__(self, documents: Iterator[SourceDocument]) -> None:
-        self._documents = documents
-        self._ready: deque[SourceDocument] = deque()
-        self._over = False
-        self._lock = asyncio.Lock()
-
-    async def read_next(self) -> SourceDocument | None:
-        """Return the next document, None after the last."""
-        async with self._lock:
-            if not self._ready and not self._over:
-                await asyncio.to_thread(self._fill_queue)
-            return self._ready.popleft() if self._ready else None
-
-    def _fill_queue(self) -> None:
-        size = 0
-        while len(self._ready) < _AHEAD and size < _AHEAD_BYTES:
-            document = next(self._documents, None)
-            if document is None:
-                self._over = True
-                return
-            self._ready.append(document)
-            size += len(document.content)
 
 
 class _Gate:

@@ -181,6 +181,7 @@ async def show_progress(
     processing: Processing,
     *,
     extent: Extent,
+    results: Results | None = None,
     wait: bool = True,
     on_ended: Callable[[Item], None] = lambda _: None,
 ) -> Results:
@@ -188,13 +189,15 @@ async def show_progress(
 
     Args:
         extent: the files that the documents come from.
+        results: to fill and return.
     """
-    count = size = 0
+    results = Results() if results is None else results
+    size = 0
     stage = "queued"
     with ProgressDisplay("ingest", total=extent.size or None, counted=False) as display:
 
         def update_display() -> None:
-            progress = f"{count_of(count, 'document')} of {count_of(extent.files, 'file')}"
+            progress = f"{count_of(results.documents, 'document')} of {count_of(extent.files, 'file')}"
             display.update(f"ingest: {progress}, {stage}", completed=size)
 
         def show_stage(job: Job) -> None:
@@ -204,13 +207,13 @@ async def show_progress(
             update_display()
 
         def count_document(document: SourceDocument, item: Item) -> None:
-            nonlocal count, size
-            count, size = count + 1, size + document.size
+            nonlocal size
+            size += document.size
             on_ended(item)
             update_display()
 
         intake = Intake(client, processing, wait=wait, on_ended=count_document, on_poll=show_stage)
-        return await intake.submit_documents(documents)
+        return await intake.submit_documents(documents, results)
 
 
 async def rebuild_communities(client: Client, *, changed: bool) -> Job | str:
@@ -234,35 +237,35 @@ async def rebuild_communities(client: Client, *, changed: bool) -> Job | str:
 
 @dataclass(slots=True, kw_only=True)
 class _Ingestion:
-    """One run of the command. ``wait`` is false if the jobs only start; ``counts`` are the finished documents by state."""
+    """One run of the command. ``wait`` is false if the jobs only start."""
 
     session: Session
     selection: SourceSelection
     finder: DuplicateFinder | None
     wait: bool
     json_lines: bool
-    counts: Counter[str] = field(default_factory=Counter)
     results: Results = field(default_factory=Results)
     rebuild: Job | str | None = None
     """The finished job that rebuilt the communities, or the reason why there is none."""
 
     async def submit_documents(self, processing: Processing) -> None:
         """Submit the documents, and rebuild the communities if any of them is new."""
-        client, extent = self.session.client, self.selection.extent
+        client, extent, results = self.session.client, self.selection.extent, self.results
         documents = SourceReader(self.selection.walk, self.selection.columns, self.finder)
         await self._announce_cost(processing.extraction)
         try:
-            results = await show_progress(client, documents, processing, extent=extent, wait=self.wait, on_ended=self._count_item)
-            self.results = results
+            await show_progress(
+                client, documents, processing, extent=extent, results=results, wait=self.wait, on_ended=self._print_item
+            )
             if self.wait and self.finder is not None:
                 await _compare_texts(client, results.items, self.finder)
             if self.wait and results.counts.keys() & _READABLE:
                 self.rebuild = await rebuild_communities(client, changed=bool(results.counts.keys() & _CHANGED))
         except AgenticRagError:
-            self.session.output.note(f"stopped after {_count_states(self.counts)}; {_AGAIN}")
+            self.session.output.note(f"stopped after {_count_states(results.counts)}; {_AGAIN}")
             raise
         except asyncio.CancelledError:
-            progress = f"interrupted after {_count_states(self.counts)}; {_describe_unfinished(client)}"
+            progress = f"interrupted after {_count_states(results.counts)}; {_describe_unfinished(client)}"
             raise Interrupted(f"{progress}; {_AGAIN}") from None
 
     @property
@@ -301,8 +304,7 @@ class _Ingestion:
                 f"read {cost.tokens_read:,} and write {cost.tokens_written:,} tokens; --extraction rules asks no model"
             )
 
-    def _count_item(self, item: Item) -> None:
-        self.counts[item.state] += 1
+    def _print_item(self, item: Item) -> None:
         if self.json_lines:
             _print_line(asdict(item))
 
