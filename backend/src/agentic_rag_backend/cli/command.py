@@ -6,7 +6,7 @@ import inspect
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
@@ -117,18 +117,18 @@ def local_command(function: Callable[Concatenate[LocalSession, P], Awaitable[Non
 @asynccontextmanager
 async def connect(target: Target, settings: Settings, *, work: bool, operator: bool = False) -> AsyncIterator[Client]:
     """Yield a client of the server at ``--url``, else of the server that has DATA_DIR open, else of this process."""
-    from agentic_rag_backend.cli.session.local import open_local
+    from agentic_rag_backend.cli.session.local import open_application
     from agentic_rag_backend.cli.session.remote import find_server, open_neighbour, open_remote
 
-    opening: AbstractAsyncContextManager[Client]
-    async with AsyncExitStack() as stack:
-        if target.url is not None:
-            opening = open_remote(target.url, target.api_key, None if operator else target.tenant)
-        elif (server := await find_server(settings)) is not None:
-            opening = open_neighbour(server, settings, target.tenant, operator=operator)
-        else:
-            opening = open_local(settings, target.tenant, work=work, operator=operator)
-        yield await stack.enter_async_context(opening)
+    if target.url is not None:
+        async with open_remote(target.url, target.api_key, None if operator else target.tenant) as client:
+            yield client
+    elif (server := await find_server(settings)) is not None:
+        async with open_neighbour(server, settings, target.tenant, operator=operator) as client:
+            yield client
+    else:
+        async with open_application(settings, target.tenant, work=work, operator=operator) as (_, client):
+            yield client
 
 
 def quiet_logging(settings: Settings) -> None:

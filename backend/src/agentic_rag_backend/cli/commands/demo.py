@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,18 +43,16 @@ class DemoFailed(AgenticRagError):
     title = "Demonstration failed"
 
 
-@dataclass(slots=True)
-class Timings:
-    """Wall-clock seconds by stage, in the order of the stages."""
+Timings = dict[str, float]
+"""Wall-clock seconds by stage, in the order of the stages."""
 
-    stages: dict[str, float] = field(default_factory=dict)
 
-    @contextmanager
-    def measure_stage(self, stage: str) -> Iterator[None]:
-        """Time a stage."""
-        started = time.perf_counter()
-        yield
-        self.stages[stage] = time.perf_counter() - started
+@contextmanager
+def measure_stage(timings: Timings, stage: str) -> Iterator[None]:
+    """Time a stage."""
+    start_s = time.perf_counter()
+    yield
+    timings[stage] = time.perf_counter() - start_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,17 +126,17 @@ async def _run_stages(settings: Settings, examples: Examples, output: Output, *,
     """Run the stages and report them. Return the number of answers without a citation."""
     from agentic_rag_backend.cli.session.local import open_application
 
-    timings = Timings()
-    with timings.measure_stage("all"):
+    timings: Timings = {}
+    with measure_stage(timings, "all"):
         async with AsyncExitStack() as stack:
-            with timings.measure_stage("open stores and model"):
+            with measure_stage(timings, "open stores and model"):
                 opening = open_application(settings, "demo" if temporary else None, work=True, temporary=temporary)
                 container, client = await stack.enter_async_context(opening)
             await _ingest_documents(container, client, examples, timings)
             await _build_communities(client, timings)
             answers = []
             for number, question in enumerate(examples.questions, 1):
-                with timings.measure_stage(f"answer {number}"):
+                with measure_stage(timings, f"answer {number}"):
                     answer = await client.post("/search/dual-level", {"query": question})
                 await check_quotes(container, client, answer["citations"])
                 answers.append(answer)
@@ -151,7 +149,7 @@ async def _run_stages(settings: Settings, examples: Examples, output: Output, *,
 
 async def _ingest_documents(container: Container, client: Client, examples: Examples, timings: Timings) -> None:
     walk = Walk([str(examples.folder)])
-    with timings.measure_stage("ingest"):
+    with measure_stage(timings, "ingest"):
         results = await show_progress(client, SourceReader(walk), Processing(), extent=survey(walk, None))
     if not results.fine:
         failure = results.failures[0]
@@ -162,12 +160,12 @@ async def _ingest_documents(container: Container, client: Client, examples: Exam
     stats = getattr(container.embedder, "stats", None)
     if stats is not None:
         embedding_s = stats.busy_s
-        timings.stages["  of it embedding"] = embedding_s
-        timings.stages["  of it text, graph, writing"] = max(0.0, timings.stages["ingest"] - embedding_s)
+        timings["  of it embedding"] = embedding_s
+        timings["  of it text, graph, writing"] = max(0.0, timings["ingest"] - embedding_s)
 
 
 async def _build_communities(client: Client, timings: Timings) -> None:
-    with timings.measure_stage("communities"):
+    with measure_stage(timings, "communities"):
         accepted = await client.post("/admin/communities/rebuild", {"mode": "full"})
         job = await follow_job(client, accepted["job_id"], title="communities")
     if not is_successful(job):
@@ -208,8 +206,8 @@ def _show_answer(output: Output, number: int, answer: Mapping[str, Any]) -> None
 
 def _show_report(output: Output, answers: Sequence[Mapping[str, Any]], counts: Mapping[str, int], timings: Timings) -> None:
     if output.as_json:
-        timings_s = {stage.strip(): round(seconds, 3) for stage, seconds in timings.stages.items()}
+        timings_s = {stage.strip(): round(seconds, 3) for stage, seconds in timings.items()}
         output.result({"counts": counts, "answers": answers, "timings_s": timings_s})
         return
     output.show("", table(["stored", "#number"], counts.items()))
-    output.show("", table(["stage", "#seconds"], [[stage, f"{seconds:.2f}"] for stage, seconds in timings.stages.items()]))
+    output.show("", table(["stage", "#seconds"], [[stage, f"{seconds:.2f}"] for stage, seconds in timings.items()]))

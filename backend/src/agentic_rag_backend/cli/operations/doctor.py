@@ -8,6 +8,7 @@ import shutil
 import stat
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,7 @@ from agentic_rag_backend.cli.command import ApiKey, AsJson, DataDir, Url, quiet_
 from agentic_rag_backend.cli.configuration import load_settings
 from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.operations.comparison import TenantComparison, compare_here, compare_on_server, show_comparisons
-from agentic_rag_backend.cli.operations.measuring import Check, Measurements, measure_models
+from agentic_rag_backend.cli.operations.measuring import Check, measure_models
 from agentic_rag_backend.cli.output import Output, table
 from agentic_rag_backend.cli.session.address import credentials_file
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, ModelReplyInvalid, StoreUnavailable
@@ -34,20 +35,86 @@ _CHECK_S = 90.0
 """Above the default of LLM_TIMEOUT_S, so that a slow model fails with its own timeout."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepairMode:
-    """Handling of differences between the stores: report, repair, or repair including large removals."""
-
-    repair: bool
-    confirm: bool
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class HealthReport:
-    """Results of all checks. ``stores`` is empty if they could not be compared."""
+    """Checks that were run so far. ``stores`` is empty if they could not be compared.
 
-    checks: list[Check]
+    Attributes:
+        repair: repair differences between the stores.
+        confirm: remove data unknown to the catalogue, even if it is much.
+    """
+
+    repair: bool = False
+    confirm: bool = False
+    checks: list[Check] = field(default_factory=list)
     stores: list[TenantComparison] = field(default_factory=list)
+
+    def read_settings(self, **options: Any) -> Settings | None:
+        """Return the settings, or None after a failed check of them."""
+        try:
+            settings = load_settings(**options)
+        except ConfigurationError as error:
+            self.checks.append(Check("settings", False, error.message))
+            return None
+        quiet_logging(settings)
+        return settings
+
+    async def check_machine(self, settings: Settings) -> None:
+        """Check folder and disk, and then the server that has DATA_DIR open or, without one, the stores."""
+        from agentic_rag_backend.cli.session.remote import find_operator_key, find_server, find_tenant_key
+
+        self.checks += [Check("settings", True, "every value is within its limits"), _check_folder(settings.data_dir)]
+        if not self.checks[-1].ok:
+            return
+        self.checks += [_check_disk(settings.data_dir), await _check_ocr(settings)]
+        url = await find_server(settings)
+        if url is not None:
+            await self.check_server(url, find_operator_key(settings) or find_tenant_key(settings))
+        else:
+            await self.check_stores(settings)
+
+    async def check_server(self, url: str, key: str | None) -> None:
+        """Check a server over HTTP. Settings, folder and disk of this machine are not the server's."""
+        from agentic_rag_backend.cli.session.remote import open_remote
+
+        async with open_remote(url, None, None) as client:
+            try:
+                states = await client.health()
+            except AgenticRagError as error:
+                self.checks.append(Check("server", False, error.message))
+                return
+        self.checks += [
+            Check("server", True, url),
+            *(Check(name, state == "ok", state) for name, state in states["stores"].items()),
+        ]
+        if states.get("workers") is not None:
+            self.checks.append(_check_workers(states["workers"]))
+        if all(check.ok for check in self.checks):
+            await self.compare_stores(compare_on_server(url, key, repair=self.repair, confirmed=self.confirm))
+
+    async def check_stores(self, settings: Settings) -> None:
+        """Open the stores and check them."""
+        from agentic_rag_backend.cli.session.local import open_stores
+        from agentic_rag_backend.container.shared_stores import of_one_process
+
+        try:
+            # Only a repair needs workers: its jobs finish before the command ends.
+            async with open_stores(settings, work=self.repair) as container:
+                for name, test in _list_tests(container, settings).items():
+                    self.checks.append(await _run_test(name, test))
+                if not of_one_process(settings):
+                    self.checks.append(_check_workers(len(await container.worker_status.workers())))
+                if all(check.ok for check in self.checks if check.name in COMPARED):
+                    await self.compare_stores(compare_here(container, repair=self.repair, confirmed=self.confirm))
+        except AgenticRagError as error:
+            self.checks.append(Check("stores", False, error.message))
+
+    async def compare_stores(self, comparison: Awaitable[list[TenantComparison]]) -> None:
+        """Add the result of a comparison."""
+        try:
+            self.stores += await comparison
+        except AgenticRagError as error:
+            self.checks.append(Check("comparison", False, f"{error.code}: {error.message}"))
 
 
 def check_deployment(
@@ -72,19 +139,21 @@ def check_deployment(
     tenant, which requires the scope admin. --model and --embedder measure the models of the settings on this machine, also while
     a server runs.
     """
-    output = Output(as_json=json)
+    output, health, figures = Output(as_json=json), HealthReport(repair=repair, confirm=repair and confirm), {}
+    settings = health.read_settings(data_dir=data_dir if url is None else None)
     if model or embedder:
         if url is not None:
             raise typer.BadParameter("--model and --embedder measure the models of this machine's settings, without --url")
-        measurements = run_async(_measure_models(data_dir, model=model, embedder=embedder))
-        if not _show_checks(output, measurements.checks, measurements=measurements.figures):
-            raise typer.Exit(1)
-        return
-    repair_mode = RepairMode(repair=repair, confirm=repair and confirm)
-    health = run_async(_check_machine(data_dir, repair_mode) if url is None else _check_remote(url, api_key, repair_mode))
-    passed = _show_checks(output, health.checks, stores=[asdict(store) for store in health.stores])
-    if not json:
-        show_comparisons(output, health.stores, repair=repair)
+        if settings is not None:
+            measurements = run_async(measure_models(settings, model=model, embedder=embedder))
+            health.checks, figures = measurements.checks, measurements.figures
+        passed = _show_checks(output, health.checks, measurements=figures)
+    else:
+        if settings is not None:
+            run_async(health.check_machine(settings) if url is None else health.check_server(url, api_key))
+        passed = _show_checks(output, health.checks, stores=[asdict(store) for store in health.stores])
+        if not json:
+            show_comparisons(output, health.stores, repair=repair)
     if not passed or any(store.remaining for store in health.stores):
         raise typer.Exit(1)
 
@@ -97,47 +166,6 @@ def _show_checks(output: Output, checks: Sequence[Check], **members: Any) -> boo
         rows = [[check.name, "ok" if check.ok else "WRONG", check.detail] for check in checks]
         output.show(table(["check", "state", "detail"], rows))
     return all(check.ok for check in checks)
-
-
-async def _measure_models(data_dir: Path | None, *, model: bool, embedder: bool) -> Measurements:
-    try:
-        settings = load_settings(data_dir=data_dir)
-    except ConfigurationError as error:
-        return Measurements([Check("settings", False, error.message)])
-    quiet_logging(settings)
-    return await measure_models(settings, model=model, embedder=embedder)
-
-
-async def _check_machine(data_dir: Path | None, mode: RepairMode) -> HealthReport:
-    try:
-        settings = load_settings(data_dir=data_dir)
-    except ConfigurationError as error:
-        return HealthReport([Check("settings", False, error.message)])
-    quiet_logging(settings)
-    checks = [Check("settings", True, "every value is within its limits"), _check_folder(settings.data_dir)]
-    if not checks[-1].ok:
-        return HealthReport(checks)
-    checks += [_check_disk(settings.data_dir), await _check_ocr(settings)]
-    from agentic_rag_backend.cli.session.remote import find_operator_key, find_server, find_tenant_key
-
-    url = await find_server(settings)
-    health = HealthReport(checks)
-    if url is not None:
-        await _check_server(health, url, find_operator_key(settings) or find_tenant_key(settings), mode)
-    else:
-        await _check_stores(health, settings, mode)
-    return health
-
-
-async def _check_remote(url: str, key: str | None, mode: RepairMode) -> HealthReport:
-    """Check a server over HTTP. Settings, folder and disk of this machine are not the server's."""
-    try:
-        quiet_logging(load_settings())
-    except ConfigurationError as error:
-        return HealthReport([Check("settings", False, error.message)])
-    health = HealthReport([])
-    await _check_server(health, url, key, mode)
-    return health
 
 
 def _check_folder(path: Path) -> Check:
@@ -168,50 +196,6 @@ async def _check_ocr(settings: Settings) -> Check:
     return Check("ocr", settings.ocr != "tesseract", f"text in pictures is not recognised: {status.reason}")
 
 
-async def _check_server(health: HealthReport, url: str, key: str | None, mode: RepairMode) -> None:
-    from agentic_rag_backend.cli.session.remote import open_remote
-
-    async with open_remote(url, None, None) as client:
-        try:
-            states = await client.health()
-        except AgenticRagError as error:
-            health.checks.append(Check("server", False, error.message))
-            return
-    health.checks += [
-        Check("server", True, url),
-        *(Check(name, state == "ok", state) for name, state in states["stores"].items()),
-    ]
-    if states.get("workers") is not None:
-        health.checks.append(_check_workers(states["workers"]))
-    if all(check.ok for check in health.checks):
-        await _compare_stores(health, lambda: compare_on_server(url, key, repair=mode.repair, confirmed=mode.confirm))
-
-
-async def _check_stores(health: HealthReport, settings: Settings, mode: RepairMode) -> None:
-    from agentic_rag_backend.cli.session.local import open_stores
-    from agentic_rag_backend.container.shared_stores import of_one_process
-
-    try:
-        # Only a repair needs workers: its jobs finish before the command ends.
-        async with open_stores(settings, work=mode.repair) as container:
-            for name, test in _list_tests(container, settings).items():
-                health.checks.append(await _run_test(name, test))
-            if not of_one_process(settings):
-                workers = await container.worker_status.workers()
-                health.checks.append(_check_workers(len(workers)))
-            if all(check.ok for check in health.checks if check.name in COMPARED):
-                await _compare_stores(health, lambda: compare_here(container, repair=mode.repair, confirmed=mode.confirm))
-    except AgenticRagError as error:
-        health.checks.append(Check("stores", False, error.message))
-
-
-async def _compare_stores(health: HealthReport, comparing: Callable[[], Awaitable[list[TenantComparison]]]) -> None:
-    try:
-        health.stores += await comparing()
-    except AgenticRagError as error:
-        health.checks.append(Check("comparison", False, f"{error.code}: {error.message}"))
-
-
 def _check_workers(alive: int) -> Check:
     return Check("workers", alive > 0, f"{alive} live" if alive else "no live worker: jobs wait until 'agentic-rag worker' runs")
 
@@ -239,9 +223,9 @@ def _list_tests(container: Container, settings: Settings) -> Mapping[str, Callab
         "embedder": embed_question,
     }
     if settings.rerank_url is not None:
-        tests["rerank endpoint"] = lambda: _try_reranker(container, "http")
+        tests["rerank endpoint"] = partial(container.rerankers.try_out, "http")
     if container.rerankers.why_not("cross_encoder") is None:
-        tests["cross-encoder"] = lambda: _try_reranker(container, "cross_encoder")
+        tests["cross-encoder"] = partial(container.rerankers.try_out, "cross_encoder")
     if settings.llm == "openai":
         tests["model"] = lambda: _ask_model(container, settings.llm_model)
     else:
@@ -280,10 +264,6 @@ async def _ask_model(container: Container, name: str) -> str:
     if not reply.text.strip():
         raise ModelReplyInvalid(f"{name} returned an empty text")
     return f"{name} responds"
-
-
-async def _try_reranker(container: Container, name: str) -> str:
-    return await container.rerankers.try_out(name)
 
 
 async def _no_model(name: str) -> str:
