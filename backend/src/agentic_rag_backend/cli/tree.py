@@ -1,4 +1,4 @@
-"""The tree of commands: what stands in it is a command. A new resource is one group here."""
+"""The tree of commands. Each entry is a command or a group of commands."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from agentic_rag_backend.cli.options import (
     drop_unset,
     parse_assignment,
 )
-from agentic_rag_backend.cli.output import Output, count_of, fields, table, when
+from agentic_rag_backend.cli.output import Output, count_of, fields, format_time, table
 from agentic_rag_backend.cli.resources import Limit, Resource
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 
@@ -40,7 +40,7 @@ DOCUMENTS = Resource(
         "title": "title",
         "state": "state",
         "#chunks": "chunk_count",
-        "updated": lambda document: when(document["updated_at"]),
+        "updated": lambda document: format_time(document["updated_at"]),
     },
     droppable=("updated", "title"),
 )

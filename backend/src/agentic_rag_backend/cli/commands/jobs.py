@@ -8,7 +8,7 @@ import typer
 
 from agentic_rag_backend.cli.command import Session
 from agentic_rag_backend.cli.following import finish_job
-from agentic_rag_backend.cli.output import fields, when
+from agentic_rag_backend.cli.output import fields, format_time
 from agentic_rag_backend.cli.resources import Resource
 
 JobId = Annotated[str, typer.Argument(metavar="JOB_ID", help="Id of the job, from 'jobs list'.")]
@@ -20,7 +20,7 @@ JOBS = Resource(
         "state": "state",
         "stage": "stage",
         "#done": lambda job: f"{job['done']}/{job['total']}",
-        "updated": lambda job: when(job["updated_at"]),
+        "updated": lambda job: format_time(job["updated_at"]),
     },
     droppable=("updated", "stage"),
     argument=JobId,

@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from agentic_rag_backend.cli.command import Session
-from agentic_rag_backend.cli.output import fields, when
+from agentic_rag_backend.cli.output import fields, format_time
 from agentic_rag_backend.cli.resources import Resource
 
 TenantName = Annotated[str, typer.Argument(metavar="TENANT", help="Name or id of the tenant.")]
 
 TENANTS = Resource(
     path="/tenants",
-    columns={"id": "id", "name": "name", "state": "state", "created": lambda tenant: when(tenant["created_at"])},
+    columns={"id": "id", "name": "name", "state": "state", "created": lambda tenant: format_time(tenant["created_at"])},
     droppable=("created",),
     operator=True,
 )
@@ -24,8 +24,8 @@ KEYS = Resource(
         "id": "id",
         "name": "name",
         "scopes": "scopes",
-        "created": lambda key: when(key["created_at"]),
-        "revoked": lambda key: when(key["revoked_at"]),
+        "created": lambda key: format_time(key["created_at"]),
+        "revoked": lambda key: format_time(key["revoked_at"]),
     },
     droppable=("created", "scopes"),
 )

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentic_rag_backend.cli.command import EVERYTHING
-from agentic_rag_backend.cli.following import POLL_INTERVAL_S, explain_failure, follow_job, is_successful
+from agentic_rag_backend.cli.following import explain_failure, follow_job, is_successful
 from agentic_rag_backend.cli.output import Output, table
 from agentic_rag_backend.errors import AgenticRagError, Forbidden
 
 if TYPE_CHECKING:
     from agentic_rag_backend.container import Container
-    from agentic_rag_backend.domain.tenant import Tenant, TenantId
+    from agentic_rag_backend.domain.tenant import Tenant
 
 NO_TENANT = "(no tenant)"
 _PAGE = 200
@@ -35,14 +34,17 @@ class TenantComparison:
 
 async def compare_here(container: Container, *, repair: bool, confirmed: bool = False) -> list[TenantComparison]:
     """Compare every tenant's stores, and wait for the jobs of a repair."""
+    from agentic_rag_backend.jobs.endings import JobEndings
+
     comparisons: list[TenantComparison] = []
     unowned = await container.reconciler.run_tenants(repair=repair, confirmed=confirmed)
     if unowned.differences:
         comparisons.append(TenantComparison(NO_TENANT, unowned.as_result()))
     async for tenant in _list_tenants(container):
         report = await container.reconciler.run(tenant.id, repair=repair, confirmed=confirmed)
+        endings = JobEndings(container.catalogue.jobs, tenant.id)
         for job_id in report.jobs:
-            await _await_end(container, tenant.id, job_id)
+            await endings.wait(job_id)
         comparisons.append(TenantComparison(tenant.name, report.as_result()))
     return comparisons
 
@@ -56,13 +58,6 @@ async def _list_tenants(container: Container) -> AsyncIterator[Tenant]:
         cursor = page.next_cursor
         if cursor is None:
             return
-
-
-async def _await_end(container: Container, tenant: TenantId, job_id: str) -> None:
-    while True:
-        if (await container.catalogue.jobs.job(tenant, job_id)).state.ended:
-            return
-        await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def compare_on_server(url: str, key: str | None, *, repair: bool, confirmed: bool = False) -> list[TenantComparison]:
