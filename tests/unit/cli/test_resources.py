@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import pytest
 import typer
+from typer.exceptions import TyperException
 
 from agentic_rag_backend.cli import command as command_module
 from agentic_rag_backend.cli.command import Session, command
@@ -29,9 +30,9 @@ class FakeClient:
         self.requests.append(("LIST", path, {"limit": limit, **parameters}))
         return SHIPS if parameters["flag"] is None else []
 
-    async def get(self, path: str, **parameters: Any) -> dict[str, Any]:
+    async def get(self, path: str, **parameters: Any) -> Any:
         self.requests.append(("GET", path, parameters))
-        return SHIPS[0]
+        return SHIPS if path == "/ports" else SHIPS[0]
 
     async def post(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         self.requests.append(("POST", path, body or {}))
@@ -94,6 +95,7 @@ def ships() -> typer.Typer:
         "moor": post_command(resource, "moor", "Moor a ship."),
         "delete": delete_command(resource, "Delete a ship.", show_removal, deep=(deep, False)),
         "load": command(load_ship, operator=True),
+        "ports": list_command(Resource(path="/ports", columns={"name": "name"}, paged=False, operator=True), "List ports."),
     }
     app = typer.Typer()
     add_commands(app, {"ships": Group(help="Ships.", commands=commands)})
@@ -130,6 +132,13 @@ def test_one_item_is_shown_changed_and_deleted_by_its_name_or_id(
         ("POST", "/ships/s1/moor", {}),
         ("DELETE", "/ships/s1", {"deep": False}),
     ]
+
+
+def test_a_list_without_pages_has_no_limit(client: FakeClient, ships: typer.Typer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(ships, capsys, "ports").split() == ["name", "Aster", "Kestrel"]
+    assert client.requests == [("GET", "/ports", {})]
+    with pytest.raises(TyperException, match="limit"):
+        run(ships, capsys, "ports", "--limit", "3")
 
 
 def test_each_field_of_a_group_is_an_option(client: FakeClient, ships: typer.Typer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,6 +29,7 @@ class Resource:
         path: of the list; ``{path}/ID`` is one item.
         columns: of the table, by heading: a field of an item, or a function of it. Headings with ``#`` are of numbers.
         droppable: headings that a narrow terminal leaves out, the first one first.
+        paged: the API returns the list in pages. Otherwise the command has no ``--limit``.
         empty: what is printed instead of a table without rows.
         argument: annotated type of the argument that names an item.
         find_id: returns the id of the item that the argument names. None: the argument is the id.
@@ -38,6 +39,7 @@ class Resource:
     path: str
     columns: Mapping[str, Cell]
     droppable: Sequence[str] = ()
+    paged: bool = True
     empty: str | None = None
     argument: Any = str
     find_id: FindId | None = None
@@ -68,12 +70,15 @@ def list_command(resource: Resource, description: str, **filters: Any) -> Run:
         filters: the annotated type of each option that selects items. Its default is None.
     """
 
-    async def list_items(session: Session, limit: int, **options: Any) -> None:
-        await resource.list_items(session, limit, **options)
+    async def list_items(session: Session, **options: Any) -> None:
+        if resource.paged:
+            await resource.list_items(session, **options)
+        else:
+            session.output.present(await session.client.get(resource.path, **options), resource.show_items)
 
-    limit = _declare("limit", Limit, 50)
+    limit = [_declare("limit", Limit, 50)] if resource.paged else []
     options = [_declare(name, option, None) for name, option in filters.items()]
-    return _create_command(resource, list_items, description, [limit, *options])
+    return _create_command(resource, list_items, description, [*limit, *options])
 
 
 def show_command(resource: Resource, description: str, render: Render | None = None, **options: tuple[Any, Any]) -> Run:

@@ -153,7 +153,10 @@ COMMANDS: Mapping[str, Run | Group] = {
     ),
     "features": Group(
         help="Feature flags of a tenant.",
-        commands={"show": command(status.show_features), "set": command(status.set_feature)},
+        commands={
+            "show": list_command(status.FLAGS, "Show each flag's value, default and source."),
+            "set": command(status.set_feature),
+        },
     ),
     "models": Group(
         help="Encoders, rerankers and readers that run in this process.",

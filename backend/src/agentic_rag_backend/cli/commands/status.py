@@ -1,4 +1,4 @@
-"""``status`` and ``features show|set``."""
+"""``status`` and ``features set``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from agentic_rag_backend.cli.output import fields, table
 from agentic_rag_backend.cli.resources import Resource
 from agentic_rag_backend.errors import InvalidRequest
 
-FLAGS = Resource(path="/features", columns={name: name for name in ("name", "value", "default", "source", "description")})
+FLAGS = Resource(
+    path="/features", columns={name: name for name in ("name", "value", "default", "source", "description")}, paged=False
+)
 FLAG_VALUES: Mapping[str, bool | None] = {"true": True, "on": True, "false": False, "off": False, "default": None}
 
 
@@ -51,11 +53,6 @@ def _make_index_row(index: Mapping[str, Any]) -> list[str]:
         work = f"{build['reason']}: {build['seconds']:.1f} s, requests blocked for {build['gap_s']:.2f} s"
         report = f"{build['finished_at']} {'failed: ' + build['failure'] if build['failure'] else work}"
     return [index["collection"], f"{index['points']:,}", f"{index['indexed_share']:.0%}", index["state"], report]
-
-
-async def show_features(session: Session) -> None:
-    """Show each flag's value, default and source."""
-    session.output.present(await session.client.get(FLAGS.path), FLAGS.show_items)
 
 
 async def set_feature(
