@@ -35,7 +35,7 @@ from agentic_rag_backend.domain.document import content_hash
 from agentic_rag_backend.domain.graph import DocumentKnowledge, Entity, Mention, Relationship, RelationshipSupport, Support
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
-from agentic_rag_backend.evaluation.metrics import percentile
+from agentic_rag_backend.evaluation.ranking_metrics import find_percentile
 from agentic_rag_backend.knowledge.extraction.inquiries import DEFAULT_ONTOLOGY
 from agentic_rag_backend.knowledge.ontologies import Ontologies
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
@@ -366,10 +366,10 @@ class Measurement:
         """Return the figures; times in ms."""
         return {
             "questions": len(self.whole_ms),
-            "leg p50": round(percentile(self.leg_ms, 0.5), 1) if self.leg_ms else None,
-            "leg p95": round(percentile(self.leg_ms, 0.95), 1) if self.leg_ms else None,
-            "low level p50": round(percentile(self.whole_ms, 0.5), 1),
-            "low level p95": round(percentile(self.whole_ms, 0.95), 1),
+            "leg p50": round(find_percentile(self.leg_ms, 0.5), 1) if self.leg_ms else None,
+            "leg p95": round(find_percentile(self.leg_ms, 0.95), 1) if self.leg_ms else None,
+            "low level p50": round(find_percentile(self.whole_ms, 0.5), 1),
+            "low level p95": round(find_percentile(self.whole_ms, 0.95), 1),
             "statements, leg": max(self.leg_statements) if self.leg_statements else 0,
             "statements, all": max(self.statements),
             "fact in first 10": round(sum(self.found) / len(self.found), 3),

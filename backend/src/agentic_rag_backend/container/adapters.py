@@ -7,25 +7,25 @@ import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from agentic_rag_backend.container.deployments import identify
+from agentic_rag_backend.container.deployment_identity import identify
 from agentic_rag_backend.container.embedders import model_key, tokenizer_file
 from agentic_rag_backend.container.options import extraction_methods
 from agentic_rag_backend.container.private_folder import FOLDER_MODE, make_private
 from agentic_rag_backend.container.readers import open_reader
 from agentic_rag_backend.container.reindexing import open_readable
 from agentic_rag_backend.container.rerankers import open_cross_encoder, open_rerank_endpoint
-from agentic_rag_backend.container.store_folders import require_store_folders
+from agentic_rag_backend.container.shared_folders import require_store_folders
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.ingestion.isolation.client import Isolation
-from agentic_rag_backend.ingestion.isolation.limits import CallLimits
+from agentic_rag_backend.ingestion.isolation.call_limits import CallLimits
+from agentic_rag_backend.ingestion.isolation.worker_pool import Isolation
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
-from agentic_rag_backend.ingestion.recognition.installation import Ocr, OcrSettings
+from agentic_rag_backend.ingestion.recognition.tesseract_installation import Ocr, OcrSettings
 from agentic_rag_backend.knowledge.extraction.methods import ExtractionMethods
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.extraction.temporal import TemporalEngine
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.calibrator import CALIBRATION_FILE, Calibrator
-from agentic_rag_backend.models.embedding.evidence import EvidenceEncoder
+from agentic_rag_backend.models.embedding.evidence_encoder import EvidenceEncoder
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.models.entailment.base import EntailmentReader
 from agentic_rag_backend.models.llm.base import LanguageModel
@@ -108,7 +108,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     isolation = open_isolation(settings)
     stack.push_async_callback(isolation.close)
     ocr = open_ocr(settings)
-    await ocr.require()
+    await ocr.require_installation()
     return Adapters(
         vectors=vectors,
         catalogue=catalogue,
@@ -207,8 +207,8 @@ async def _open_qdrant(settings: Settings, embedder: Embedder, foundation: Found
         raise ConfigurationError("VECTOR_STORE=qdrant requires QDRANT_URL")
     try:
         # The client belongs to an extra, which the embedded profile does not need.
+        from agentic_rag_backend.stores.vector.qdrant.qdrant_store import QdrantVectorStore
         from agentic_rag_backend.stores.vector.qdrant.server import connect
-        from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
     except ModuleNotFoundError as error:
         raise missing_extra("VECTOR_STORE=qdrant", "server", error) from error
     key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
@@ -333,7 +333,7 @@ def open_endpoint_model(settings: Settings) -> LanguageModel:
     """
     # The SDK would be a fifth of all imports of a process without an endpoint.
     from agentic_rag_backend.models.llm.openai import OpenAIModel
-    from agentic_rag_backend.models.llm.requests import RequestOptions
+    from agentic_rag_backend.models.llm.request_bodies import ModelRequestOptions
 
     return OpenAIModel(
         api_key=model_key(settings, "LLM=openai"),
@@ -341,7 +341,7 @@ def open_endpoint_model(settings: Settings) -> LanguageModel:
         model=settings.llm_model,
         timeout_s=settings.llm_timeout_s,
         max_concurrency=settings.llm_max_concurrency,
-        options=RequestOptions(
+        options=ModelRequestOptions(
             temperature=settings.llm_temperature,
             reasoning_effort=settings.llm_reasoning_effort,
             reasoning_tokens=settings.llm_reasoning_tokens,

@@ -29,7 +29,7 @@ class Retrying(ScriptedModel):
     """Every call takes three requests."""
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        request.account.add(Usage(calls=2, failed_calls=2))
+        request.account.add_usage(Usage(calls=2, failed_calls=2))
         return await super().complete(request)
 
 

@@ -17,7 +17,7 @@ from agentic_rag_backend.errors import Forbidden, InvalidRequest
 
 if TYPE_CHECKING:
     from agentic_rag_backend.cli.session.client import Client
-    from agentic_rag_backend.evaluation.diversity import Listing
+    from agentic_rag_backend.evaluation.result_diversity import Listing
 
 COMPARED = ("dense", "sparse", "hybrid", "graph", "community", "dual_level")
 """Default strategies to compare, if they are available. They call no language model."""
@@ -48,7 +48,7 @@ async def analyze_diversity(
 
     Without --dataset, the questions are about the tenant's communities and documents.
     """
-    from agentic_rag_backend.evaluation.diversity import diversity
+    from agentic_rag_backend.evaluation.result_diversity import measure_diversity
 
     client = session.client
     names = await _select_strategies(client, strategies)
@@ -60,7 +60,7 @@ async def analyze_diversity(
     totals = await _count_totals(client, communities)
     search = {"limit": limit, "rerank": parse_rerank(rerank)}
     figures = {
-        name: diversity(await _search_questions(session, {"strategy": name, **search}, questions), totals).as_result()
+        name: measure_diversity(await _search_questions(session, {"strategy": name, **search}, questions), totals).as_result()
         for name in names
     }
     result = {
@@ -130,7 +130,7 @@ async def _search_questions(session: Session, body: Mapping[str, Any], questions
 
 
 def _read_listing(data: Mapping[str, Any]) -> Listing:
-    from agentic_rag_backend.evaluation.diversity import Listing
+    from agentic_rag_backend.evaluation.result_diversity import Listing
 
     results = data["results"]
     return Listing(
@@ -144,12 +144,12 @@ def _read_listing(data: Mapping[str, Any]) -> Listing:
 
 async def _describe_communities(client: Client, communities: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return sizes by level, coverage, modularity and staleness of the current generation."""
-    from agentic_rag_backend.evaluation.diversity import sizes
+    from agentic_rag_backend.evaluation.result_diversity import measure_sizes
 
     counts: defaultdict[int, list[int]] = defaultdict(list)
     for community in communities:
         counts[community["level"]].append(community["entity_count"])
-    figures = {"communities": len(communities), "sizes": sizes(counts)}
+    figures = {"communities": len(communities), "sizes": measure_sizes(counts)}
     try:
         state = await client.get("/admin/communities")
     except Forbidden:

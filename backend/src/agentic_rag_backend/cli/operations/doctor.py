@@ -103,7 +103,7 @@ class HealthReport:
                 for name, test in _list_tests(container, settings).items():
                     self.checks.append(await _run_test(name, test))
                 if not of_one_process(settings):
-                    self.checks.append(_check_workers(len(await container.worker_status.workers())))
+                    self.checks.append(_check_workers(len(await container.worker_status.list_workers())))
                 if all(check.ok for check in self.checks if check.name in COMPARED):
                     await self.compare_stores(compare_here(container, repair=self.repair, confirmed=self.confirm))
         except AgenticRagError as error:
@@ -190,7 +190,7 @@ async def _check_ocr(settings: Settings) -> Check:
     """Check the recognition of text in pictures on this machine. It is optional, unless the setting requires it."""
     from agentic_rag_backend.container.adapters import open_ocr
 
-    status = await open_ocr(settings).status()
+    status = await open_ocr(settings).read_status()
     if status.available:
         return Check("ocr", True, f"Tesseract {status.version}; {', '.join(status.languages)}")
     return Check("ocr", settings.ocr != "tesseract", f"text in pictures is not recognised: {status.reason}")

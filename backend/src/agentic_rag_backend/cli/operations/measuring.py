@@ -12,7 +12,7 @@ from agentic_rag_backend.errors import AgenticRagError
 
 if TYPE_CHECKING:
     from agentic_rag_backend.models.llm.base import LanguageModel
-    from agentic_rag_backend.models.llm.measurement import LongPrompt, Speed
+    from agentic_rag_backend.models.llm.speed_measurement import LongPrompt, Speed
     from agentic_rag_backend.settings import Settings
 
 _EXTRACTION = (600, 400)
@@ -79,7 +79,7 @@ async def _open_model(settings: Settings) -> AsyncIterator[LanguageModel]:
 async def _measure_language_model(
     measurements: Measurements, settings: Settings, language_model: LanguageModel, name: str
 ) -> None:
-    from agentic_rag_backend.models.llm.measurement import Measuring
+    from agentic_rag_backend.models.llm.speed_measurement import Measuring
 
     measuring = Measuring(language_model, name)
     try:
@@ -121,10 +121,10 @@ def _check_work(name: str, settings: Settings, speed: Speed) -> list[Check]:
     longest_s = MOST * settings.llm_timeout_s
     checks = []
     for work, tokens in (("extraction from a chunk", _EXTRACTION), ("summary of a community", _SUMMARY)):
-        needed_s = speed.seconds(*tokens)
+        needed_s = speed.predict_seconds(*tokens)
         checks.append(_compare_speeds(f"{name}: {work}", needed_s, longest_s, _advise_timeout(needed_s, MOST)))
     prompt_tokens, reply_tokens = _ANSWER
-    needed_s = speed.seconds(prompt_tokens + settings.answer_context_tokens, reply_tokens)
+    needed_s = speed.predict_seconds(prompt_tokens + settings.answer_context_tokens, reply_tokens)
     advice = (
         f"{_advise_timeout(needed_s, FALLBACK_SHARE)} (it raises REQUEST_TIMEOUT_S unless that is set), or lower "
         f"ANSWER_CONTEXT_TOKENS ({settings.answer_context_tokens:,}); LLM_PROFILE=local does both"

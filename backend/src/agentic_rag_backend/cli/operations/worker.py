@@ -12,7 +12,7 @@ from agentic_rag_backend.cli.configuration import load_settings, models_line, mo
 from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.operations.listening import create_server, open_socket, run_server, share_threads, url_of
 from agentic_rag_backend.cli.output import Output
-from agentic_rag_backend.memory import collection_paused
+from agentic_rag_backend.memory import pause_collection
 
 if TYPE_CHECKING:
     from agentic_rag_backend.settings import Settings
@@ -25,7 +25,7 @@ def run_worker(
     json: AsJson = False,
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C. Any number of workers can share the stores of the server profile."""
-    with collection_paused():  # until it serves
+    with pause_collection():  # until it serves
         from agentic_rag_backend.telemetry import configure_logging
         from agentic_rag_backend.telemetry.event_loop import WatchedLoop
 
@@ -35,7 +35,7 @@ def run_worker(
 
 
 async def _run_jobs(settings: Settings, output: Output) -> None:
-    from agentic_rag_backend.api.worker import create_worker_app
+    from agentic_rag_backend.api.worker_app import create_worker_app
     from agentic_rag_backend.cli.session.local import open_stores
     from agentic_rag_backend.container.shared_stores import require_shared
 

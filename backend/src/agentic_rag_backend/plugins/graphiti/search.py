@@ -85,7 +85,7 @@ class GraphitiSearch:
 
     async def find(self, tenant: TenantId, question: GraphQuestion) -> GraphFindings:
         """Return the entities and relationships that ``search_`` finds, with reciprocal rank scores."""
-        calibration = await self._calibrator.current()
+        calibration = await self._calibrator.current_calibration()
         config = recipe(question.limit, calibration.passage_of_fact)
         results = await self.results(require_tenant(tenant), question, config)
         return GraphFindings(

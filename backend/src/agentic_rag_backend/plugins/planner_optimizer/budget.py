@@ -62,7 +62,7 @@ class BudgetedModel:
             return await self._model.complete(replace(request, account=own))
         finally:
             self._in_flight -= 1
-            self._account.add(own.usage)
+            self._account.add_usage(own.usage)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         """Refuse: no caller needs streams."""

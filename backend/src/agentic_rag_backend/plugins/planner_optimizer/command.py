@@ -163,7 +163,7 @@ def _callers(container: Container, tenant: str | None) -> Callable[[str | None],
         tenant_name = name or tenant
         if tenant_name not in principals:
             chosen = await choose_tenant(container, tenant_name)
-            principals[tenant_name] = await container.authenticator.local(chosen.id)
+            principals[tenant_name] = await container.authenticator.local_principal(chosen.id)
         return principals[tenant_name]
 
     return caller

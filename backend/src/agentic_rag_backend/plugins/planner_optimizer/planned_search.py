@@ -12,7 +12,7 @@ from agentic_rag_backend.retrieval.agentic.plan import Plan
 from agentic_rag_backend.retrieval.agentic.planner import FixedPlan, Planner
 from agentic_rag_backend.retrieval.agentic.strategy import Agentic, AgenticParts
 from agentic_rag_backend.retrieval.requests.builder import QueryBuilder
-from agentic_rag_backend.retrieval.requests.models import SearchRequest
+from agentic_rag_backend.retrieval.requests.search_requests import SearchRequest
 
 LEAST_WORDS = 8
 """A chunk of at least so many words counts as found for a longer passage that contains it."""

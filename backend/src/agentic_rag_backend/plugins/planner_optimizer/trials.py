@@ -13,7 +13,7 @@ from agentic_rag_backend.plugins.planner_optimizer.planned_search import Planned
 from agentic_rag_backend.prompts import Prompt
 from agentic_rag_backend.retrieval.agentic.plan import plan_of
 from agentic_rag_backend.retrieval.agentic.planner import Planner, prompt_values
-from agentic_rag_backend.retrieval.rewriting.rewriter import QueryRewriter
+from agentic_rag_backend.retrieval.rewriting.query_rewriter import QueryRewriter
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.telemetry.logs import get_logger
 
