@@ -44,7 +44,7 @@ async def compare_here(container: Container, *, repair: bool, confirmed: bool = 
         report = await container.reconciler.run(tenant.id, repair=repair, confirmed=confirmed)
         endings = JobEndings(container.catalogue.jobs, tenant.id)
         for job_id in report.jobs:
-            await endings.wait(job_id)
+            await endings.wait_for_end(job_id)
         comparisons.append(TenantComparison(tenant.name, report.as_result()))
     return comparisons
 
