@@ -16,16 +16,14 @@ from agentic_rag_backend.cli.commands import (
     diversity,
     documents,
     graph,
-    graph_edits,
     ingest,
-    jobs,
     search,
     status,
     tenants,
     themes,
     transfer,
 )
-from agentic_rag_backend.cli.operations import doctor, maintenance, models, serve, worker
+from agentic_rag_backend.cli.operations import doctor, maintenance, models, serve
 from agentic_rag_backend.cli.resources import delete_command, list_command, post_command, show_command
 from agentic_rag_backend.plugins import load_plugin
 
@@ -47,7 +45,7 @@ JobKind = Annotated[str | None, typer.Option("--kind", help="ingest, delete, reb
 
 COMMANDS: Mapping[str, Run | Group] = {
     "serve": serve.serve_api,
-    "worker": worker.run_worker,
+    "worker": serve.run_worker,
     "demo": demo.run_demo,
     "ingest": command(ingest.ingest_sources, work=True),
     "search": command(search.search_documents),
@@ -76,11 +74,11 @@ COMMANDS: Mapping[str, Run | Group] = {
     "jobs": Group(
         help="Show, cancel and retry jobs.",
         commands={
-            "list": list_command(jobs.JOBS, "List jobs, newest first.", state=JobState, kind=JobKind),
-            "show": show_command(jobs.JOBS, "Show a job."),
-            "cancel": post_command(jobs.JOBS, "cancel", "Request the cancellation of a job."),
-            "retry": command(jobs.retry_job, work=True),
-            "watch": command(jobs.watch_job, work=True),
+            "list": list_command(status.JOBS, "List jobs, newest first.", state=JobState, kind=JobKind),
+            "show": show_command(status.JOBS, "Show a job."),
+            "cancel": post_command(status.JOBS, "cancel", "Request the cancellation of a job."),
+            "retry": command(status.retry_job, work=True),
+            "watch": command(status.watch_job, work=True),
         },
     ),
     "communities": Group(
@@ -122,17 +120,17 @@ COMMANDS: Mapping[str, Run | Group] = {
             "paths": command(graph.show_paths),
             "contradictions": command(graph.show_contradictions),
             "export": command(graph.export_graph),
-            "merge": command(graph_edits.merge_entities),
-            "split": command(graph_edits.split_entity),
-            "rename": command(graph_edits.rename_entity),
+            "merge": command(graph.merge_entities),
+            "split": command(graph.split_entity),
+            "rename": command(graph.rename_entity),
             "delete": delete_command(
                 graph.ENTITIES,
                 "Delete an entity with its mentions and relationships. Documents stay.",
-                graph_edits.follow_edit,
-                reason=(graph_edits.Reason, ""),
+                graph.follow_edit,
+                reason=(graph.Reason, ""),
             ),
-            "edits": list_command(graph_edits.EDITS, "List the edits of the graph, the newest first."),
-            "undo": delete_command(graph_edits.EDITS, "Undo an edit. Later edits stay in effect.", graph_edits.follow_edit),
+            "edits": list_command(graph.EDITS, "List the edits of the graph, the newest first."),
+            "undo": delete_command(graph.EDITS, "Undo an edit. Later edits stay in effect.", graph.follow_edit),
         },
     ),
     "tenants": Group(

@@ -1,4 +1,4 @@
-"""``status`` and ``features set``."""
+"""``status``, ``features set``, ``jobs retry`` and ``jobs watch``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,25 @@ from typing import Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import Session
-from agentic_rag_backend.cli.output import fields, table
+from agentic_rag_backend.cli.following import finish_job
+from agentic_rag_backend.cli.output import fields, format_time, table
 from agentic_rag_backend.cli.resources import Resource
 from agentic_rag_backend.errors import InvalidRequest
 
+JobId = Annotated[str, typer.Argument(metavar="JOB_ID", help="Id of the job, from 'jobs list'.")]
+JOBS = Resource(
+    path="/jobs",
+    columns={
+        "id": "id",
+        "kind": "kind",
+        "state": "state",
+        "stage": "stage",
+        "#done": lambda job: f"{job['done']}/{job['total']}",
+        "updated": lambda job: format_time(job["updated_at"]),
+    },
+    droppable=("updated", "stage"),
+    argument=JobId,
+)
 FLAGS = Resource(
     path="/features", columns={name: name for name in ("name", "value", "default", "source", "description")}, paged=False
 )
@@ -71,3 +86,21 @@ def _parse_flag(value: str) -> bool | float | None:
         return float(value)
     except ValueError:
         raise InvalidRequest(f"VALUE must be a number or one of {', '.join(FLAG_VALUES)}; got {value[:80]!r}") from None
+
+
+async def retry_job(
+    session: Session,
+    job_id: JobId,
+    watch: Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until it has ended.")] = True,
+) -> None:
+    """Retry a failed, partial or cancelled job. Finished work is not repeated."""
+    accepted = await session.client.post(f"{JOBS.path}/{job_id}/retry")
+    if watch:
+        await watch_job(session, job_id)
+    else:
+        session.output.present(accepted)
+
+
+async def watch_job(session: Session, job_id: JobId) -> None:
+    """Follow a job to its end. The command fails if the job fails."""
+    await finish_job(session, job_id, title="job", render=lambda output, job: output.show(fields(job)))

@@ -63,10 +63,11 @@ class HealthReport:
         """Check folder and disk, and then the server that has DATA_DIR open or, without one, the stores."""
         from agentic_rag_backend.cli.session.remote import find_operator_key, find_server, find_tenant_key
 
-        self.checks += [Check("settings", True, "every value is within its limits"), _check_folder(settings.data_dir)]
+        self.checks.extend([Check("settings", True, "every value is within its limits"), _check_folder(settings.data_dir)])
         if not self.checks[-1].ok:
             return
-        self.checks += [_check_disk(settings.data_dir), await _check_ocr(settings)]
+        ocr = await _check_ocr(settings)
+        self.checks.extend([_check_disk(settings.data_dir), ocr])
         url = await find_server(settings)
         if url is not None:
             await self.check_server(url, find_operator_key(settings) or find_tenant_key(settings))
@@ -83,10 +84,8 @@ class HealthReport:
             except AgenticRagError as error:
                 self.checks.append(Check("server", False, error.message))
                 return
-        self.checks += [
-            Check("server", True, url),
-            *(Check(name, state == "ok", state) for name, state in states["stores"].items()),
-        ]
+        self.checks.append(Check("server", True, url))
+        self.checks.extend(Check(name, state == "ok", state) for name, state in states["stores"].items())
         if states.get("workers") is not None:
             self.checks.append(_check_workers(states["workers"]))
         if all(check.ok for check in self.checks):
@@ -101,9 +100,11 @@ class HealthReport:
             # Only a repair needs workers: its jobs finish before the command ends.
             async with open_stores(settings, work=self.repair) as container:
                 for name, test in _list_tests(container, settings).items():
-                    self.checks.append(await _run_test(name, test))
+                    check = await _run_test(name, test)
+                    self.checks.append(check)
                 if not of_one_process(settings):
-                    self.checks.append(_check_workers(len(await container.worker_status.list_workers())))
+                    workers = await container.worker_status.list_workers()
+                    self.checks.append(_check_workers(len(workers)))
                 if all(check.ok for check in self.checks if check.name in COMPARED):
                     await self.compare_stores(compare_here(container, repair=self.repair, confirmed=self.confirm))
         except AgenticRagError as error:
@@ -112,7 +113,8 @@ class HealthReport:
     async def compare_stores(self, comparison: Awaitable[list[TenantComparison]]) -> None:
         """Add the result of a comparison."""
         try:
-            self.stores += await comparison
+            stores = await comparison
+            self.stores.extend(stores)
         except AgenticRagError as error:
             self.checks.append(Check("comparison", False, f"{error.code}: {error.message}"))
 

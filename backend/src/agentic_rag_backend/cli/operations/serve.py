@@ -1,6 +1,6 @@
-"""``serve``: the HTTP server, with workers in the same process unless WORKER_INLINE is false.
+"""``serve``: the HTTP server, with workers in the same process unless WORKER_INLINE is false. ``worker``: runs jobs only.
 
-On loopback, it creates its own keys at the first start.
+On loopback, ``serve`` creates its own keys at the first start.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import os
 import secrets
 import shlex
 import socket
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -48,13 +49,18 @@ def serve_api(
     json: AsJson = False,
 ) -> None:
     """Serve the HTTP API until SIGTERM or Ctrl-C."""
+    _start_process(_start_server, json=json, host=host, port=port, data_dir=data_dir)
+
+
+def _start_process(serve: Callable[[Settings, Output], Coroutine[Any, Any, None]], *, json: bool, **options: Any) -> None:
+    """Run a process that serves HTTP, with its settings and its log."""
     with pause_collection():  # until it serves
         from agentic_rag_backend.telemetry import configure_logging
         from agentic_rag_backend.telemetry.event_loop import WatchedLoop
 
-        settings = load_settings(host=host, port=port, data_dir=data_dir)
+        settings = load_settings(**options)
         configure_logging(level=settings.log_level, format=settings.log_format)
-        run_async(_start_server(settings, Output(as_json=json)), loop=WatchedLoop)
+        run_async(serve(settings, Output(as_json=json)), loop=WatchedLoop)
 
 
 async def _start_server(settings: Settings, output: Output) -> None:
@@ -173,3 +179,37 @@ async def _is_valid(container: Container, key: str) -> bool:
     except (Unauthenticated, Forbidden):
         return False
     return True
+
+
+def run_worker(
+    port: Annotated[
+        int | None, typer.Option("--port", help="Port of health and metrics, on HOST; default: WORKER_PORT (8001).")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Run jobs until SIGTERM or Ctrl-C. Any number of workers can share the stores of the server profile."""
+    _start_process(_run_jobs, json=json, worker_port=port)
+
+
+async def _run_jobs(settings: Settings, output: Output) -> None:
+    from agentic_rag_backend.api.worker_app import create_worker_app
+    from agentic_rag_backend.cli.session.local import open_stores
+    from agentic_rag_backend.container.shared_stores import require_shared
+
+    require_shared(settings, "'agentic-rag worker'")
+    share_threads()
+    listening = open_socket(settings.host, settings.worker_port)
+    try:
+        async with open_stores(settings, work=True) as container:
+            # At a signal the server stops immediately. The container then waits for running jobs or returns them to the queue.
+            server = create_server(create_worker_app(container), settings, drain_s=0)
+            url = url_of(listening)
+            with server.capture_signals():
+                if output.as_json:
+                    output.result({"url": url, "pid": os.getpid(), **models_of(settings)})
+                else:
+                    output.show(f"working · health at {url}/health/ready")
+                    output.show(models_line(settings))
+                await run_server(server, listening, continuation="other workers, or the next to start, continue its jobs")
+    finally:
+        listening.close()
