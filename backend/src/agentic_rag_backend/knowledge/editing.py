@@ -79,7 +79,7 @@ class GraphEditor:
         self._outbox = outbox
         self._deliver = deliver
 
-    async def merge(self, tenant: Tenant, id: str, others: Sequence[str], *, reason: str = "") -> EditStatus:
+    async def merge(self, tenant: Tenant, id: str, other_ids: Sequence[str], *, reason: str = "") -> EditStatus:
         """Make other entities this one, which keeps its name and type. Their names become its names, in later documents, too.
 
         Raises:
@@ -88,13 +88,13 @@ class GraphEditor:
         """
         graph = await self._graphs.graph(tenant)
         entity = _entity(graph, id)
-        merged = [_entity(graph, each) for each in _distinct("entity_ids", others, MAX_EDITED_ENTITIES)]
+        merged = [_entity(graph, entity_id) for entity_id in _distinct("entity_ids", other_ids, MAX_EDITED_ENTITIES)]
         if entity in merged:
             raise InvalidRequest("entity_ids must not name the entity that they are merged into")
         draft = replace(
             _draft(EditKind.MERGE, entity, reason),
-            entity_ids=tuple(each.id for each in merged),
-            entity_names=tuple(each.name for each in merged),
+            entity_ids=tuple(entity_id.id for entity_id in merged),
+            entity_names=tuple(entity_id.name for entity_id in merged),
             # Otherwise the entity with most documents would label them.
             name=entity.name,
             type="" if entity.type in SPELLED else entity.type,
@@ -119,14 +119,16 @@ class GraphEditor:
             return await self._add(tenant, _names_apart(draft, split.names, _names(graph, id)))
         if split.entity_ids:
             return await self._add(tenant, await self._merged_before(tenant.id, draft, split.entity_ids))
-        wanted = _distinct("document_ids", split.document_ids, MAX_EDITED_DOCUMENTS)
+        document_ids = _distinct("document_ids", split.document_ids, MAX_EDITED_DOCUMENTS)
         holding = set(await self._graph.documents_naming(tenant.id, [id]))
-        if unknown := [each for each in wanted if each not in holding]:
+        if unknown := [document_id for document_id in document_ids if document_id not in holding]:
             raise InvalidRequest(f"the entity has no name in document {unknown[0][:64]!r}")
-        if len(wanted) == len(holding):
+        if len(document_ids) == len(holding):
             raise InvalidRequest("document_ids must leave the entity at least one document")
         name, type = _label(split.name, split.type)
-        return await self._add(tenant, replace(draft, document_ids=tuple(wanted), new_id=str(uuid.uuid4()), name=name, type=type))
+        return await self._add(
+            tenant, replace(draft, document_ids=tuple(document_ids), new_id=str(uuid.uuid4()), name=name, type=type)
+        )
 
     async def rename(self, tenant: Tenant, id: str, *, name: str = "", type: str = "", reason: str = "") -> EditStatus:
         """Give an entity another name or type, or both. Its other names stay.
@@ -161,9 +163,9 @@ class GraphEditor:
 
     async def page(self, tenant: Tenant, *, limit: int = 50, cursor: str | None = None) -> Page[EditStatus]:
         """Return edits, undone ones included, the newest first."""
-        found = await self._edits.page(tenant.id, limit=limit, cursor=cursor)
+        edits = await self._edits.page(tenant.id, limit=limit, cursor=cursor)
         applied = await self._applied(tenant.id)
-        return Page(tuple(EditStatus(edit, applied) for edit in found.items), found.next_cursor)
+        return Page(tuple(EditStatus(edit, applied) for edit in edits.items), edits.next_cursor)
 
     async def _add(self, tenant: Tenant, draft: EditDraft) -> EditStatus:
         return await self._applied_soon(tenant.id, await self._edits.add(tenant.id, draft))
@@ -183,9 +185,9 @@ class GraphEditor:
         for edit in await self._edits.in_effect(tenant):
             if edit.draft.kind is EditKind.MERGE:
                 merged.update(zip(edit.draft.entity_ids, edit.draft.entity_names, strict=True))
-        if unknown := [each for each in wanted if each not in merged]:
+        if unknown := [id_ for id_ in wanted if id_ not in merged]:
             raise InvalidRequest(f"no entity {unknown[0][:64]!r} was merged into this one")
-        return replace(draft, entity_ids=tuple(wanted), entity_names=tuple(merged[each] for each in wanted))
+        return replace(draft, entity_ids=tuple(wanted), entity_names=tuple(merged[id_] for id_ in wanted))
 
 
 def _entity(graph: TenantGraph, id: str) -> EntityRef:
@@ -205,17 +207,17 @@ def _draft(kind: EditKind, entity: EntityRef, reason: str) -> EditDraft:
     return EditDraft(kind=kind, entity_id=entity.id, entity_name=entity.name, reason=remark)
 
 
-def _names_apart(draft: EditDraft, names: Sequence[str], held: Sequence[str]) -> EditDraft:
+def _names_apart(draft: EditDraft, names: Sequence[str], entity_names: Sequence[str]) -> EditDraft:
     """Return the split that makes names of an entity entities of their own."""
-    own = {normalise_name(each) for each in held} - {""}
-    wanted = [normalise_name(each) for each in _distinct("names", names, MAX_EDITED_NAMES)]
-    for name, given in zip(wanted, names, strict=False):
+    own = {normalise_name(text) for text in entity_names} - {""}
+    keys = [normalise_name(text) for text in _distinct("names", names, MAX_EDITED_NAMES)]
+    for name, written_name in zip(keys, names, strict=False):
         if name not in own:
-            raise InvalidRequest(f"the entity has no name {given[:64]!r}")
-    kept = own - set(wanted)
-    if not kept:
+            raise InvalidRequest(f"the entity has no name {written_name[:64]!r}")
+    remaining = own - set(keys)
+    if not remaining:
         raise InvalidRequest("names must leave the entity at least one name")
-    return replace(draft, names=tuple(wanted), kept_names=tuple(sorted(kept)))
+    return replace(draft, names=tuple(keys), kept_names=tuple(sorted(remaining)))
 
 
 def _label(name: str, type: str) -> tuple[str, str]:
@@ -230,8 +232,8 @@ def _label(name: str, type: str) -> tuple[str, str]:
     return name, type
 
 
-def _distinct(field: str, values: Sequence[str], most: int) -> list[str]:
-    found = list(dict.fromkeys(values))
-    if not 1 <= len(found) <= most:
-        raise InvalidRequest(f"{field} must have 1 to {most} entries; got {len(found)}")
-    return found
+def _distinct(field: str, values: Sequence[str], limit: int) -> list[str]:
+    distinct = list(dict.fromkeys(values))
+    if not 1 <= len(distinct) <= limit:
+        raise InvalidRequest(f"{field} must have 1 to {limit} entries; got {len(distinct)}")
+    return distinct

@@ -165,19 +165,21 @@ class DocumentModel:
         Raises:
             NotFound: the document was deleted.
         """
-        found, requests = dict[int, Advice](), [self._request(each) for each in inquiries]
+        advice, requests = dict[int, Advice](), [self._request(inquiry) for inquiry in inquiries]
         recipes = [self._recipe(request) for request in requests]
-        known = await record.known(recipes)
+        recorded = await record.known(recipes)
         for number, recipe in enumerate(recipes):
-            if recipe in known:
-                found[number] = _recorded(known[recipe])
-        left = [number for number in range(len(inquiries)) if number not in found]
+            if recipe in recorded:
+                advice[number] = _recorded(recorded[recipe])
+        remaining = [number for number in range(len(inquiries)) if number not in advice]
         failure = "" if self.model.generative else NO_MODEL
         budget = min(self.max_tokens, self.max_tokens if max_tokens is None else max_tokens)
         ends = None if within_s is None else asyncio.get_running_loop().time() + within_s
         persistence = Persistence(self.absence)
-        while left and not failure:
-            group = _within([requests[number] for number in left[:_AT_ONCE]], left, budget - _tokens(await record.spent()))
+        while remaining and not failure:
+            group = _within(
+                [requests[number] for number in remaining[:_AT_ONCE]], remaining, budget - _tokens(await record.spent())
+            )
             if not group:
                 failure = BUDGET_SPENT
                 break
@@ -185,14 +187,14 @@ class DocumentModel:
             answers = await asyncio.gather(
                 *(self._answer(requests[number], inquiries[number].accepts, recipes[number], record, ends) for number in group)
             )
-            found |= zip(group, answers, strict=True)
-            left = left[len(group) :]
-            again = [number for number in group if persistence.is_worth_waiting(number, found[number].error)]
-            if again and await self._waited(found[again[0]].error, record):
-                left = again + left
+            advice |= zip(group, answers, strict=True)
+            remaining = remaining[len(group) :]
+            again = [number for number in group if persistence.is_worth_waiting(number, advice[number].error)]
+            if again and await self._waited(advice[again[0]].error, record):
+                remaining = again + remaining
             else:
-                failure = _lasting([found[number] for number in group if not persistence.is_too_large(number)], len(group))
-        return [found.get(number) or Advice(None, failure) for number in range(len(inquiries))]
+                failure = _lasting([advice[number] for number in group if not persistence.is_too_large(number)], len(group))
+        return [advice.get(number) or Advice(None, failure) for number in range(len(inquiries))]
 
     async def _waited(self, error: ModelUnavailable | None, record: ResultRecord) -> bool:
         """Wait before the model is asked again. Return False, without waiting, if the jobs do without it now."""
@@ -229,8 +231,8 @@ class DocumentModel:
         """
         request = replace(request, model=self.name)
         recipe = self._recipe(request)
-        if recipe in (known := await record.known([recipe])):
-            return _recorded(known[recipe])
+        if recipe in (recorded := await record.known([recipe])):
+            return _recorded(recorded[recipe])
         if not self.model.generative:
             return Advice(None, NO_MODEL)
         if self.max_tokens - _tokens(await record.spent()) - reserved < estimated_tokens(request):
@@ -264,8 +266,8 @@ class DocumentModel:
             advice = Advice(value, cut=reply.cut) if accepts(value) else Advice(None, INVALID)
         if advice.failure:
             _log.warning("document_model_failed", prompt=request.prompt, code=advice.failure)
-        kept = {**advice.value, _CUT: True} if advice.cut and advice.value is not None else advice.value
-        await record.keep(recipe, kept, request.account.usage)
+        value_on_record = {**advice.value, _CUT: True} if advice.cut and advice.value is not None else advice.value
+        await record.keep(recipe, value_on_record, request.account.usage)
         return advice
 
 
@@ -295,12 +297,12 @@ class VersionModel:
         Raises:
             ModelUnavailable: there is none; ``failure`` names the reason.
         """
-        most = estimated_tokens(request)
-        others, self._reserved = self._reserved, self._reserved + most
+        tokens = estimated_tokens(request)
+        reserved, self._reserved = self._reserved, self._reserved + tokens
         try:
-            advice = await self.asked.answer(request, self.record, reserved=others)
+            advice = await self.asked.answer(request, self.record, reserved=reserved)
         finally:
-            self._reserved -= most
+            self._reserved -= tokens
         if advice.value is None:
             self.failure = self.failure or advice.failure
             raise ModelUnavailable(f"the language model gave no reply: {advice.failure}")
@@ -341,14 +343,14 @@ def _within(requests: Sequence[ModelRequest], numbers: Sequence[int], tokens: in
     return group
 
 
-def _lasting(answers: Sequence[Advice], asked: int) -> str:
+def _lasting(answers: Sequence[Advice], group_size: int) -> str:
     """Return the failure because of which the model is not asked any more. Empty: there is none.
 
     Args:
         answers: without those of requests that are too large for the model.
         asked: size of the whole group.
     """
-    failure = next((each.failure for each in answers if each.failure not in _OF_ONE_REQUEST), "")
-    if not failure and len(answers) == asked == _AT_ONCE and all(each.failure for each in answers):
+    failure = next((answer.failure for answer in answers if answer.failure not in _OF_ONE_REQUEST), "")
+    if not failure and len(answers) == group_size == _AT_ONCE and all(answer.failure for answer in answers):
         failure = answers[0].failure  # this model is not up to the task: further calls would be paid for nothing
     return failure

@@ -112,7 +112,7 @@ def _subject_end(words: Sequence[str]) -> int:
         if number and _is_verb(plain) and not word.endswith(","):
             return number
         if word.endswith(","):
-            if not all(each[0].isupper() for each in words[: number + 1]):
+            if not all(word[0].isupper() for word in words[: number + 1]):
                 return 0
             aside = True
     return 0

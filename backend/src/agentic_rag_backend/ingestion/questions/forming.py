@@ -133,9 +133,9 @@ def _of_modal(clause: Clause) -> Iterator[tuple[str, float]]:
 
 def _of_having(clause: Clause) -> Iterator[tuple[str, float]]:
     helping = {"has": "does", "have": "do", "had": "did"}[clause.verb.casefold()]
-    counted = _COUNTED.match(clause.rest)
-    if counted and counted[1].split()[-1] not in _TIMES:
-        yield f"how many {counted[1]} {helping} {clause.subject.text} have", 0.95
+    field_condition = _COUNTED.match(clause.rest)
+    if field_condition and field_condition[1].split()[-1] not in _TIMES:
+        yield f"how many {field_condition[1]} {helping} {clause.subject.text} have", 0.95
 
 
 def _of_verb(clause: Clause) -> Iterator[tuple[str, float]]:
@@ -149,9 +149,9 @@ def _of_verb(clause: Clause) -> Iterator[tuple[str, float]]:
     if _COSTS.match(clause.rest):
         yield f"how much {helping} {subject.text} {verb.base}", 0.95
         return
-    counted = _COUNTED.match(clause.rest)
-    if counted and counted[1].split()[-1] not in _TIMES:
-        yield f"how many {counted[1]} {helping} {subject.text} {verb.base}", 0.93
+    field_condition = _COUNTED.match(clause.rest)
+    if field_condition and field_condition[1].split()[-1] not in _TIMES:
+        yield f"how many {field_condition[1]} {helping} {subject.text} {verb.base}", 0.93
     place = _WHERE.match(clause.rest)
     if place and past and verb.base in _SOMEWHERE and not _DATE.match(f" {clause.rest}"):
         yield f"where did {subject.text} {verb.base}", 0.8

@@ -87,23 +87,25 @@ def _is_about(changed: ChangedSentence, names: Sequence[Sequence[str]], *, topic
     return topic and (first is None or not first.name)
 
 
-def _change(one: ChangedSentence, other: ChangedSentence) -> _Change | None:
+def _change(changed_sentence: ChangedSentence, other: ChangedSentence) -> _Change | None:
     """Return the one place in which two sentences differ, if it is a value or a name in both."""
-    forms = [[word.form for word in changed.words] for changed in (one, other)]
+    forms = [[word.form for word in changed.words] for changed in (changed_sentence, other)]
     shorter = min(map(len, forms))
     begin = next((at for at in range(shorter) if forms[0][at] != forms[1][at]), shorter)
     end = next((at for at in range(shorter - begin) if forms[0][-1 - at] != forms[1][-1 - at]), shorter - begin)
-    parts = [changed.words[begin : len(changed.words) - end] for changed in (one, other)]
+    parts = [changed.words[begin : len(changed.words) - end] for changed in (changed_sentence, other)]
     same = (begin + end) / max(map(len, forms))
     if same < LEAST_SAME or not all(1 <= len(part) <= MAX_WORDS for part in parts):
         return None
-    texts = one.sentence.text, other.sentence.text
+    texts = changed_sentence.sentence.text, other.sentence.text
     before, after = (text[part[0].start : part[-1].end] for text, part in zip(texts, parts, strict=True))
     if may_agree(before, after):
         return None
-    dated = [all(_within(word, changed.dates) for word in part) for changed, part in zip((one, other), parts, strict=True)]
+    dated = [
+        all(_within(word, changed.dates) for word in part) for changed, part in zip((changed_sentence, other), parts, strict=True)
+    ]
     digits = [any(word.form[0].isdigit() for word in part) for part in parts]
-    context = " ".join(texts[0][word.start : word.end] for word in one.words[max(begin - _CONTEXT, 0) : begin])
+    context = " ".join(texts[0][word.start : word.end] for word in changed_sentence.words[max(begin - _CONTEXT, 0) : begin])
     if all(dated):
         return _Change("date", context, before, after)
     if all(digits) and not any(dated):

@@ -42,63 +42,67 @@ def contradictions_of_values(about: EntityRef, statements: Sequence[ValueStateme
             yield _contradiction(about, one, other, confidence)
 
 
-def _confidence(one: ValueStatement, other: ValueStatement) -> float:
+def _confidence(value_statement: ValueStatement, other: ValueStatement) -> float:
     """Return the chance that two statements contradict each other; 0: nothing says so."""
-    if not _differ(one, other) or one.distinguishing != other.distinguishing:
+    if not _differ(value_statement, other) or value_statement.distinguishing != other.distinguishing:
         return 0.0
-    same = one.predicate == other.predicate
-    if not same and not (one.predicate & other.predicate & _ONCE):
+    same = value_statement.predicate == other.predicate
+    if not same and not (value_statement.predicate & other.predicate & _ONCE):
         return 0.0
-    if one.kind == "date":
-        return ONCE if same and one.predicate & _ONCE else OTHER_EVENT
-    return _of_numbers(one, other) if same else 0.0
+    if value_statement.kind == "date":
+        return ONCE if same and value_statement.predicate & _ONCE else OTHER_EVENT
+    return _of_numbers(value_statement, other) if same else 0.0
 
 
-def _of_numbers(one: ValueStatement, other: ValueStatement) -> float:
-    years = one.read.years, other.read.years
+def _of_numbers(value_statement: ValueStatement, other: ValueStatement) -> float:
+    years = value_statement.read.years, other.read.years
     if years[0] and years[1]:
         return 0.0 if years[0].isdisjoint(years[1]) else COUNTED
     if years[0] or years[1]:
         return MAY_HAVE_CHANGED
-    dates = _date(one.read)[:4], _date(other.read)[:4]
-    present = any(word.form in _PRESENT for read in (one.read, other.read) for word in read.words)
+    dates = _date(value_statement.read)[:4], _date(other.read)[:4]
+    present = any(word.form in _PRESENT for read in (value_statement.read, other.read) for word in read.words)
     if present and dates[0] != dates[1]:
         return MAY_HAVE_CHANGED
     return COUNTED
 
 
-def _differ(one: ValueStatement, other: ValueStatement) -> bool:
-    if isinstance(one.value, Moment) and isinstance(other.value, Moment):
-        mine = [moment for moment, _ in one.read.dates]
+def _differ(value_statement: ValueStatement, other: ValueStatement) -> bool:
+    if isinstance(value_statement.value, Moment) and isinstance(other.value, Moment):
+        mine = [moment for moment, _ in value_statement.read.dates]
         others = [moment for moment, _ in other.read.dates]
         # A sentence with both dates contradicts neither.
-        return not any(one.value.agrees(each) for each in others) and not any(other.value.agrees(each) for each in mine)
-    if isinstance(one.value, Amount) and isinstance(other.value, Amount):
-        if one.measure != other.measure and not (one.value.unit and other.value.unit):
+        return not any(value_statement.value.agrees(each) for each in others) and not any(
+            other.value.agrees(each) for each in mine
+        )
+    if isinstance(value_statement.value, Amount) and isinstance(other.value, Amount):
+        if value_statement.measure != other.measure and not (value_statement.value.unit and other.value.unit):
             return False
-        counts = [amount for amount, _ in one.read.amounts], [amount for amount, _ in other.read.amounts]
-        agrees = any(_agree(one.value, each) for each in counts[1]) or any(_agree(other.value, each) for each in counts[0])
+        counts = [amount for amount, _ in value_statement.read.amounts], [amount for amount, _ in other.read.amounts]
+        agrees = any(_agree(value_statement.value, count) for count in counts[1]) or any(
+            _agree(other.value, count) for count in counts[0]
+        )
         return not agrees
     return False
 
 
-def _agree(one: Amount, other: Amount) -> bool:
-    return one.agrees(other) or rounds_to(one, other) or rounds_to(other, one)
+def _agree(amount: Amount, other: Amount) -> bool:
+    return amount.agrees(other) or rounds_to(amount, other) or rounds_to(other, amount)
 
 
-def _contradiction(about: EntityRef, one: ValueStatement, other: ValueStatement, confidence: float) -> Contradiction:
-    common = " ".join(sorted(one.predicate & other.predicate))
-    subject = f"{about.name} – {_predicate(one) or common}"
-    what = "dates" if one.kind == "date" else f"numbers ({one.measure})"
+def _contradiction(about: EntityRef, value_statement: ValueStatement, other: ValueStatement, confidence: float) -> Contradiction:
+    common = " ".join(sorted(value_statement.predicate & other.predicate))
+    subject = f"{about.name} – {_predicate(value_statement) or common}"
+    what = "dates" if value_statement.kind == "date" else f"numbers ({value_statement.measure})"
     return Contradiction(
-        kind=one.kind,
+        kind=value_statement.kind,
         about=about,
         subject=subject,
         entity_a=about,
         entity_b=about,
-        a=_side(about, one),
+        a=_side(about, value_statement),
         b=_side(about, other),
-        reason=f"{subject}: the {what} {one.value.text} and {other.value.text} cannot both be true",
+        reason=f"{subject}: the {what} {value_statement.value.text} and {other.value.text} cannot both be true",
         confidence=confidence,
     )
 

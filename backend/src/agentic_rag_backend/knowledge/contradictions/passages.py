@@ -52,17 +52,17 @@ def contradictions_in_text(
     """Return the contradictions between passages of different documents about an entity, which has these names."""
     if len({passage.chunk.document_id for passage in passages}) < 2:
         return []
-    found: dict[str, Contradiction] = {}
+    contradictions: dict[str, Contradiction] = {}
     for one, other in _copies(passages, readings):
         changed = _changed(one, other, readings)
         topic = is_topic(one, names) and is_topic(other, names)
-        for each in contradictions_of_copies(about, forms_of(names), ((one, other), changed), topic=topic):
-            found[each.id] = each
-    told = {frozenset((each.a.place, each.b.place)) for each in found.values()}
-    for each in contradictions_of_values(about, statements_in(names, passages, readings)[:MAX_STATEMENTS]):
-        if frozenset((each.a.place, each.b.place)) not in told:
-            found[each.id] = each
-    return list(found.values())
+        for contradiction in contradictions_of_copies(about, forms_of(names), ((one, other), changed), topic=topic):
+            contradictions[contradiction.id] = contradiction
+    told = {frozenset((contradiction.a.place, contradiction.b.place)) for contradiction in contradictions.values()}
+    for contradiction in contradictions_of_values(about, statements_in(names, passages, readings)[:MAX_STATEMENTS]):
+        if frozenset((contradiction.a.place, contradiction.b.place)) not in told:
+            contradictions[contradiction.id] = contradiction
+    return list(contradictions.values())
 
 
 def statements_in(names: Sequence[str], passages: Sequence[VisibleChunk], readings: PassageReadings) -> list[ValueStatement]:
@@ -102,11 +102,11 @@ def _copies(passages: Sequence[VisibleChunk], readings: PassageReadings) -> Iter
 
 
 def _changed(
-    one: VisibleChunk, other: VisibleChunk, readings: PassageReadings
+    chunk: VisibleChunk, other: VisibleChunk, readings: PassageReadings
 ) -> tuple[tuple[ChangedSentence, ...], tuple[ChangedSentence, ...]]:
     """Return the sentences of each passage that the other one does not have."""
-    mine, others = readings.of(one).by_text, readings.of(other).by_text
+    mine, changed_sentences = readings.of(chunk).by_text, readings.of(other).by_text
     return (
-        tuple(sentence for text, sentence in mine.items() if text not in others),
-        tuple(sentence for text, sentence in others.items() if text not in mine),
+        tuple(sentence for text, sentence in mine.items() if text not in changed_sentences),
+        tuple(sentence for text, sentence in changed_sentences.items() if text not in mine),
     )

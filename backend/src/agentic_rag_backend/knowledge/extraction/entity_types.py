@@ -132,10 +132,10 @@ def _follows_place(tokens: Tokens, comma: int, end: int) -> bool:
 
 def _closes_place(tokens: Tokens, comma: int, begin: int) -> bool:
     """Return whether a name after this comma is the region of the place before it: "in Boston, Massachusetts"."""
-    place = comma - 1
-    while place >= begin and comma - place < 5 and tokens.shapes[place] == Shape.CAPITAL:
-        place -= 1
-    return begin <= place < comma - 1 and tokens.words[place].lower() in PLACE_PREPOSITIONS
+    index = comma - 1
+    while index >= begin and comma - index < 5 and tokens.shapes[index] == Shape.CAPITAL:
+        index -= 1
+    return begin <= index < comma - 1 and tokens.words[index].lower() in PLACE_PREPOSITIONS
 
 
 def _following_votes(after: list[str]) -> list[tuple[str, float]]:
@@ -177,14 +177,14 @@ def decide(words: list[str], votes: Votes) -> str:
     For short texts such as questions, in which nearly every name is new. Without votes, two or three plain capitalised words
     count as a person's name.
     """
-    own = type_from_words(words)
-    if own is not None:
-        votes = {**votes, own[0]: votes.get(own[0], 0.0) + own[1]}
+    inner = type_from_words(words)
+    if inner is not None:
+        votes = {**votes, inner[0]: votes.get(inner[0], 0.0) + inner[1]}
     if normalise_name(" ".join(words)) in REGIONS:
         return PLACE
     if len(words) == 1 and is_adjectival(words[0]):
         return GROUP
-    if 2 <= len(words) <= 3 and own is None and all(may_be_personal(word) for word in words):
+    if 2 <= len(words) <= 3 and inner is None and all(may_be_personal(word) for word in words):
         votes = {**votes, PERSON: votes.get(PERSON, 0.0) + 0.9}
     if not votes:
         return OTHER

@@ -118,10 +118,10 @@ class Extension:
         return self._shapes[last - 1] == Shape.INITIAL or before.lower() in _ABBREVIATED
 
     def _head_follows(self, index: int) -> bool:
-        for place in range(index, min(index + 4, self._end)):
-            if self._shapes[place] not in NAME_SHAPES:
+        for position in range(index, min(index + 4, self._end)):
+            if self._shapes[position] not in NAME_SHAPES:
                 return False
-            if self._words[place].lower() in _HEADS:
+            if self._words[position].lower() in _HEADS:
                 return True
         return False
 
@@ -178,7 +178,7 @@ class Extension:
             return True
         if self._words[last - 1].lower() in _HEADS and self._words[following].lower() in _HEADS:
             return True
-        place = following + 1
-        while place < self._end and self._shapes[place] in NAME_SHAPES and place - following < 4:
-            place += 1
-        return last - first == 1 and place - following >= 2 and self._words[place - 1].lower() in ORGANISATION_HEADS
+        position = following + 1
+        while position < self._end and self._shapes[position] in NAME_SHAPES and position - following < 4:
+            position += 1
+        return last - first == 1 and position - following >= 2 and self._words[position - 1].lower() in ORGANISATION_HEADS

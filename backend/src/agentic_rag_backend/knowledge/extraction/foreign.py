@@ -22,8 +22,8 @@ _WORDS = (Shape.LOWER, Shape.CAPITAL, Shape.UPPER)
 
 def foreign_language(passages: Iterable[Tokens]) -> str | None:
     """Return the language of passages if it is known and not English."""
-    found = language_of_words(_first_words(passages))
-    return None if found == ENGLISH else found
+    language = language_of_words(_first_words(passages))
+    return None if language == ENGLISH else language
 
 
 def _first_words(passages: Iterable[Tokens]) -> Iterator[str]:
@@ -84,8 +84,8 @@ class ForeignNames:
 
     def _is_function_word(self, tokens: Tokens, index: int, opening: set[int]) -> bool:
         """Return whether a word is no part of a name. In a sentence, an article with a capital is: "le journal Le Monde"."""
-        written = tokens.shapes[index] == Shape.LOWER or (tokens.shapes[index] == Shape.CAPITAL and index in opening)
-        return written and tokens.words[index].lower() in self._stop_words
+        lower_case = tokens.shapes[index] == Shape.LOWER or (tokens.shapes[index] == Shape.CAPITAL and index in opening)
+        return lower_case and tokens.words[index].lower() in self._stop_words
 
     def _is_name(self, tokens: Tokens, span: Span, opening: set[int]) -> bool:
         if span.last - span.first > 1 or tokens.shapes[span.first] != Shape.CAPITAL:

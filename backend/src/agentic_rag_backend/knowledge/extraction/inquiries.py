@@ -38,7 +38,7 @@ class ModelExtractionOptions:
 
 def inquiry(title: str, chunk: Chunk, options: ModelExtractionOptions) -> Inquiry:
     about = " – ".join(
-        dict.fromkeys(each for each in (title.strip(), *chunk.location.headings, chunk.location.header or "") if each)
+        dict.fromkeys(text for text in (title.strip(), *chunk.location.headings, chunk.location.header or "") if text)
     )
     return Inquiry(
         prompt=built_in(PROMPT),

@@ -245,11 +245,11 @@ class _Sentence:
             return index
         inside = range(first, last)
         content = [
-            place
-            for place in inside
-            if self._words[place].lower() not in FUNCTION_WORDS and self._shapes[place] != Shape.PUNCTUATION
+            position
+            for position in inside
+            if self._words[position].lower() not in FUNCTION_WORDS and self._shapes[position] != Shape.PUNCTUATION
         ]
-        capitals = sum(self._shapes[place] != Shape.LOWER for place in content)
+        capitals = sum(self._shapes[position] != Shape.LOWER for position in content)
         lenient = (
             len(inside) <= _SHORT_QUOTATION
             and self._words[last - 1] not in ",.;!?"

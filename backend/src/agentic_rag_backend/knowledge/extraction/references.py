@@ -62,14 +62,14 @@ def with_references(extractions: Sequence[Extraction], chunks: Sequence[Chunk], 
     source = " ".join(title.split())[:MAX_TITLE_CHARACTERS]
     if not normalise_name(source) or is_excerpt(source):
         return list(extractions)
-    found: list[Extraction] = []
-    inside, left = False, MAX_ENTRIES
+    results: list[Extraction] = []
+    inside, remaining = False, MAX_ENTRIES
     for extraction, chunk in zip(extractions, chunks, strict=True):
         start, inside = _section(chunk, inside)
-        entries = [] if start is None else list(references(chunk.text, start))[:left]
-        left -= len(entries)
-        found.append(_cited(extraction, chunk.text, source, entries) if entries else extraction)
-    return found if left == MAX_ENTRIES else [_titled(each, normalise_name(source)) for each in found]
+        entries = [] if start is None else list(references(chunk.text, start))[:remaining]
+        remaining -= len(entries)
+        results.append(_cited(extraction, chunk.text, source, entries) if entries else extraction)
+    return results if remaining == MAX_ENTRIES else [_titled(extraction, normalise_name(source)) for extraction in results]
 
 
 def _section(chunk: Chunk, inside: bool) -> tuple[int | None, bool]:
@@ -81,8 +81,8 @@ def _section(chunk: Chunk, inside: bool) -> tuple[int | None, bool]:
         return (0, False) if _is_heading(chunk.location.headings[-1]) else (None, False)
     if inside:
         return 0, True
-    begun = next((each.end() for each in _PLAIN_HEADING.finditer(chunk.text) if _is_heading(each[1])), None)
-    return begun, begun is not None
+    start = next((heading.end() for heading in _PLAIN_HEADING.finditer(chunk.text) if _is_heading(heading[1])), None)
+    return start, start is not None
 
 
 def _is_heading(text: str) -> bool:
@@ -95,15 +95,15 @@ def references(text: str, start: int = 0) -> Iterator[Reference]:
         entry = text[begin:end]
         if len(entry) > MAX_ENTRY_CHARACTERS or _YEAR.search(entry) is None:
             continue
-        place = _title(entry)
-        if place is not None:
-            yield Reference(begin, end, begin + place[0], begin + place[1])
+        span = _title(entry)
+        if span is not None:
+            yield Reference(begin, end, begin + span[0], begin + span[1])
 
 
 def _entries(text: str, start: int) -> Iterator[tuple[int, int]]:
     """Yield the begin and end of each entry: by numbers or list marks, else by blank lines, else by authors at a line's begin."""
     for pattern, content in ((_START, "end"), (_GAP, "end"), (_AUTHOR, "start")):
-        marks = [(each.start(), each.end() if content == "end" else each.start()) for each in pattern.finditer(text, start)]
+        marks = [(mark.start(), mark.end() if content == "end" else mark.start()) for mark in pattern.finditer(text, start)]
         if marks:
             break
     else:
@@ -156,14 +156,14 @@ def _trimmed(entry: str, start: int, end: int) -> tuple[int, int] | None:
 
 def _cited(extraction: Extraction, text: str, source: str, entries: Sequence[Reference]) -> Extraction:
     """Return an extraction with the cited works. Names that the rules found inside of a title are part of it."""
-    titles = [(each.title_start, each.title_end) for each in entries]
+    titles = [(entry.title_start, entry.title_end) for entry in entries]
     works: list[EntityMention] = []
     cited: list[ExtractedRelationship] = []
-    for each in entries:
-        name = " ".join(text[each.title_start : each.title_end].split())
+    for entry in entries:
+        name = " ".join(text[entry.title_start : entry.title_end].split())
         if normalise_name(name) == normalise_name(source):
             continue
-        works.append(EntityMention(name=name, type=WORK, start_char=each.title_start, end_char=each.title_end))
+        works.append(EntityMention(name=name, type=WORK, start_char=entry.title_start, end_char=entry.title_end))
         cited.append(
             ExtractedRelationship(
                 source=source,
@@ -171,23 +171,29 @@ def _cited(extraction: Extraction, text: str, source: str, entries: Sequence[Ref
                 target=name,
                 target_type=WORK,
                 relation=CITES,
-                fact=text[each.start : each.end],
-                fact_start=each.start,
-                fact_end=each.end,
+                fact=text[entry.start : entry.end],
+                fact_start=entry.start,
+                fact_end=entry.end,
             )
         )
     if not cited:
         return extraction
     about = EntityMention(name=source, type=WORK, start_char=0, end_char=0, about=True)
-    kept = [each for each in extraction.mentions if each.about or not _within(each, titles)]
-    named = {normalise_name(each.name) for each in kept}
-    related = [each for each in extraction.relationships if {normalise_name(each.source), normalise_name(each.target)} <= named]
-    return replace(extraction, mentions=(*kept, about, *works), relationships=(*related, *cited))
+    outside = [mention for mention in extraction.mentions if mention.about or not _within(mention, titles)]
+    names = {normalise_name(each.name) for each in outside}
+    related = [
+        relationship
+        for relationship in extraction.relationships
+        if {normalise_name(relationship.source), normalise_name(relationship.target)} <= names
+    ]
+    return replace(extraction, mentions=(*outside, about, *works), relationships=(*related, *cited))
 
 
 def _titled(extraction: Extraction, title: str) -> Extraction:
     """Return an extraction in which the document's title is a work."""
-    mentions = (replace(each, type=WORK) if normalise_name(each.name) == title else each for each in extraction.mentions)
+    mentions = (
+        replace(mention, type=WORK) if normalise_name(mention.name) == title else mention for mention in extraction.mentions
+    )
     return replace(extraction, mentions=tuple(mentions))
 
 

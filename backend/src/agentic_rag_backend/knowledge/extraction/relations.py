@@ -140,10 +140,10 @@ def relate(tokens: Tokens, nodes: Sequence[Node]) -> list[Pair]:
     for position in range(begin + 1, len(nodes)):
         source, neighbour, target = nodes[begin], nodes[position - 1], nodes[position]
         previous = _with_subject(tokens, source, neighbour, target, previous)
-        found: list[Pair | None] = [previous]
+        candidates: list[Pair | None] = [previous]
         if neighbour is not source and neighbour.type != DATE:
-            found.append(_attached(tokens, neighbour, target, across_comma=False))
-        for pair in found:
+            candidates.append(_attached(tokens, neighbour, target, across_comma=False))
+        for pair in candidates:
             if pair is not None and pair.source.key != pair.target.key:
                 pairs.setdefault((pair.source.key, pair.target.key), pair)
     ranked = sorted(enumerate(pairs.values()), key=lambda item: (-item[1].confidence, item[0]))[:MAX_PER_SENTENCE]
@@ -180,20 +180,20 @@ def _attached(tokens: Tokens, source: Node, target: Node, *, across_comma: bool 
     words = _between(tokens, source, target)
     if source.type == target.type == PLACE and words in ([","], ["in"], ["of"], ["in", "the"]):
         return Pair(source, target, "located_in", 0.8)
-    kept = [word for word in words if word not in _DROPPED and word[0].isalnum()]
-    if not kept or len(kept) > _MAX_WORDS or not _STOPS.isdisjoint(words) or ("," in words and not across_comma):
+    content = [word for word in words if word not in _DROPPED and word[0].isalnum()]
+    if not content or len(content) > _MAX_WORDS or not _STOPS.isdisjoint(words) or ("," in words and not across_comma):
         return None
     if any(tokens.shapes[index] not in (Shape.LOWER, Shape.PUNCTUATION) for index in range(source.last, target.first)):
         return None
-    if kept[0] in ("not", "never") and len(kept) > 1:
-        kept = kept[1:]
-        return Pair(source, target, f"{NEGATION}{'_'.join(map(_slug, kept))}", 0.8)
-    return Pair(source, target, "_".join(_slug(word) for word in kept), 0.8)
+    if content[0] in ("not", "never") and len(content) > 1:
+        content = content[1:]
+        return Pair(source, target, f"{NEGATION}{'_'.join(map(_slug, content))}", 0.8)
+    return Pair(source, target, "_".join(_slug(word) for word in content), 0.8)
 
 
-def _between(tokens: Tokens, left: Node, right: Node) -> list[str]:
+def _between(tokens: Tokens, node: Node, right: Node) -> list[str]:
     """Return the words between two names in lower case, without adverbs ("published monthly by")."""
-    words = (tokens.words[index].lower() for index in range(left.last, right.first))
+    words = (tokens.words[index].lower() for index in range(node.last, right.first))
     return [word for word in words if len(word) < 5 or not word.endswith("ly")]
 
 
@@ -209,10 +209,10 @@ def _pattern(words: list[str]) -> tuple[str, int] | None:
 
 def _is_denied(words: list[str]) -> bool:
     """Return whether one of the last words before a phrase denies it: "was not founded by", "denied having founded"."""
-    near = words[-_DENIAL_REACH:]
-    if any(one == "not" and other in ("only", "just", "merely") for one, other in pairwise(near)):
+    last_words = words[-_DENIAL_REACH:]
+    if any(word == "not" and following in ("only", "just", "merely") for word, following in pairwise(last_words)):
         return False
-    return any(word in _DENIALS or word.endswith(("n't", "n’t")) for word in near)
+    return any(word in _DENIALS or word.endswith(("n't", "n’t")) for word in last_words)
 
 
 def _slug(word: str) -> str:

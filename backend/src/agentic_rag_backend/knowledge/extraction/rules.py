@@ -110,12 +110,16 @@ class RuledDocument:
         language = foreign_language(passage.tokens for passage in self._passages)
         if language is not None:
             foreign = ForeignNames(language, vocabulary)
-            for passage, found in zip(self._passages, spans, strict=True):
-                foreign.learn(passage.tokens, found)
-            spans = [foreign.corrected(passage.tokens, found) for passage, found in zip(self._passages, spans, strict=True)]
-        for passage, found in zip(self._passages, spans, strict=True):
-            passage.topics = [one for one in passage.topics if one is self._title or not _is_plain_heading(one, vocabulary)]
-            _place_names(passage, found)
+            for passage, names in zip(self._passages, spans, strict=True):
+                foreign.learn(passage.tokens, names)
+            spans = [foreign.corrected(passage.tokens, names) for passage, names in zip(self._passages, spans, strict=True)]
+        for passage, names in zip(self._passages, spans, strict=True):
+            passage.topics = [
+                topic_name
+                for topic_name in passage.topics
+                if topic_name is self._title or not _is_plain_heading(topic_name, vocabulary)
+            ]
+            _place_names(passage, names)
         self.ballots = self._collect_ballots()
         self._types = self._decide_types()
         self._pairs = [self._alias_pairs(passage) for passage in self._passages]
@@ -128,22 +132,22 @@ class RuledDocument:
         return [self._extraction(passage, pairs) for passage, pairs in zip(self._passages, self._pairs, strict=True)]
 
     def _topics_of(self, chunk: Chunk) -> list[TopicName]:
-        found = [self._title] if self._title is not None else []
+        topics = [self._title] if self._title is not None else []
         for heading in chunk.location.headings:
-            one = topic(heading, from_title=False)
-            if one is not None and all(one.name != other.name for other in found):
-                found.append(one)
-        return found
+            heading_topic = topic(heading, from_title=False)
+            if heading_topic is not None and all(heading_topic.name != topic_name.name for topic_name in topics):
+                topics.append(heading_topic)
+        return topics
 
     def _collect_ballots(self) -> dict[str, Ballot]:
         """Return the ballot of every name, topics included. Names whose spelling decides (dates, code) have none."""
         ballots: dict[str, Ballot] = {}
         for passage in self._passages:
             tokens = passage.tokens
-            for one in passage.topics:
-                for form in one.forms:
+            for topic_name in passage.topics:
+                for form in topic_name.forms:
                     key = normalise_name(form)
-                    ballots.setdefault(key, Ballot(key, form.split())).vote(one.type, 4.0)
+                    ballots.setdefault(key, Ballot(key, form.split())).vote(topic_name.type, 4.0)
             for sentence, names in zip(tokens.sentences, passage.by_sentence, strict=True):
                 for name in names:
                     if name.span.kind in _SPELLED:
@@ -156,12 +160,12 @@ class RuledDocument:
     def listed(self) -> list[tuple[str, str]]:
         """Return the pairs of names with nothing but a comma, "and" or "or" between them."""
         return [
-            (left.key, right.key)
+            (name.key, right.key)
             for passage in self._passages
             for names in passage.by_sentence
-            for left, right in pairwise(names)
-            if 0 < right.span.first - left.span.last <= _LONGEST_LIST_MARK
-            and _LIST_MARKS.issuperset(passage.tokens.words[left.span.last : right.span.first])
+            for name, right in pairwise(names)
+            if 0 < right.span.first - name.span.last <= _LONGEST_LIST_MARK
+            and _LIST_MARKS.issuperset(passage.tokens.words[name.span.last : right.span.first])
         ]
 
     def _decide_types(self) -> dict[str, str]:
@@ -174,7 +178,7 @@ class RuledDocument:
         return {**types, **spelled}
 
     def _alias_pairs(self, passage: _Passage) -> list[Alias]:
-        found: list[Alias] = []
+        aliases: list[Alias] = []
         for sentence, names in zip(passage.tokens.sentences, passage.by_sentence, strict=True):
             by_span = {name.span: name for name in names if name.span.kind not in _SPELLED}
             for canonical, alias in alias_pairs(passage.tokens, list(by_span), sentence):
@@ -183,16 +187,16 @@ class RuledDocument:
                     continue
                 type_ = self._types[long.key] if self._types[long.key] != OTHER else self._types[short.key]
                 self._types[long.key] = self._types[short.key] = type_
-                found.append(Alias(name=long.text, alias=short.text, type=type_))
-        return found
+                aliases.append(Alias(name=long.text, alias=short.text, type=type_))
+        return aliases
 
     def _extraction(self, passage: _Passage, pairs: list[Alias]) -> Extraction:
         mentions = self._about(passage)
         aliases = dict.fromkeys(pairs)
-        for one in passage.topics:
-            type_ = self._types[normalise_name(one.name)]
-            for form in one.aliases:
-                aliases[Alias(name=one.name, alias=form, type=type_)] = None
+        for topic_name in passage.topics:
+            type_ = self._types[normalise_name(topic_name.name)]
+            for form in topic_name.aliases:
+                aliases[Alias(name=topic_name.name, alias=form, type=type_)] = None
         for name in passage.names:
             mentions.append(EntityMention(name=name.text, type=self._types[name.key], start_char=name.start, end_char=name.end))
             if name.key in self._short:
@@ -212,15 +216,15 @@ class RuledDocument:
             (begin, end, [(name.span.first, name.key, name.text) for name in names if self._may_be_shared(name)])
             for (begin, end), names in zip(passage.tokens.sentences, passage.by_sentence, strict=True)
         )
-        found = describe_names(passage.tokens, passing, lambda key: self._short.get(key, key))
-        for one in passage.topics:
-            for form in one.forms:
-                key, said = normalise_name(form), describe_title(name_forms(form), one.name)
-                found[key] = (form, said | found[key][1] if key in found else said)
+        descriptions = describe_names(passage.tokens, passing, lambda key: self._short.get(key, key))
+        for topic_name in passage.topics:
+            for form in topic_name.forms:
+                key, description = normalise_name(form), describe_title(name_forms(form), topic_name.name)
+                descriptions[key] = (form, description | descriptions[key][1] if key in descriptions else description)
         # Of places, institutions and works, the nouns around a name often belong to something else: "a suburb of New York".
-        sorts = {key: "person" if self._types.get(key) == PERSON else "vessel" for key in found}
-        fitting = ((name, said.of_sort(sorts[key])) for key, (name, said) in found.items())
-        return tuple(NameDescription(name=name, text=said.written) for name, said in fitting if said)
+        sorts = {key: "person" if self._types.get(key) == PERSON else "vessel" for key in descriptions}
+        fitting = ((name, description.of_sort(sorts[key])) for key, (name, description) in descriptions.items())
+        return tuple(NameDescription(name=name, text=description.written) for name, description in fitting if description)
 
     def _may_be_shared(self, name: _Name) -> bool:
         """Return whether others may have this name: it has several words, or is short for one that has."""
@@ -229,12 +233,12 @@ class RuledDocument:
     def _about(self, passage: _Passage) -> list[EntityMention]:
         return [
             EntityMention(name=form, type=self._types[normalise_name(form)], start_char=0, end_char=0, about=True)
-            for one in passage.topics
-            for form in one.forms
+            for topic_name in passage.topics
+            for form in topic_name.forms
         ]
 
     def _relationships(self, passage: _Passage) -> list[ExtractedRelationship]:
-        found: list[ExtractedRelationship] = []
+        relationships: list[ExtractedRelationship] = []
         tokens = passage.tokens
         for (begin, end), names in zip(tokens.sentences, passage.by_sentence, strict=True):
             start_char, end_char = tokens.starts[begin], tokens.ends[end - 1]
@@ -246,10 +250,10 @@ class RuledDocument:
                 nodes.insert(0, implied)
             pairs = relate(tokens, nodes)
             times = validities(tokens, nodes, pairs, (begin, end))
-            found.extend(
+            relationships.extend(
                 _relationship(pair, tokens.text, (start_char, end_char), time) for pair, time in zip(pairs, times, strict=True)
             )
-        return found
+        return relationships
 
     def _implied_subject(self, tokens: Tokens, begin: int, first: _Name) -> Node | None:
         """Return the title as the subject of a sentence that opens with a pronoun or with "The film", "The company"."""
@@ -270,12 +274,12 @@ class RuledDocument:
         return Node(begin, begin + 1 + described, self._title.name, normalise_name(self._title.name), type_)
 
 
-def _is_plain_heading(one: TopicName, vocabulary: DocumentSpellings) -> bool:
+def _is_plain_heading(heading: TopicName, vocabulary: DocumentSpellings) -> bool:
     """Return whether a heading of one or two words ("Consequences", "The boat") names nothing outside its own document.
 
     Two words are plain if the text also writes both in lower case; a single word also if no sentence capitalises it.
     """
-    words = [word for word in one.name.split() if word.lower() not in FUNCTION_WORDS]
+    words = [word for word in heading.name.split() if word.lower() not in FUNCTION_WORDS]
     if len(words) > _PLAIN_HEADING_WORDS or not all(word.isalpha() for word in words):
         return False
     if any(any(letter.isupper() for letter in word[1:]) for word in words):
@@ -284,8 +288,8 @@ def _is_plain_heading(one: TopicName, vocabulary: DocumentSpellings) -> bool:
     return common or (len(words) == 1 and words[0] not in vocabulary.capitalised)
 
 
-def _relationship(pair: Pair, text: str, place: tuple[int, int], time: Validity) -> ExtractedRelationship:
-    start, end = place
+def _relationship(pair: Pair, text: str, fact_span: tuple[int, int], time: Validity) -> ExtractedRelationship:
+    start, end = fact_span
     return ExtractedRelationship(
         source=pair.source.name,
         source_type=pair.source.type,
@@ -301,9 +305,9 @@ def _relationship(pair: Pair, text: str, place: tuple[int, int], time: Validity)
     )
 
 
-def _place_names(passage: _Passage, found: list[Span]) -> None:
+def _place_names(passage: _Passage, names_found: list[Span]) -> None:
     tokens = passage.tokens
-    spans = _with_topics(tokens, found, passage.topics)
+    spans = _with_topics(tokens, names_found, passage.topics)
     position = 0
     for _, end in tokens.sentences:
         names: list[_Name] = []
@@ -321,8 +325,8 @@ def _place_names(passage: _Passage, found: list[Span]) -> None:
 def _with_topics(tokens: Tokens, spans: list[Span], topics: Sequence[TopicName]) -> list[Span]:
     """Add the places of titles and headings in the text; of two overlapping spans, the longer one is kept."""
     extra: list[Span] = []
-    for one in topics:
-        for form in one.forms:
+    for topic_name in topics:
+        for form in topic_name.forms:
             for start, end in find_form(tokens.text, form):
                 first, last = bisect_left(tokens.starts, start), bisect_left(tokens.ends, end) + 1
                 if first < len(tokens.starts) and tokens.starts[first] == start and tokens.ends[last - 1] == end:
@@ -330,10 +334,10 @@ def _with_topics(tokens: Tokens, spans: list[Span], topics: Sequence[TopicName])
     if not extra:
         return spans
     ranked = sorted({*spans, *extra}, key=lambda span: (span.first - span.last, span.kind != "date", span.first, span.kind))
-    taken = [False] * len(tokens.words)
-    kept: list[Span] = []
+    used = [False] * len(tokens.words)
+    chosen: list[Span] = []
     for span in ranked:
-        if not any(taken[span.first : span.last]):
-            taken[span.first : span.last] = [True] * (span.last - span.first)
-            kept.append(span)
-    return sorted(kept, key=lambda span: span.first)
+        if not any(used[span.first : span.last]):
+            used[span.first : span.last] = [True] * (span.last - span.first)
+            chosen.append(span)
+    return sorted(chosen, key=lambda span: span.first)

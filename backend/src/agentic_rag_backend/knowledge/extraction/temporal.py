@@ -94,12 +94,12 @@ class TemporalExtractor:
         """
         if self.origin is None:
             raise InvalidScope("temporal extraction compares with the graph of one tenant, and none is given")
-        found = await self.rules.extract(title, chunks)
+        extractions = await self.rules.extract(title, chunks)
         reading = _Reading(self, self.origin, title)
         for number, chunk in enumerate(chunks):
             async with self.engine.turn(self.origin.tenant):
-                found[number] = await reading.read(chunk, found[number])
-        return found
+                extractions[number] = await reading.read(chunk, extractions[number])
+        return extractions
 
 
 class _Reading:
@@ -146,30 +146,32 @@ class _Reading:
         return Episode(
             chunk_id=chunk.id,
             title=self._title,
-            about=" – ".join(dict.fromkeys(each for each in about if each)),
+            about=" – ".join(dict.fromkeys(text for text in about if text)),
             text=chunk.text,
             moment=None if period is None else period[0],
         )
 
     def _grounded(self, knowledge: EpisodeKnowledge, chunk: Chunk, by_rules: Extraction) -> Extraction:
         """Return the part of the knowledge that the chunk contains. The document's date counts as part of its title."""
-        stated = {_key(each.source, each.relation, each.target) for each in knowledge.facts if not each.ended}
-        ended = {_key(each.source, each.relation, each.target) for each in knowledge.facts if each.ended} - stated
-        facts = [each for each in knowledge.facts if not each.ended or _key(each.source, each.relation, each.target) in ended]
+        stated_keys = {_key(fact.source, fact.relation, fact.target) for fact in knowledge.facts if not fact.ended}
+        ended_keys = {_key(fact.source, fact.relation, fact.target) for fact in knowledge.facts if fact.ended} - stated_keys
+        facts = [
+            fact for fact in knowledge.facts if not fact.ended or _key(fact.source, fact.relation, fact.target) in ended_keys
+        ]
         reply = {
-            "entities": [{"name": each.name, "type": each.type} for each in knowledge.entities],
-            "relationships": [_item(each) for each in facts],
+            "entities": [{"name": entity.name, "type": entity.type} for entity in knowledge.entities],
+            "relationships": [_item(fact) for fact in facts],
         }
         options = self._extractor.options
         extraction = read_reply(reply, chunk, f"{self._title} {self._date}".strip(), by_rules, options)
-        kept = []
-        for each in extraction.relationships:
-            if _key(each.source, each.relation, each.target) not in ended:
-                kept.append(each)
-            elif each.invalid_at is not None:  # an end without a time would state that the relationship still holds
-                kept.append(replace(each, confidence=min(each.confidence, _OF_ENDS)))
-        rejected = extraction.rejected + len(extraction.relationships) - len(kept)
-        return replace(extraction, relationships=tuple(kept), rejected=rejected)
+        grounded = []
+        for relationship in extraction.relationships:
+            if _key(relationship.source, relationship.relation, relationship.target) not in ended_keys:
+                grounded.append(relationship)
+            elif relationship.invalid_at is not None:  # an end without a time would state that the relationship still holds
+                grounded.append(replace(relationship, confidence=min(relationship.confidence, _OF_ENDS)))
+        rejected = extraction.rejected + len(extraction.relationships) - len(grounded)
+        return replace(extraction, relationships=tuple(grounded), rejected=rejected)
 
 
 def _key(source: str, relation: str, target: str) -> tuple[str, str, str]:

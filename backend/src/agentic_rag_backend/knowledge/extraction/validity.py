@@ -84,7 +84,7 @@ def _stopped(words: Sequence[str]) -> bool:
 
 def _times(tokens: Tokens, dates: Sequence[Node], sentence: tuple[int, int]) -> list[_Time]:
     """Return the times of a sentence: dates with the prepositions before them, and ranges of two dates."""
-    found: list[_Time] = []
+    times: list[_Time] = []
     used: set[int] = set()
     for number, date in enumerate(dates):
         if number in used:
@@ -98,16 +98,16 @@ def _times(tokens: Tokens, dates: Sequence[Node], sentence: tuple[int, int]) -> 
             end = _period(following.name)
             if end is not None and end[1] > period[0]:
                 used.add(number + 1)
-                found.append(_Time(at, following.last, (period[0], end[1])))
+                times.append(_Time(at, following.last, (period[0], end[1])))
         elif word == "from" and _is_range(date.name):
-            found.append(_Time(at, date.last, period))
+            times.append(_Time(at, date.last, period))
         elif word in _BEGINNINGS:
-            found.append(_Time(at, date.last, (period[0], None)))
+            times.append(_Time(at, date.last, (period[0], None)))
         elif word in _ENDS:
-            found.append(_Time(at, date.last, (None, period[1])))
+            times.append(_Time(at, date.last, (None, period[1])))
         elif word in _POINTS and not _is_range(date.name):
-            found.append(_Time(at, date.last, (period[0], None), point=True))
-    return found
+            times.append(_Time(at, date.last, (period[0], None), point=True))
+    return times
 
 
 def _preposition(tokens: Tokens, first: int, begin: int) -> tuple[int, str]:
@@ -118,23 +118,23 @@ def _preposition(tokens: Tokens, first: int, begin: int) -> tuple[int, str]:
     return (at, tokens.words[at].lower()) if at >= begin else (first, "")
 
 
-def _joined(tokens: Tokens, one: Node, other: Node) -> bool:
-    between = [word.lower() for word in tokens.words[one.last : other.first]]
+def _joined(tokens: Tokens, node: Node, other: Node) -> bool:
+    between = [word.lower() for word in tokens.words[node.last : other.first]]
     return 1 <= len(between) <= 2 and between[0] in _RANGE_ENDS and set(between[1:]) <= _SKIPPED
 
 
 def _is_range(name: str) -> bool:
-    found = moments(name)
-    return bool(found) and found[0].years is not None and found[0].years[0] != found[0].years[1]
+    dates = moments(name)
+    return bool(dates) and dates[0].years is not None and dates[0].years[0] != dates[0].years[1]
 
 
 def _period(name: str) -> tuple[str, str] | None:
     """Return the beginning and the end of a date, if it has a year of our era."""
-    found = moments(name)
-    if not found or found[0].years is None or name.lower().endswith(_BEFORE_CHRIST):
+    dates = moments(name)
+    if not dates or dates[0].years is None or name.lower().endswith(_BEFORE_CHRIST):
         return None
-    first, last = found[0].years
-    parts = f"-{found[0].month:02d}" if found[0].month else ""
-    parts += f"-{found[0].day:02d}" if found[0].month and found[0].day else ""
+    first, last = dates[0].years
+    parts = f"-{dates[0].month:02d}" if dates[0].month else ""
+    parts += f"-{dates[0].day:02d}" if dates[0].month and dates[0].day else ""
     begin, end = period_of(f"{first:04d}{parts}"), period_of(f"{last:04d}{parts}")
     return None if begin is None or end is None else (begin[0].isoformat(), end[1].isoformat())

@@ -56,28 +56,28 @@ class WordScores:
 
     def _of(self, word: str) -> array[int]:
         """Return the scores of a word, slot by slot, `DECIDED` for each: the mean over its pieces; 0 for unknown words."""
-        found = [self._number[piece] for piece in word_pieces(word, self._number)]
-        if not found:
+        numbers = [self._number[piece] for piece in word_pieces(word, self._number)]
+        if not numbers:
             return _BLANK
-        return array("b", self._scores[found].mean(axis=0, dtype=np.float64).round().astype(np.int8).tobytes())
+        return array("b", self._scores[numbers].mean(axis=0, dtype=np.float64).round().astype(np.int8).tobytes())
 
 
-def word_pieces(word: str, known: Mapping[str, int]) -> list[str]:
+def word_pieces(word: str, vocabulary: Mapping[str, int]) -> list[str]:
     """Return the longest known pieces of a word from left to right, without letter case and accents; empty if one is unknown."""
     text = "".join(letter for letter in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(letter))
     if len(text) > _LONGEST_WORD:
         return []
-    found: list[str] = []
+    pieces: list[str] = []
     for part in _parts(text):
         start = 0
         while start < len(part):
             mark = "##" if start else ""
-            end = next((end for end in range(len(part), start, -1) if mark + part[start:end] in known), 0)
+            end = next((end for end in range(len(part), start, -1) if mark + part[start:end] in vocabulary), 0)
             if not end:
                 return []
-            found.append(mark + part[start:end])
+            pieces.append(mark + part[start:end])
             start = end
-    return found
+    return pieces
 
 
 def _parts(text: str) -> list[str]:

@@ -59,7 +59,7 @@ class GraphExport:
         moment = as_of or datetime.now(UTC)
         async with aclosing(self._store.all_relationships(tenant.id)) as batches:  # type: ignore[type-var]
             async for batch in batches:
-                facts = await self._facts.read(tenant.id, graph, [edge_of(each) for each in batch], moment=moment)
+                facts = await self._facts.read(tenant.id, graph, [edge_of(part) for part in batch], moment=moment)
                 if facts:
                     yield writer.facts(list(facts.values()))
         yield writer.end()

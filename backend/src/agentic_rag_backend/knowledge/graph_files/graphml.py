@@ -45,10 +45,10 @@ class GraphmlWriter:
     def entities(self, entities: Sequence[ExportedEntity]) -> str:
         """Return one node for each entity."""
         return "".join(
-            f"    <node id={_quoted(each.entity.id)}>"
-            + _data([("name", each.entity.name), ("type", each.entity.type), ("mention_count", each.mention_count)])
+            f"    <node id={_quoted(entity.entity.id)}>"
+            + _data([("name", entity.entity.name), ("type", entity.entity.type), ("mention_count", entity.mention_count)])
             + "</node>\n"
-            for each in entities
+            for entity in entities
         )
 
     def between(self) -> str:
@@ -75,8 +75,8 @@ def _attributes(fact: VisibleFact) -> Mapping[str, object]:
         "fact": fact.fact,
         "weight": fact.weight,
         **times_of(fact),
-        "chunk_ids": " ".join(dict.fromkeys(each.support.chunk_id for each in fact.passages)),
-        "document_ids": " ".join(dict.fromkeys(each.support.document_id for each in fact.passages)),
+        "chunk_ids": " ".join(dict.fromkeys(passage.support.chunk_id for passage in fact.passages)),
+        "document_ids": " ".join(dict.fromkeys(passage.support.document_id for passage in fact.passages)),
     }
 
 

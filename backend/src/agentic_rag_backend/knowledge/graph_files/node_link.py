@@ -26,8 +26,13 @@ class NodeLinkWriter:
     def entities(self, entities: Sequence[ExportedEntity]) -> str:
         """Return one object for each entity."""
         return self._lines(
-            {"id": each.entity.id, "name": each.entity.name, "type": each.entity.type, "mention_count": each.mention_count}
-            for each in entities
+            {
+                "id": entity.entity.id,
+                "name": entity.entity.name,
+                "type": entity.entity.type,
+                "mention_count": entity.mention_count,
+            }
+            for entity in entities
         )
 
     def between(self) -> str:
@@ -45,9 +50,9 @@ class NodeLinkWriter:
 
     def _lines(self, objects: Iterable[Mapping[str, object]]) -> str:
         lines = []
-        for each in objects:
+        for item in objects:
             # Escaped to ASCII, so that an unpaired surrogate of a document cannot make the file invalid.
-            lines.append(f"{'' if self._first else ','}\n{json.dumps(each)}")
+            lines.append(f"{'' if self._first else ','}\n{json.dumps(item)}")
             self._first = False
         return "".join(lines)
 
@@ -61,5 +66,7 @@ def _edge(fact: VisibleFact) -> Mapping[str, object]:
         "fact": fact.fact,
         "weight": fact.weight,
         **times_of(fact),
-        "passages": [{"chunk_id": each.support.chunk_id, "document_id": each.support.document_id} for each in fact.passages],
+        "passages": [
+            {"chunk_id": passage.support.chunk_id, "document_id": passage.support.document_id} for passage in fact.passages
+        ],
     }

@@ -35,7 +35,7 @@ class Edits:
         self._steps: dict[str, list[tuple[int, EditDraft]]] = {}
         self._labels: dict[str, EditedLabel] = {}
         self._cuts: set[frozenset[str]] = set()
-        for edit in sorted((each for each in edits if each.undone_at is None), key=lambda each: each.number):
+        for edit in sorted((edit for edit in edits if edit.undone_at is None), key=lambda edit: edit.number):
             self._add(edit.number, edit.draft)
 
     def _add(self, number: int, draft: EditDraft) -> None:
@@ -45,7 +45,7 @@ class Edits:
         if draft.name or draft.type:
             before = self._labels.get(labelled, EditedLabel())
             self._labels[labelled] = EditedLabel(draft.name or before.name, draft.type or before.type)
-        self._cuts |= {frozenset((name, kept)) for name in draft.names for kept in draft.kept_names}
+        self._cuts |= {frozenset((name, kept_name)) for name in draft.names for kept_name in draft.kept_names}
 
     def __bool__(self) -> bool:
         return bool(self._steps)
@@ -72,9 +72,9 @@ class Edits:
         """Return the label that editors gave an entity."""
         return self._labels.get(id, EditedLabel())
 
-    def apart(self, name: str, other: str) -> bool:
+    def apart(self, name: str, full_name: str) -> bool:
         """Return whether an editor said that a normalised name is no alias of another one."""
-        return bool(self._cuts) and frozenset((name, other)) in self._cuts
+        return bool(self._cuts) and frozenset((name, full_name)) in self._cuts
 
 
 NO_EDITS = Edits()
@@ -84,7 +84,7 @@ def _split(trail: list[str], draft: EditDraft, document_id: str) -> list[str]:
     """Return the entities that a name has meant, after a split of the last one."""
     if draft.new_id and document_id in draft.document_ids:
         return [*trail, draft.new_id]
-    merged = next((place for place, id in enumerate(trail[:-1]) if id in draft.entity_ids), None)
+    merged = next((position for position, id in enumerate(trail[:-1]) if id in draft.entity_ids), None)
     return trail if merged is None else trail[: merged + 1]
 
 

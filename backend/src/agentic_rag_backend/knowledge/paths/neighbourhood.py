@@ -110,9 +110,9 @@ class NeighbourhoodReader:
             NeighbourNode(graph.entity(graph.entity_index[node]), hops, _mentions(graph, node))
             for node, hops in distances.items()
         ]
-        kept = tuple(edge for edge in edges if edge.source.id in distances)
+        shown_edges = tuple(edge for edge in edges if edge.source.id in distances)
         left_out = len(reached) > options.limit or bool(links.hubs) or len(edges) >= MAX_EDGES
-        return Neighbourhood(tuple(nodes), kept, left_out)
+        return Neighbourhood(tuple(nodes), shown_edges, left_out)
 
     async def _reach(
         self, tenant: Tenant, graph: TenantGraph, id: str, options: NeighbourhoodOptions, *, mentions: bool
@@ -127,12 +127,12 @@ class NeighbourhoodReader:
             further: dict[str, float] = {}
             for node in frontier:
                 gain = scores[node] * (1.0 if node == id else passage_factor(_mentions(graph, node)))
-                for other, link in links.of(node, "any").items():
-                    if other not in scores:
-                        further[other] = max(further.get(other, 0.0), gain * strength(link.weight))
+                for neighbour, link in links.of(node, "any").items():
+                    if neighbour not in scores:
+                        further[neighbour] = max(further.get(neighbour, 0.0), gain * strength(link.weight))
             room = options.limit + 1 - len(scores)
-            best = sorted(further, key=lambda each: (-further[each], each))[:room]
-            scores |= {each: further[each] for each in best}
+            best = sorted(further, key=lambda node_id: (-further[node_id], node_id))[:room]
+            scores |= {node_id: further[node_id] for node_id in best}
             frontier = best[:_BEAM]
             if not frontier:
                 break
@@ -144,13 +144,13 @@ class NeighbourhoodReader:
         edges: dict[str, GraphEdge] = {}
         among = set(reached)
         for node in reached:
-            for other, link in links.of(node, "any").items():
-                if other in among:
+            for neighbour, link in links.of(node, "any").items():
+                if neighbour in among:
                     edges |= {edge.id: edge for edge in link.edges}
         heaviest = sorted(edges.values(), key=lambda edge: (-edge.weight, edge.id))[:MAX_EDGES]
         moment = options.as_of or datetime.now(UTC)
         facts = await self._facts.read(tenant.id, links.graph, heaviest, moment=moment)
-        found = [
+        connections = [
             Connection(
                 source=fact.source,
                 target=fact.target,
@@ -161,30 +161,30 @@ class NeighbourhoodReader:
             )
             for fact in facts.values()
         ]
-        return sorted(found, key=lambda edge: (-edge.weight, edge.source.id, edge.target.id))
+        return sorted(connections, key=lambda edge: (-edge.weight, edge.source.id, edge.target.id))
 
     async def _mentioned(self, tenant: Tenant, links: Links, reached: Sequence[str]) -> list[Connection]:
         graph, among = links.graph, set(reached)
         pairs = {
-            (min(node, other), max(node, other)): link.shared
+            (min(node, entity_b), max(node, entity_b)): link.shared
             for node in reached
-            for other, link in links.of(node, "any").items()
-            if other in among
+            for entity_b, link in links.of(node, "any").items()
+            if entity_b in among
         }
         heaviest = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:MAX_EDGES]
         chunks = {pair: shared_chunk(graph, graph.entity_index[pair[0]], graph.entity_index[pair[1]]) for pair in heaviest}
         passages = await self._documents.hydrate(tenant.id, sorted({chunk for chunk in chunks.values() if chunk is not None}))
         return [
             Connection(
-                source=graph.entity(graph.entity_index[one]),
-                target=graph.entity(graph.entity_index[other]),
+                source=graph.entity(graph.entity_index[entity_a]),
+                target=graph.entity(graph.entity_index[entity_b]),
                 fact=None,
-                weight=mention_weight(pairs[one, other]),
+                weight=mention_weight(pairs[entity_a, entity_b]),
                 chunk_id=passage.chunk.id,
                 document_id=passage.chunk.document_id,
             )
-            for one, other in heaviest
-            if (passage := passages.get(chunks[one, other] or "")) is not None
+            for entity_a, entity_b in heaviest
+            if (passage := passages.get(chunks[entity_a, entity_b] or "")) is not None
         ]
 
 
@@ -197,10 +197,10 @@ def _distances(id: str, edges: Sequence[Connection]) -> Mapping[str, int]:
     distances = {id: 0}
     queue = [id]
     for node in queue:  # grows while it is read
-        for other in neighbours.get(node, ()):
-            if other not in distances:
-                distances[other] = distances[node] + 1
-                queue.append(other)
+        for neighbour in neighbours.get(node, ()):
+            if neighbour not in distances:
+                distances[neighbour] = distances[node] + 1
+                queue.append(neighbour)
     return distances
 
 

@@ -89,23 +89,23 @@ def _entity(entity: EditedEntity, members: Sequence[Group], assigned: Mapping[st
     mark: NameMark = "deleted" if entity.deleted else ""
     names: dict[str, OtherName] = {}
     for group in members:
-        said = OtherName(group.name, "", label.type or group.type, group.description.written, assigned[group.key], mark)
-        names.setdefault(group.key, said)
+        other_name = OtherName(group.name, "", label.type or group.type, group.description.written, assigned[group.key], mark)
+        names.setdefault(group.key, other_name)
     for group in members:
         full = group.name
         for key, text in group.aliases.items():
             names.setdefault(key, OtherName(text, full, assigned=assigned[group.key], mark=mark))
     if label.name and not entity.deleted:
         _choose(names, label.name)
-    main, *others = names.values()
-    others.sort(key=lambda said: said.name)
+    main, *other_names = names.values()
+    other_names.sort(key=lambda other_name: other_name.name)
     return Entity(
         id=entity.id,
         name=main.name,
         type=main.type,
-        aliases=tuple(said.name for said in others),
+        aliases=tuple(other_name.name for other_name in other_names),
         description=main.description,
-        other_names=tuple(others),
+        other_names=tuple(other_names),
         assigned=main.assigned,
         mark=main.mark,
     )
@@ -113,7 +113,7 @@ def _entity(entity: EditedEntity, members: Sequence[Group], assigned: Mapping[st
 
 def _choose(names: dict[str, OtherName], chosen: str) -> None:
     """Mark the name that an editor chose, which need not be one of the document's."""
-    key = next((key for key, said in names.items() if said.name == chosen), None)
+    key = next((key for key, name in names.items() if name.name == chosen), None)
     if key is None:
         # No normalised name begins with a space.
         names[f" {chosen}"] = OtherName(chosen, mark="label")
@@ -142,19 +142,23 @@ class _Facts:
             if entity := self._entities.get(mention.name):
                 count, about = self._mentions.get((entity, support), (0, False))
                 self._mentions[entity, support] = (count + (not mention.about), about or mention.about)
-        for stated in extraction.relationships:
-            source, target = self._entities.get(stated.source), self._entities.get(stated.target)
+        for relationship in extraction.relationships:
+            source, target = self._entities.get(relationship.source), self._entities.get(relationship.target)
             if source is None or target is None or source == target:
                 continue
-            id_ = relationship_id(self._tenant, source, stated.relation, target)
+            id_ = relationship_id(self._tenant, source, relationship.relation, target)
             sentence = RelationshipSupport(
-                relationship_id=id_, support=support, fact=stated.fact, start_char=stated.fact_start, end_char=stated.fact_end
+                relationship_id=id_,
+                support=support,
+                fact=relationship.fact,
+                start_char=relationship.fact_start,
+                end_char=relationship.fact_end,
             )
-            if (id_, support, stated.fact_start) not in self._sentences:
-                self._sentences[id_, support, stated.fact_start] = sentence
-                self._ends[id_] = (source, stated.relation, target)
-                self._weights[id_] = self._weights.get(id_, 0.0) + stated.confidence
-                self._validity.setdefault(id_, []).append((stated.valid_at, stated.invalid_at))
+            if (id_, support, relationship.fact_start) not in self._sentences:
+                self._sentences[id_, support, relationship.fact_start] = sentence
+                self._ends[id_] = (source, relationship.relation, target)
+                self._weights[id_] = self._weights.get(id_, 0.0) + relationship.confidence
+                self._validity.setdefault(id_, []).append((relationship.valid_at, relationship.invalid_at))
 
     def mentions(self) -> tuple[Mention, ...]:
         return tuple(

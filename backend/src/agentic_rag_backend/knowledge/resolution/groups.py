@@ -102,10 +102,10 @@ def is_local(name: str, alias: str) -> bool:
 
 def _without_denied(extraction: Extraction, edits: Edits) -> Extraction:
     """Return an extraction without aliases that an editor denied."""
-    kept = tuple(
+    permitted = tuple(
         alias for alias in extraction.aliases if not edits.apart(normalise_name(alias.name), normalise_name(alias.alias))
     )
-    return extraction if len(kept) == len(extraction.aliases) else replace(extraction, aliases=kept)
+    return extraction if len(permitted) == len(extraction.aliases) else replace(extraction, aliases=permitted)
 
 
 def _aliases(extractions: Sequence[Extraction]) -> Iterator[Alias]:
@@ -122,8 +122,8 @@ class _AliasForest:
         most: aliases that a root may have.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_aliases: int) -> None:
+        self._most = max_aliases
         self._parents: dict[str, str] = {}
         self._sizes: dict[str, int] = {}
 
@@ -168,11 +168,11 @@ class _Grouping:
 
     def add_statements(self, extraction: Extraction) -> None:
         """Add descriptions and the aliases that hold in other documents."""
-        for said in extraction.descriptions:
-            group = self._group(self._keys(said.name))
-            if group is not None and (group.key, said.text) not in self._described:
-                self._described.add((group.key, said.text))
-                group.description |= Description.parse(said.text)
+        for description in extraction.descriptions:
+            group = self._group(self._keys(description.name))
+            if group is not None and (group.key, description.text) not in self._described:
+                self._described.add((group.key, description.text))
+                group.description |= Description.parse(description.text)
         for alias in extraction.aliases:
             self._count(alias.name, alias.type, 0)
             key = self._keys(alias.alias)

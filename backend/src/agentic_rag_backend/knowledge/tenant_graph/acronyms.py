@@ -35,10 +35,10 @@ class Acronyms:
         with self._building:
             if not self._built:
                 self._build()
-        wanted = short.lower().encode()
-        if len(wanted) > LONGEST:
+        acronym = short.lower().encode()
+        if len(acronym) > LONGEST:
             return
-        start, end = np.searchsorted(self._acronyms, [wanted]), np.searchsorted(self._acronyms, [wanted], side="right")
+        start, end = np.searchsorted(self._acronyms, [acronym]), np.searchsorted(self._acronyms, [acronym], side="right")
         for position in self._positions[int(start[0]) : int(end[0])].tolist():
             yield self._ordered[position]
 

@@ -56,10 +56,10 @@ class TenantGraphs:
         """
         if tenant.created_at > self._forgotten.get(tenant.id, tenant.created_at):
             del self._forgotten[tenant.id]  # the tenant was created again under the same id
-        held = self._held.get(tenant.id)
-        if held is not None and held.state_version >= tenant.state_version:
+        cached = self._held.get(tenant.id)
+        if cached is not None and cached.state_version >= tenant.state_version:
             self._held.move_to_end(tenant.id)
-            return held.graph
+            return cached.graph
         # A running load may have begun before this question's state. The next load has not.
         loaded = await asyncio.shield(self._loading.get(tenant.id) or self._begin(tenant.id))
         if loaded.state_version < tenant.state_version:
@@ -80,24 +80,26 @@ class TenantGraphs:
             task.exception()  # Retrieve the error, or asyncio logs it as never retrieved if all callers were cancelled.
 
     async def _load(self, tenant: TenantId) -> _Held:
-        held = self._held.get(tenant)
-        seen = await self._documents.visibility(tenant, since=held.state_version if held is not None else None)
-        changed = dict(seen.versions)
-        if held is not None and not seen.whole and not changed:
+        cached = self._held.get(tenant)
+        visibility = await self._documents.visibility(tenant, since=cached.state_version if cached is not None else None)
+        changed = dict(visibility.versions)
+        if cached is not None and not visibility.whole and not changed:
             # The documents are the same: a flag or a generation changed.
-            loaded = _Held(seen.state_version, held.ledger, held.graph)
+            loaded = _Held(visibility.state_version, cached.ledger, cached.graph)
         else:
-            if held is not None and (seen.whole or held.ledger.worn or len(changed) > ANEW_SHARE * held.ledger.document_count):
-                held = None
-                seen = seen if seen.whole else await self._documents.visibility(tenant)
-                changed = dict(seen.versions)
-            seen, knowledge = await self._read(tenant, seen, changed, everything=held is None)
-            loaded = await self._applied(tenant, held, knowledge, seen.state_version)
+            if cached is not None and (
+                visibility.whole or cached.ledger.worn or len(changed) > ANEW_SHARE * cached.ledger.document_count
+            ):
+                cached = None
+                visibility = visibility if visibility.whole else await self._documents.visibility(tenant)
+                changed = dict(visibility.versions)
+            visibility, knowledge = await self._read(tenant, visibility, changed, everything=cached is None)
+            loaded = await self._applied(tenant, cached, knowledge, visibility.state_version)
         self._keep(tenant, loaded)
         return loaded
 
     async def _read(
-        self, tenant: TenantId, seen: Visibility, changed: Mapping[str, int], *, everything: bool
+        self, tenant: TenantId, visibility: Visibility, changed: Mapping[str, int], *, everything: bool
     ) -> tuple[Visibility, Knowledge]:
         """Read the knowledge of the changed documents. Read documents again that changed in the meantime.
 
@@ -111,16 +113,16 @@ class TenantGraphs:
             async for batch in self._graph.stream_knowledge(tenant, ids):
                 # In a thread: one batch takes some milliseconds.
                 await asyncio.to_thread(knowledge.add, batch)
-            later = await self._documents.visibility(tenant, since=seen.state_version)
+            later = await self._documents.visibility(tenant, since=visibility.state_version)
             meanwhile = _differing(knowledge.versions, later)
-            seen = later
+            visibility = later
             if not meanwhile:
-                return seen, knowledge
+                return visibility, knowledge
             knowledge.forget(meanwhile)
             ids = [id for id, version in meanwhile.items() if version]
 
-    async def _applied(self, tenant: TenantId, held: _Held | None, knowledge: Knowledge, state_version: int) -> _Held:
-        ledger = GraphLedger() if held is None else held.ledger
+    async def _applied(self, tenant: TenantId, cached: _Held | None, knowledge: Knowledge, state_version: int) -> _Held:
+        ledger = GraphLedger() if cached is None else cached.ledger
 
         def work() -> TenantGraph:
             ledger.apply(knowledge)
@@ -130,7 +132,7 @@ class TenantGraphs:
             graph = await asyncio.to_thread(work)
         except BaseException:
             # An error may have left the ledger incomplete, so it must not be reused.
-            if held is not None and self._held.get(tenant) is held:
+            if cached is not None and self._held.get(tenant) is cached:
                 del self._held[tenant]
             raise
         return _Held(state_version, ledger, graph)
@@ -157,7 +159,7 @@ class TenantGraphs:
     @property
     def size_bytes(self) -> int:
         """Memory held by all graphs."""
-        return sum(held.graph.size_bytes for held in self._held.values())
+        return sum(cached.graph.size_bytes for cached in self._held.values())
 
 
 def _differing(read: Mapping[str, int], later: Visibility) -> dict[str, int]:

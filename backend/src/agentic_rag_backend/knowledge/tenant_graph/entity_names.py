@@ -64,7 +64,9 @@ class EntityNames:
             namings.entities.astype(np.int64) * len(texts) + namings.names, return_inverse=True, return_counts=True
         )
         used = zip((pairs // len(texts)).tolist(), (pairs % len(texts)).tolist(), strict=True) if texts else ()
-        numbers = np.fromiter((self._number(entity, texts[place]) for entity, place in used), dtype=np.int32, count=len(pairs))
+        numbers = np.fromiter(
+            (self._number(entity, texts[text_number]) for entity, text_number in used), dtype=np.int32, count=len(pairs)
+        )
         _view(self._uses)[numbers] += counts
         return np.asarray(numbers[inverse])
 
@@ -76,16 +78,16 @@ class EntityNames:
         """
         texts, types = list(knowledge.names), list(knowledge.types)
         # The last entry for an entity is the newest.
-        entities, place = np.unique(labels.entities[::-1], return_index=True)
-        names, kinds = labels.names[::-1][place], labels.types[::-1][place]
+        entities, newest = np.unique(labels.entities[::-1], return_index=True)
+        names, kinds = labels.names[::-1][newest], labels.types[::-1][newest]
         for entity, text in zip(entities.tolist(), names.tolist(), strict=True):
             self._label[entity] = self._number(entity, texts[text])
         for type_ in types:
             if type_ not in self._type_numbers:
                 self._type_numbers[type_] = len(self._types)
                 self._types.append(type_)
-        known = np.array([self._type_numbers[type_] for type_ in types], dtype=np.int32)
-        _view(self._type)[entities] = known[kinds]
+        type_numbers = np.array([self._type_numbers[type_] for type_ in types], dtype=np.int32)
+        _view(self._type)[entities] = type_numbers[kinds]
 
     def drop(self, numbers: Ints) -> None:
         """Remove one use of each of the names."""
@@ -111,12 +113,12 @@ class EntityNames:
         return number
 
     def _used(self, entity: int) -> list[int]:
-        found, number = [], self._first[entity]
+        numbers, number = [], self._first[entity]
         while number != NONE:
             if self._uses[number]:
-                found.append(number)
+                numbers.append(number)
             number = self._next[number]
-        return found
+        return numbers
 
     def settle(self, entities: Ints) -> None:
         """Update the displayed names of entities after uses of their names changed: the first by `name_order`."""
@@ -137,19 +139,19 @@ class EntityNames:
         added: dict[str, list[int]] = {}
         unseen = dict(before)
         for entity, names in after:
-            held = unseen.pop(entity, _NO_NAMES)
-            for name in held - names:
+            names_before = unseen.pop(entity, _NO_NAMES)
+            for name in names_before - names:
                 removed.setdefault(name, set()).add(entity)
-            for name in names - held:
+            for name in names - names_before:
                 added.setdefault(name, []).append(entity)
-        for entity, held in unseen.items():
-            for name in held:
+        for entity, names_before in unseen.items():
+            for name in names_before:
                 removed.setdefault(name, set()).add(entity)
-        known = self.names()
+        current = self.names()
         changed = dict(self._changed)
         for name in {**removed, **added}:
-            gone = removed.get(name, _NO_ENTITIES)
-            entities = [*(entity for entity in known.get(name, ()) if entity not in gone), *added.get(name, ())]
+            removed_entities = removed.get(name, _NO_ENTITIES)
+            entities = [*(entity for entity in current.get(name, ()) if entity not in removed_entities), *added.get(name, ())]
             if len(entities) > 1:
                 entities.sort(key=self._entity_ids.__getitem__)
             changed[name] = tuple(entities)

@@ -66,26 +66,26 @@ class GraphLedger:
 
     def apply(self, knowledge: Knowledge) -> None:
         """Replace the knowledge of the documents in ``knowledge.versions``."""
-        known = {id: version for id, version in knowledge.versions.items() if version or self.version(id)}
-        self._documents.add(known)
-        documents = self._documents.numbers(known)
+        versions = {id: version for id, version in knowledge.versions.items() if version or self.version(id)}
+        self._documents.add(versions)
+        documents = self._documents.numbers(versions)
         for rows in (self._chunks_of, self._namings_of, self._versions):
             rows.grow(len(self._documents))
-        _, gone = self._chunks_of.now().gather(documents)
+        _, removed_chunks = self._chunks_of.now().gather(documents)
         _, unnamed = self._namings_of.now().gather(documents)
-        _, left = self._mentions.now().gather(gone)
+        _, removed_links = self._mentions.now().gather(removed_chunks)
         namings = self._number_namings(knowledge)
         edges = self._number_mentions(knowledge)
-        linked = np.unique(np.concatenate([left >> 1, edges.entities]))
+        linked = np.unique(np.concatenate([removed_links >> 1, edges.entities]))
         touched = np.unique(np.concatenate([linked, namings.entities, self._names.entities_of(unnamed)]))
         before = dict(self._found_by(touched))
         self._names.drop(unnamed)
         _put_groups(self._namings_of, documents, namings.documents, self._names.use(namings, knowledge))
         self._names.set_labels(self._number_labels(knowledge), knowledge)
         self._names.settle(touched)
-        self._put_chunks(documents, gone, edges)
-        self._put_links(linked, gone, edges)
-        self._versions.view[documents] = list(known.values())
+        self._put_chunks(documents, removed_chunks, edges)
+        self._put_links(linked, removed_chunks, edges)
+        self._versions.view[documents] = list(versions.values())
         self._names.link(before, self._found_by(touched))
 
     def _number_namings(self, knowledge: Knowledge) -> Namings:
@@ -102,8 +102,8 @@ class GraphLedger:
         index = self._entities.index
         numbers = np.fromiter((index.get(id, -1) for id in knowledge.entities), dtype=np.int32, count=len(knowledge.entities))
         entities = numbers[labels.entities]
-        known = entities >= 0
-        return EntityLabels(entities[known], labels.names[known], labels.types[known])
+        is_numbered = entities >= 0
+        return EntityLabels(entities[is_numbered], labels.names[is_numbered], labels.types[is_numbered])
 
     def _number_mentions(self, knowledge: Knowledge) -> _NewEdges:
         mentions = knowledge.mentions
@@ -122,16 +122,16 @@ class GraphLedger:
         mentioned = entities[self._links.now().lengths[entities] > 0]
         return ((entity, self._names.normalised(entity)) for entity in mentioned.tolist())
 
-    def _put_chunks(self, documents: Ints, gone: Ints, edges: _NewEdges) -> None:
+    def _put_chunks(self, documents: Ints, removed_chunks: Ints, edges: _NewEdges) -> None:
         chunks, first, lengths = np.unique(edges.chunks, return_index=True, return_counts=True)
         _put_groups(self._chunks_of, documents, edges.documents[first], chunks)
-        _empty(self._mentions, np.unique(gone))
+        _empty(self._mentions, np.unique(removed_chunks))
         self._mentions.replace(chunks, lengths, edges.entities * 2 + edges.about)
 
-    def _put_links(self, entities: Ints, gone: Ints, edges: _NewEdges) -> None:
+    def _put_links(self, entities: Ints, removed_chunks: Ints, edges: _NewEdges) -> None:
         position, values = self._links.now().gather(entities)
         is_gone = np.zeros(len(self._chunks), dtype=bool)
-        is_gone[gone] = True
+        is_gone[removed_chunks] = True
         stays = ~is_gone[values >> 1]
         position, values = position[stays], values[stays]
         keys = self._chunks.keys
@@ -219,8 +219,8 @@ def _places(lengths: NDArray[np.int64], keys: Keys, row: NDArray[np.int64], new:
     groups, first, counts = np.unique(row, return_index=True, return_counts=True)
     grown = lengths[groups] > 0
     for number, begin, count in zip(groups[grown].tolist(), first[grown].tolist(), counts[grown].tolist(), strict=True):
-        held = keys[starts[number] : starts[number] + lengths[number]]
-        at[begin : begin + count] += np.searchsorted(held, new[begin : begin + count])
+        row_keys = keys[starts[number] : starts[number] + lengths[number]]
+        at[begin : begin + count] += np.searchsorted(row_keys, new[begin : begin + count])
     return at
 
 
@@ -228,11 +228,11 @@ def _numbered(numbers: Numbers, texts: Texts, used: Ints) -> Ints:
     """Return the ``numbers`` of ids that are given as places in ``texts``. New ids are added."""
     places = np.unique(used)
     ids = list(texts)
-    held = [ids[place] for place in places.tolist()]
-    numbers.add(held)
-    found = np.zeros(len(ids), dtype=np.int32)
-    found[places] = numbers.numbers(held)
-    return np.asarray(found[used])
+    used_ids = [ids[position] for position in places.tolist()]
+    numbers.add(used_ids)
+    numbers_of = np.zeros(len(ids), dtype=np.int32)
+    numbers_of[places] = numbers.numbers(used_ids)
+    return np.asarray(numbers_of[used])
 
 
 def build_tenant_graph(knowledge: Knowledge) -> TenantGraph:

@@ -53,8 +53,8 @@ def named_spans(graph: TenantGraph, text: str) -> list[NamedSpan]:
     for raw in _WORD.finditer(text):
         if len(words) >= MAX_LINKED_WORDS:
             break
-        marked, place = _is_marked(raw[0]), _place(raw)  # once, however many words there are in "A-A-A-A"
-        words += [(form, marked, place) for form in name_words(raw[0])][: MAX_LINKED_WORDS - len(words)]
+        marked, characters = _is_marked(raw[0]), _place(raw)  # once, however many words there are in "A-A-A-A"
+        words += [(form, marked, characters) for form in name_words(raw[0])][: MAX_LINKED_WORDS - len(words)]
     forms = [form for form, _, _ in words]
     spans: list[NamedSpan] = []
     used = bytearray(len(words))
@@ -75,7 +75,7 @@ def named_spans(graph: TenantGraph, text: str) -> list[NamedSpan]:
 
 def _place(word: re.Match[str]) -> tuple[int, int]:
     """Return the characters of a word in the text, without the punctuation around it and without a possessive ending."""
-    inner = [place for place, character in enumerate(word[0]) if character.isalnum() or character in "+#"]
+    inner = [index for index, character in enumerate(word[0]) if character.isalnum() or character in "+#"]
     if not inner:
         return word.span()
     start, end = inner[0], inner[-1] + 1

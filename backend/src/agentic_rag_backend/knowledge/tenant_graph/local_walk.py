@@ -56,7 +56,7 @@ class _Visited:
         self._target: Places = np.zeros(0, dtype=np.int64)
         self._share = np.zeros(0)
 
-    def read(self, edges_of: EdgesOf, others: _Visited, floor: float) -> None:
+    def read(self, edges_of: EdgesOf, other_kind: _Visited, floor: float) -> None:
         """Read the edges of the nodes that have more than ``floor`` for the first time. ``others`` visits their ends."""
         places = np.flatnonzero((self.mass > floor) & ~self._read)
         if not len(places):
@@ -65,13 +65,13 @@ class _Visited:
         self._read[places] = True
         position, columns, share = edges_of(self.numbers[places])
         self._source = np.concatenate([self._source, places[position]])
-        self._target = np.concatenate([self._target, others._places(columns)])
+        self._target = np.concatenate([self._target, other_kind._places(columns)])
         self._share = np.concatenate([self._share, share])
 
     def passed(self, count: int, floor: float) -> Floats:
         """Return the mass that these nodes pass to the first ``count`` nodes of the other kind."""
-        given = np.where(self.mass > floor, self.mass, 0.0)
-        return np.bincount(self._target, weights=given[self._source] * self._share, minlength=count).astype(
+        passing = np.where(self.mass > floor, self.mass, 0.0)
+        return np.bincount(self._target, weights=passing[self._source] * self._share, minlength=count).astype(
             np.float64, copy=False
         )
 
@@ -83,8 +83,8 @@ class _Visited:
             order = np.arange(len(unknown))
             self._place_of[unknown] = order
             new = unknown[self._place_of[unknown] == order]
-            held = len(self.numbers)
-            self._place_of[new] = np.arange(held, held + len(new))
+            count = len(self.numbers)
+            self._place_of[new] = np.arange(count, count + len(new))
             self.numbers = np.concatenate([self.numbers, new])
             self.seeds = np.concatenate([self.seeds, np.zeros(len(new))])
             self.mass = np.concatenate([self.mass, np.zeros(len(new))])

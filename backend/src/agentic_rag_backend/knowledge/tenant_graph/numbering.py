@@ -42,7 +42,7 @@ class Numbers:
         keys = np.fromiter((_key(id) for id in unknown), dtype=np.uint64, count=len(unknown))
         order = np.argsort(keys, kind="stable")
         first = len(self.ids)
-        new = [unknown[place] for place in order.tolist()]
+        new = [unknown[position] for position in order.tolist()]
         # The id is stored before its index entry, so that a concurrent reader finds both or neither.
         self.ids.extend(new)
         for number, id in enumerate(new, first):

@@ -111,10 +111,10 @@ class RowPool:
 
     def _pack(self) -> None:
         lengths = self._lengths.view.astype(np.int64)
-        _, held = self.now().gather(np.arange(len(lengths)))
+        _, values = self.now().gather(np.arange(len(lengths)))
         self._values = Column(np.int32)
-        self._values.grow(len(held))
-        self._values.view[:] = held
+        self._values.grow(len(values))
+        self._values.view[:] = values
         # This changes the positions in views: snapshots have copies, and the result of `now` is only valid until a change.
         self._starts.view[:] = np.cumsum(lengths) - lengths
 

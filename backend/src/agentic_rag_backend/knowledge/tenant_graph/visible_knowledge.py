@@ -78,42 +78,42 @@ class Knowledge:
         self._entity_labels.append(self._labelled(batch))
 
     def _mentioned(self, batch: KnowledgeBatch) -> Ints:
-        kept = [each for each in batch.mentions if supports_now(self.versions, each.support)]
-        lengths = [len(each.entity_ids) for each in kept]
+        visible = [mention for mention in batch.mentions if supports_now(self.versions, mention.support)]
+        lengths = [len(each.entity_ids) for each in visible]
         count = sum(lengths)
         columns = (
-            np.repeat(self.documents.numbers((each.support.document_id for each in kept), len(kept)), lengths),
-            np.repeat(self.chunks.numbers((each.support.chunk_id for each in kept), len(kept)), lengths),
-            self.entities.numbers((id for each in kept for id in each.entity_ids), count),
-            np.fromiter((about for each in kept for about in each.about), dtype=np.int32, count=count),
+            np.repeat(self.documents.numbers((each.support.document_id for each in visible), len(visible)), lengths),
+            np.repeat(self.chunks.numbers((each.support.chunk_id for each in visible), len(visible)), lengths),
+            self.entities.numbers((id for each in visible for id in each.entity_ids), count),
+            np.fromiter((about for each in visible for about in each.about), dtype=np.int32, count=count),
         )
         return np.stack(columns)
 
     def _named(self, batch: KnowledgeBatch) -> Ints:
-        kept = [each for each in batch.names if is_visible(self.versions, each.document_id, each.version)]
-        lengths = [len(each.entity_ids) for each in kept]
+        visible = [name for name in batch.names if is_visible(self.versions, name.document_id, name.version)]
+        lengths = [len(each.entity_ids) for each in visible]
         columns = (
-            np.repeat(self.documents.numbers((each.document_id for each in kept), len(kept)), lengths),
-            self.entities.numbers((id for each in kept for id in each.entity_ids), sum(lengths)),
-            self.names.numbers((name for each in kept for name in each.names), sum(lengths)),
+            np.repeat(self.documents.numbers((each.document_id for each in visible), len(visible)), lengths),
+            self.entities.numbers((id for each in visible for id in each.entity_ids), sum(lengths)),
+            self.names.numbers((name for each in visible for name in each.names), sum(lengths)),
         )
         return np.stack(columns)
 
     def _labelled(self, batch: KnowledgeBatch) -> Ints:
-        kept = [each for each in batch.labels if each.entity_id in self.entities]
+        visible = [label for label in batch.labels if label.entity_id in self.entities]
         columns = (
-            self.entities.numbers((each.entity_id for each in kept), len(kept)),
-            self.names.numbers((each.name for each in kept), len(kept)),
-            self.types.numbers((each.type for each in kept), len(kept)),
+            self.entities.numbers((each.entity_id for each in visible), len(visible)),
+            self.names.numbers((each.name for each in visible), len(visible)),
+            self.types.numbers((each.type for each in visible), len(visible)),
         )
         return np.stack(columns)
 
     def forget(self, changed: Mapping[str, int]) -> None:
         """Change visible versions, and drop the added knowledge of those documents."""
         self.versions |= changed
-        gone = np.array([self.documents[id] for id in changed if id in self.documents], dtype=np.int32)
+        documents = np.array([self.documents[id] for id in changed if id in self.documents], dtype=np.int32)
         for columns in (self._mentions, self._namings):
-            columns[:] = [each[:, ~np.isin(each[0], gone)] for each in columns]
+            columns[:] = [column[:, ~np.isin(column[0], documents)] for column in columns]
 
     @property
     def namings(self) -> Namings:
@@ -130,8 +130,8 @@ class Knowledge:
         """All added mentions of entities that their documents name."""
         columns, (documents, entities, _) = _joined(self._mentions), _joined(self._namings)
         count = np.int64(max(1, len(self.entities)))
-        named = np.isin(columns[0].astype(np.int64) * count + columns[2], documents.astype(np.int64) * count + entities)
-        return Mentions(*columns[:, named])
+        names = np.isin(columns[0].astype(np.int64) * count + columns[2], documents.astype(np.int64) * count + entities)
+        return Mentions(*columns[:, names])
 
 
 def _joined(columns: list[Ints]) -> Ints:

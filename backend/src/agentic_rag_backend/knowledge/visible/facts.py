@@ -51,12 +51,12 @@ class VisibleFact:
     @property
     def valid_at(self) -> datetime | None:
         """The beginning; None: unknown."""
-        return min((each.valid_at for each in self.passages if each.valid_at is not None), default=self.succeeds_at)
+        return min((passage.valid_at for passage in self.passages if passage.valid_at is not None), default=self.succeeds_at)
 
     @property
     def invalid_at(self) -> datetime | None:
         """The end, exclusive; None: it has not ended, or the end is unknown."""
-        end = end_of([(each.valid_at, each.invalid_at) for each in self.passages])
+        end = end_of([(passage.valid_at, passage.invalid_at) for passage in self.passages])
         if end is not None or self.retirement is None:
             return end
         return self.retirement.at

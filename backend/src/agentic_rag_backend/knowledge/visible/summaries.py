@@ -33,7 +33,11 @@ def supporting_chunks(summaries: Iterable[CommunitySummary]) -> list[str]:
 
 def all_supports(summary: CommunitySummary) -> set[Support]:
     """Return all passages on which any part of a summary rests."""
-    parts = (summary.sources, *(each.sources for each in summary.findings), *(each.sources for each in _labels(summary)))
+    parts = (
+        summary.sources,
+        *(supports.sources for supports in summary.findings),
+        *(supports.sources for supports in _labels(summary)),
+    )
     return set().union(*parts)
 
 
@@ -54,8 +58,10 @@ def further_chunks(summaries: Iterable[CommunitySummary], visible: Mapping[str, 
 def visible_sources(summary: CommunitySummary, visible: Mapping[str, VisibleChunk]) -> tuple[tuple[Support, ...], bool]:
     """Return the visible passages behind prose and findings, in the versions shown now, and whether all of them are visible."""
     behind = dict.fromkeys([*summary.sources, *(source for finding in summary.findings for source in finding.sources)])
-    there = [each for each in behind if each.chunk_id in visible]
-    return tuple(replace(each, version=visible[each.chunk_id].chunk.version) for each in there), len(there) == len(behind)
+    there = [support for support in behind if support.chunk_id in visible]
+    return tuple(replace(support, version=visible[support.chunk_id].chunk.version) for support in there), len(there) == len(
+        behind
+    )
 
 
 def visible_summary(summary: CommunitySummary, visible: Mapping[str, VisibleChunk]) -> CommunitySummary:
@@ -95,8 +101,8 @@ async def passages_behind(
     """
 
     async def passing(ids: Sequence[str]) -> dict[str, VisibleChunk]:
-        found = await documents.hydrate(tenant, ids) if ids else {}
-        return {id: chunk for id, chunk in found.items() if passes(chunk)}
+        chunks = await documents.hydrate(tenant, ids) if ids else {}
+        return {id: chunk for id, chunk in chunks.items() if passes(chunk)}
 
     visible = await passing(supporting_chunks(summaries))
     return visible | await passing(further_chunks(summaries, visible))
