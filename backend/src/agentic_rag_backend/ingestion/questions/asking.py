@@ -71,7 +71,7 @@ class Questioner:
         """
         writings = await asking.writer.write(title, chunks, asking.most, record)
         questions = {
-            chunk.id: ChunkQuestions(self.recipe(asking, title, chunk), _items(chunk, chunk_writing), chunk_writing.failure)
+            chunk.id: ChunkQuestions(self.recipe(asking, title, chunk), _build_items(chunk, chunk_writing), chunk_writing.failure)
             for chunk, chunk_writing in zip(chunks, writings, strict=True)
         }
         return dict(zip(questions, await embedded(self.computation, list(questions.values())), strict=True))
@@ -99,7 +99,7 @@ def is_current(computation: Computation, questions: ChunkQuestions) -> bool:
     return questions.recipe == embedded_by(questions.recipe, computation.embedder.fingerprint)
 
 
-def _items(chunk: Chunk, written_questions: WrittenQuestions) -> tuple[PreparedQuestion, ...]:
+def _build_items(chunk: Chunk, written_questions: WrittenQuestions) -> tuple[PreparedQuestion, ...]:
     return tuple(
         PreparedQuestion(
             SyntheticQuestion(id=question_id(chunk.id, text), chunk_id=chunk.id, text=text, source=written_questions.source), None

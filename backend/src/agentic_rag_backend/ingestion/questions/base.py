@@ -31,7 +31,7 @@ class QuestionWriter(Protocol):
     def version(self) -> str:
         """Name of the method and its version. Equal versions write equal questions, apart from the randomness of a model."""
 
-    async def write(self, title: str, chunks: Sequence[Chunk], most: int, record: ResultRecord) -> list[WrittenQuestions]:
+    async def write(self, title: str, chunks: Sequence[Chunk], per_chunk: int, record: ResultRecord) -> list[WrittenQuestions]:
         """Return at most ``most`` questions for each chunk of a document whose title is ``title``.
 
         Args:

@@ -108,27 +108,27 @@ class ContradictionFinder:
         """
         check_limit(limit)
         criteria = criteria or ContradictionFilter()
-        begin, skipped = (0, 0) if cursor is None else _position(cursor)
-        request = await self._request(tenant)
-        numbers, entity_ids = await self._numbers(request, criteria)
+        begin, skipped = (0, 0) if cursor is None else _read_cursor(cursor)
+        request = await self._open_request(tenant)
+        numbers, entity_ids = await self._select_entities(request, criteria)
         keys = {number: int(request.graph.entity_keys[number]) for number in numbers}
         order = [number for number in numbers if keys[number] >= begin]
         items: list[Contradiction] = []
-        for first in range(0, len(order), _BATCH):
-            batch = order[first : first + _BATCH]
+        for offset in range(0, len(order), _BATCH):
+            batch = order[offset : offset + _BATCH]
             by_entity = await self._of_entities(request, batch)
             for number in batch:
                 contradictions = [
                     contradiction
                     for contradiction in by_entity[number]
-                    if criteria.passes(contradiction) and _touches(contradiction, entity_ids)
+                    if criteria.passes(contradiction) and _is_about(contradiction, entity_ids)
                 ]
                 start = skipped if keys[number] == begin else 0
                 for position, contradiction in enumerate(contradictions[start:], start=start):
                     if len(items) == limit:
                         return Page(tuple(items), encode_cursor(_LIST, (keys[number], position)))
                     items.append(contradiction)
-            following = order[first + _BATCH : first + _BATCH + 1]
+            following = order[offset + _BATCH : offset + _BATCH + 1]
             if request.read >= CHUNKS_PER_PAGE and following:
                 return Page(tuple(items), encode_cursor(_LIST, (keys[following[0]], 0)))
         return Page(tuple(items))
@@ -146,7 +146,7 @@ class ContradictionFinder:
         Args:
             passes: a passage that does not pass counts as hidden.
         """
-        request = await self._request(tenant, passes)
+        request = await self._open_request(tenant, passes)
         graph = request.graph
         numbers: dict[int, None] = {}
         for id in chunk_ids:
@@ -166,21 +166,21 @@ class ContradictionFinder:
         ]
         return sorted(likely, key=lambda contradiction: (-contradiction.confidence, contradiction.id))
 
-    async def _request(self, tenant: Tenant, passes: Callable[[VisibleChunk], bool] | None = None) -> _Request:
+    async def _open_request(self, tenant: Tenant, passes: Callable[[VisibleChunk], bool] | None = None) -> _Request:
         graph = await self._graphs.graph(tenant)
         ontology = (await self._ontologies.of(tenant.id)).ontology
         return _Request(tenant, graph, ExclusiveRelations.of(ontology), passes)
 
-    async def _numbers(self, request: _Request, criteria: ContradictionFilter) -> tuple[list[int], frozenset[str] | None]:
+    async def _select_entities(self, request: _Request, criteria: ContradictionFilter) -> tuple[list[int], frozenset[str] | None]:
         """Return the entities that contradictions may be about, in the order of the list, and the ids that were asked for."""
         graph = request.graph
         if criteria.entity is None:
             several = np.flatnonzero(graph.document_frequency > 1)
             return several[np.argsort(graph.entity_keys[several], kind="stable")].tolist(), None
-        asked = named_entities(graph, criteria.entity)
-        if not asked:
+        start_entities = named_entities(graph, criteria.entity)
+        if not start_entities:
             raise no_entity(criteria.entity)
-        ids = [graph.entity(number).id for number in asked]
+        ids = [graph.entity(number).id for number in start_entities]
         edges = await self._graph.edges_at(request.tenant.id, ids, limit=MAX_FACTS)
         around = {
             id
@@ -189,7 +189,7 @@ class ContradictionFinder:
             if edge.relation.startswith(NEGATION) or request.exclusive.ends(edge.relation)
             for id in (edge.source_id, edge.target_id)
         }
-        numbers = {*asked, *(number for id in around if (number := graph.mentioned(id)) is not None)}
+        numbers = {*start_entities, *(number for id in around if (number := graph.mentioned(id)) is not None)}
         return sorted(numbers, key=lambda number: int(graph.entity_keys[number])), frozenset(ids)
 
     async def _of_entities(
@@ -200,12 +200,12 @@ class ContradictionFinder:
             return {}
         graph = request.graph
         refs = {number: graph.entity(number) for number in numbers}
-        chunks = {number: _chunks(graph, number, first) for number in numbers}
+        chunks = {number: _select_chunks(graph, number, first) for number in numbers}
         if first:
-            await self._hydrate(request, list(first))
+            await self._read_passages(request, list(first))
             chunks = await asyncio.to_thread(_with_values, request, chunks, first)
         request.read += sum(map(len, chunks.values()))
-        await self._hydrate(request, [id for contradictions in chunks.values() for id in contradictions])
+        await self._read_passages(request, [id for contradictions in chunks.values() for id in contradictions])
         of_facts = await self._of_facts(request, refs)
         of_values = await asyncio.to_thread(_of_values, request, refs, chunks)
         by_entity: dict[int, list[Contradiction]] = {}
@@ -225,7 +225,7 @@ class ContradictionFinder:
 
     async def _of_facts(self, request: _Request, refs: Mapping[int, EntityRef]) -> Mapping[str, list[Contradiction]]:
         """Return the contradictions between relationships by the id of the entity that they are about."""
-        edges = await self._edges(request, [ref.id for ref in refs.values()])
+        edges = await self._read_edges(request, [ref.id for ref in refs.values()])
         facts = await self._facts.read(
             request.tenant.id, request.graph, edges, moment=None, known=request.passages, passes=request.passes
         )
@@ -235,7 +235,7 @@ class ContradictionFinder:
             return None not in numbers and shared_count(request.graph, *numbers) > 0  # type: ignore[arg-type]
 
         contradictions = list(contradictions_of_facts(facts.values(), request.exclusive, near))
-        await self._hydrate(
+        await self._read_passages(
             request, [side.chunk_id for contradiction in contradictions for side in (contradiction.a, contradiction.b)]
         )
         by_entity: dict[str, list[Contradiction]] = {}
@@ -246,19 +246,19 @@ class ContradictionFinder:
             )
         return by_entity
 
-    async def _edges(self, request: _Request, ids: Sequence[str]) -> list[GraphEdge]:
+    async def _read_edges(self, request: _Request, ids: Sequence[str]) -> list[GraphEdge]:
         """Return the relationships of entities that may contradict each other: exclusive ones, denials, and what they deny."""
         tenant, exclusive = request.tenant.id, request.exclusive
-        read = [
+        edge_maps = [
             await self._graph.edges_at(tenant, ids, limit=MAX_FACTS, direction="out"),
             await self._graph.edges_at(tenant, ids, limit=MAX_FACTS, direction="out", relations=exclusive.names("source")),
             await self._graph.edges_at(tenant, ids, limit=MAX_FACTS, direction="in", relations=exclusive.names("target")),
         ]
-        edges = {edge.id: edge for edges_of in read for entity_edges in edges_of.values() for edge in entity_edges}
-        denied = {_denied(edge) for edge in edges.values() if edge.relation.startswith(NEGATION)}
-        return [edge for edge in edges.values() if exclusive.ends(edge.relation) or _denied(edge) in denied]
+        edges = {edge.id: edge for edges_of in edge_maps for entity_edges in edges_of.values() for edge in entity_edges}
+        denied = {_denied_fact(edge) for edge in edges.values() if edge.relation.startswith(NEGATION)}
+        return [edge for edge in edges.values() if exclusive.ends(edge.relation) or _denied_fact(edge) in denied]
 
-    async def _hydrate(self, request: _Request, ids: Sequence[str]) -> None:
+    async def _read_passages(self, request: _Request, ids: Sequence[str]) -> None:
         unread = sorted(set(ids) - request.passages.keys())
         if unread:
             chunks = await self._documents.hydrate(request.tenant.id, unread)
@@ -267,22 +267,24 @@ class ContradictionFinder:
             }
 
 
-def _denied(edge: GraphEdge) -> tuple[str, str, str]:
+def _denied_fact(edge: GraphEdge) -> tuple[str, str, str]:
     return edge.source_id, edge.relation.removeprefix(NEGATION), edge.target_id
 
 
-def _chunks(graph: TenantGraph, number: int, first: Collection[str]) -> Sequence[str]:
+def _select_chunks(graph: TenantGraph, number: int, preferred_ids: Collection[str]) -> Sequence[str]:
     """Return the chunks of an entity that are read: those among ``first`` that mention it, then those about it."""
-    mentioning = {int(chunk) for chunk in graph.links.of(number).tolist()} if first else set()
-    preferred = [id for id in first if graph.chunk_index.get(id) in mentioning]
+    mentioning = {int(chunk) for chunk in graph.links.of(number).tolist()} if preferred_ids else set()
+    preferred = [id for id in preferred_ids if graph.chunk_index.get(id) in mentioning]
     return list(dict.fromkeys((*preferred, *first_chunks(graph, number, limit=MAX_CHUNKS))))[:MAX_CHUNKS]
 
 
-def _with_values(request: _Request, chunks: Mapping[int, Sequence[str]], first: Collection[str]) -> dict[int, Sequence[str]]:
+def _with_values(
+    request: _Request, chunks: Mapping[int, Sequence[str]], preferred_ids: Collection[str]
+) -> dict[int, Sequence[str]]:
     """Return the chunks of the entities of which ``first`` give a date or a number. Others are not read."""
     chosen: dict[int, Sequence[str]] = {}
     for number, chunk_ids in chunks.items():
-        passages = [request.passages[id] for id in chunk_ids if id in first and id in request.passages]
+        passages = [request.passages[id] for id in chunk_ids if id in preferred_ids and id in request.passages]
         value_statements = statements_in(request.graph.names_of(number), passages, request.readings)
         chosen[number] = chunk_ids if value_statements else ()
     return chosen
@@ -307,11 +309,11 @@ def _with_document(request: _Request, side: Side) -> Side:
     return replace(side, title=passage.document_title, date=date)
 
 
-def _touches(contradiction: Contradiction, entity_ids: frozenset[str] | None) -> bool:
+def _is_about(contradiction: Contradiction, entity_ids: frozenset[str] | None) -> bool:
     return entity_ids is None or bool(entity_ids & contradiction.entity_ids())
 
 
-def _position(cursor: str) -> tuple[int, int]:
+def _read_cursor(cursor: str) -> tuple[int, int]:
     key, skipped = decode_cursor(_LIST, cursor, int, int)
     if not 0 <= key < 2**64 or not 0 <= skipped <= MAX_OF_ENTITY:
         raise InvalidRequest("the cursor does not come from this list")

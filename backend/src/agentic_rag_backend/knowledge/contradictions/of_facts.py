@@ -46,15 +46,15 @@ def contradictions_of_facts(
     for fact in facts:
         denied = by_ends.get((fact.source.id, fact.relation.removeprefix(NEGATION), fact.target.id))
         if fact.relation.startswith(NEGATION) and denied is not None:
-            yield _denial(denied, fact, exclusive)
+            yield _build_denial(denied, fact, exclusive)
     affirmed = (fact for fact in facts if not fact.relation.startswith(NEGATION))
     for end, fact_a, fact_b in rival_pairs(affirmed, exclusive):
-        judged = _judged(end, fact_a, fact_b, exclusive, share_passage)
+        judged = _judge_rivals(end, fact_a, fact_b, exclusive, share_passage)
         if judged is not None:
-            yield _exclusive(end, fact_a, fact_b, judged)
+            yield _build_exclusive(end, fact_a, fact_b, judged)
 
 
-def _denial(affirming: VisibleFact, denying: VisibleFact, exclusive: ExclusiveRelations) -> Contradiction:
+def _build_denial(affirming: VisibleFact, denying: VisibleFact, exclusive: ExclusiveRelations) -> Contradiction:
     times = stated_at(affirming), stated_at(denying)
     ordered = times[0] is not None and times[1] is not None and (times[0].is_after(times[1]) or times[1].is_after(times[0]))
     limited = any(not _OF_A_PERIOD.isdisjoint(name_words(stated_fact.fact)) for stated_fact in denying.passages)
@@ -69,11 +69,11 @@ def _denial(affirming: VisibleFact, denying: VisibleFact, exclusive: ExclusiveRe
         a=side_of(affirming, affirming.passages[0], relation),
         b=side_of(denying, denying.passages[0], f"not {relation}"),
         reason=f"one passage denies that {affirming.source.name} {relation} {affirming.target.name}; another one states it",
-        confidence=_sure(DENIED_LATER if later else DENIED, affirming, denying),
+        confidence=_scale_confidence(DENIED_LATER if later else DENIED, affirming, denying),
     )
 
 
-def _judged(
+def _judge_rivals(
     end: End, fact_a: VisibleFact, fact_b: VisibleFact, exclusive: ExclusiveRelations, share_passage: Near
 ) -> _Judged | None:
     """Return whether two exclusive facts contradict each other, and why; None: one follows the other."""
@@ -85,7 +85,12 @@ def _judged(
         if places and share_passage(*ends):
             return _Judged(CONTAINED, "there is one value, and neither place is known to lie in the other")
         return _Judged(PERMANENT, "there is one value, and it does not change")
-    if fact_a.retirement is not None or fact_b.retirement is not None or _apart(fact_a, fact_b) or _apart(fact_b, fact_a):
+    if (
+        fact_a.retirement is not None
+        or fact_b.retirement is not None
+        or _ends_before(fact_a, fact_b)
+        or _ends_before(fact_b, fact_a)
+    ):
         return None
     if any(speaks_of_past(fact.passages[0].fact) for fact in (fact_a, fact_b)):
         return None
@@ -97,7 +102,7 @@ def _judged(
     return _Judged(SAME_TIME, "there is one value at a time, and documents of one time state both")
 
 
-def _exclusive(end: End, fact_a: VisibleFact, fact_b: VisibleFact, judged: _Judged) -> Contradiction:
+def _build_exclusive(end: End, fact_a: VisibleFact, fact_b: VisibleFact, judged: _Judged) -> Contradiction:
     about, ends = shared_end(fact_a, end), (other_end(fact_a, end), other_end(fact_b, end))
     relation = fact_a.relation.replace("_", " ")
     kind: Kind = "date" if ends[0].type == ends[1].type == _DATE else "exclusive"
@@ -111,7 +116,7 @@ def _exclusive(end: End, fact_a: VisibleFact, fact_b: VisibleFact, judged: _Judg
         a=side_of(fact_a, fact_a.passages[0], ends[0].name),
         b=side_of(fact_b, fact_b.passages[0], ends[1].name),
         reason=f"{subject}: {judged.reason}",
-        confidence=_sure(judged.confidence, fact_a, fact_b),
+        confidence=_scale_confidence(judged.confidence, fact_a, fact_b),
     )
 
 
@@ -131,12 +136,12 @@ def side_of(fact: VisibleFact, sentence: StatedFact, value: str) -> Side:
     )
 
 
-def _sure(confidence: float, *facts: VisibleFact) -> float:
+def _scale_confidence(confidence: float, *facts: VisibleFact) -> float:
     """Return the confidence, less for relationships that were read with less certainty."""
     return round(confidence * min(1.0, *(fact.weight / SURE_WEIGHT for fact in facts)), 3)
 
 
-def _apart(fact_a: VisibleFact, fact_b: VisibleFact) -> bool:
+def _ends_before(fact_a: VisibleFact, fact_b: VisibleFact) -> bool:
     return fact_a.invalid_at is not None and fact_b.valid_at is not None and fact_a.invalid_at <= fact_b.valid_at
 
 

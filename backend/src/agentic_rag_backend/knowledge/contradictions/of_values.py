@@ -31,68 +31,70 @@ _PRESENT = all_forms("is are has have currently today now")
 def contradictions_of_values(about: EntityRef, statements: Sequence[ValueStatement]) -> Iterator[Contradiction]:
     """Yield the pairs of ``statements`` about an entity that cannot both be true."""
     pairs = 0
-    for one, other in combinations(statements, 2):
-        if one.document_id == other.document_id or one.kind != other.kind:
+    for statement_a, statement_b in combinations(statements, 2):
+        if statement_a.document_id == statement_b.document_id or statement_a.kind != statement_b.kind:
             continue
         pairs += 1
         if pairs > MAX_PAIRS:
             return
-        confidence = _confidence(one, other)
+        confidence = _rate_pair(statement_a, statement_b)
         if confidence > 0:
-            yield _contradiction(about, one, other, confidence)
+            yield _build_contradiction(about, statement_a, statement_b, confidence)
 
 
-def _confidence(value_statement: ValueStatement, other: ValueStatement) -> float:
+def _rate_pair(value_statement: ValueStatement, statement_b: ValueStatement) -> float:
     """Return the chance that two statements contradict each other; 0: nothing says so."""
-    if not _differ(value_statement, other) or value_statement.distinguishing != other.distinguishing:
+    if not _values_differ(value_statement, statement_b) or value_statement.distinguishing != statement_b.distinguishing:
         return 0.0
-    same = value_statement.predicate == other.predicate
-    if not same and not (value_statement.predicate & other.predicate & _ONCE):
+    is_same = value_statement.predicate == statement_b.predicate
+    if not is_same and not (value_statement.predicate & statement_b.predicate & _ONCE):
         return 0.0
     if value_statement.kind == "date":
-        return ONCE if same and value_statement.predicate & _ONCE else OTHER_EVENT
-    return _of_numbers(value_statement, other) if same else 0.0
+        return ONCE if is_same and value_statement.predicate & _ONCE else OTHER_EVENT
+    return _of_numbers(value_statement, statement_b) if is_same else 0.0
 
 
-def _of_numbers(value_statement: ValueStatement, other: ValueStatement) -> float:
-    years = value_statement.read.years, other.read.years
+def _of_numbers(value_statement: ValueStatement, statement_b: ValueStatement) -> float:
+    years = value_statement.read.years, statement_b.read.years
     if years[0] and years[1]:
         return 0.0 if years[0].isdisjoint(years[1]) else COUNTED
     if years[0] or years[1]:
         return MAY_HAVE_CHANGED
-    dates = _date(value_statement.read)[:4], _date(other.read)[:4]
-    present = any(word.form in _PRESENT for read in (value_statement.read, other.read) for word in read.words)
+    dates = _document_date(value_statement.read)[:4], _document_date(statement_b.read)[:4]
+    present = any(word.form in _PRESENT for sentence in (value_statement.read, statement_b.read) for word in sentence.words)
     if present and dates[0] != dates[1]:
         return MAY_HAVE_CHANGED
     return COUNTED
 
 
-def _differ(value_statement: ValueStatement, other: ValueStatement) -> bool:
-    if isinstance(value_statement.value, Moment) and isinstance(other.value, Moment):
+def _values_differ(value_statement: ValueStatement, statement_b: ValueStatement) -> bool:
+    if isinstance(value_statement.value, Moment) and isinstance(statement_b.value, Moment):
         mine = [moment for moment, _ in value_statement.read.dates]
-        others = [moment for moment, _ in other.read.dates]
+        dates_b = [moment for moment, _ in statement_b.read.dates]
         # A sentence with both dates contradicts neither.
-        return not any(value_statement.value.agrees(each) for each in others) and not any(
-            other.value.agrees(each) for each in mine
+        return not any(value_statement.value.agrees(item) for item in dates_b) and not any(
+            statement_b.value.agrees(item) for item in mine
         )
-    if isinstance(value_statement.value, Amount) and isinstance(other.value, Amount):
-        if value_statement.measure != other.measure and not (value_statement.value.unit and other.value.unit):
+    if isinstance(value_statement.value, Amount) and isinstance(statement_b.value, Amount):
+        if value_statement.measure != statement_b.measure and not (value_statement.value.unit and statement_b.value.unit):
             return False
-        counts = [amount for amount, _ in value_statement.read.amounts], [amount for amount, _ in other.read.amounts]
-        agrees = any(_agree(value_statement.value, count) for count in counts[1]) or any(
-            _agree(other.value, count) for count in counts[0]
+        counts = [amount for amount, _ in value_statement.read.amounts], [amount for amount, _ in statement_b.read.amounts]
+        agrees = any(_amounts_agree(value_statement.value, count) for count in counts[1]) or any(
+            _amounts_agree(statement_b.value, count) for count in counts[0]
         )
         return not agrees
     return False
 
 
-def _agree(amount: Amount, other: Amount) -> bool:
-    return amount.agrees(other) or rounds_to(amount, other) or rounds_to(other, amount)
+def _amounts_agree(amount: Amount, amount_b: Amount) -> bool:
+    return amount.agrees(amount_b) or rounds_to(amount, amount_b) or rounds_to(amount_b, amount)
 
 
-def _contradiction(about: EntityRef, value_statement: ValueStatement, other: ValueStatement, confidence: float) -> Contradiction:
-    common = " ".join(sorted(value_statement.predicate & other.predicate))
-    subject = f"{about.name} – {_predicate(value_statement) or common}"
+def _build_contradiction(
+    about: EntityRef, value_statement: ValueStatement, statement_b: ValueStatement, confidence: float
+) -> Contradiction:
+    common = " ".join(sorted(value_statement.predicate & statement_b.predicate))
+    subject = f"{about.name} – {_predicate_text(value_statement) or common}"
     what = "dates" if value_statement.kind == "date" else f"numbers ({value_statement.measure})"
     return Contradiction(
         kind=value_statement.kind,
@@ -100,14 +102,14 @@ def _contradiction(about: EntityRef, value_statement: ValueStatement, other: Val
         subject=subject,
         entity_a=about,
         entity_b=about,
-        a=_side(about, value_statement),
-        b=_side(about, other),
-        reason=f"{subject}: the {what} {value_statement.value.text} and {other.value.text} cannot both be true",
+        a=_build_side(about, value_statement),
+        b=_build_side(about, statement_b),
+        reason=f"{subject}: the {what} {value_statement.value.text} and {statement_b.value.text} cannot both be true",
         confidence=confidence,
     )
 
 
-def _predicate(statement: ValueStatement) -> str:
+def _predicate_text(statement: ValueStatement) -> str:
     """Return the words of the predicate as they are written."""
     text = statement.read.sentence.text
     return " ".join(
@@ -115,19 +117,19 @@ def _predicate(statement: ValueStatement) -> str:
     )
 
 
-def _side(about: EntityRef, statement: ValueStatement) -> Side:
+def _build_side(about: EntityRef, statement: ValueStatement) -> Side:
     passage, sentence = statement.read.passage, statement.read.sentence
     return Side(
-        fact=f"{about.name} – {_predicate(statement)} – {statement.value.text}",
+        fact=f"{about.name} – {_predicate_text(statement)} – {statement.value.text}",
         value=statement.value.text,
         chunk_id=passage.chunk.id,
         document_id=passage.chunk.document_id,
         title=passage.document_title,
         quote=sentence.text,
         start_char=sentence.start,
-        date=_date(statement.read),
+        date=_document_date(statement.read),
     )
 
 
-def _date(read: ReadSentence) -> str:
-    return document_date(read.passage.document_title, read.passage.metadata)
+def _document_date(sentence: ReadSentence) -> str:
+    return document_date(sentence.passage.document_title, sentence.passage.metadata)

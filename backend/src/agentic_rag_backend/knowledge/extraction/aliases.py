@@ -73,7 +73,9 @@ def alias_pairs(tokens: Tokens, spans: Sequence[Span], sentence: tuple[int, int]
             continue
         left_words, right_words = tokens.words[before.first : before.last], tokens.words[right.first : right.last]
         if gap in (["("], [","]) or gap == ["(", "the"]:
-            pair = _parenthesis(before, right, left_words, right_words, gap[0] == "(" and _closes(tokens, right, sentence[1]))
+            pair = _read_parenthesis(
+                before, right, left_words, right_words, gap[0] == "(" and _is_closed_after(tokens, right, sentence[1])
+            )
             if pair is not None:
                 pairs.append(pair)
         elif (
@@ -91,22 +93,22 @@ def _names_longer_phrase(tokens: Tokens, before: Sequence[Span], alias: list[str
     In "the United Kingdom of Great Britain and Northern Ireland, commonly known as the United Kingdom", the alias is not another
     name of Northern Ireland.
     """
-    first = len(before) - 1
-    while first > 0:
-        between = tokens.words[before[first - 1].last : before[first].first]
+    position = len(before) - 1
+    while position > 0:
+        between = tokens.words[before[position - 1].last : before[position].first]
         if not between or not _JOINS_NAMES.issuperset(word.lower() for word in between):
             break
-        first -= 1
-    start = before[first].first
+        position -= 1
+    start = before[position].first
     phrase = tokens.words[start : before[-1].last]
-    return first < len(before) - 1 and phrase[: len(alias)] == alias
+    return position < len(before) - 1 and phrase[: len(alias)] == alias
 
 
-def _closes(tokens: Tokens, span: Span, end: int) -> bool:
+def _is_closed_after(tokens: Tokens, span: Span, end: int) -> bool:
     return span.last < end and tokens.words[span.last] in (")", ";", ",")
 
 
-def _parenthesis(
+def _read_parenthesis(
     span: Span, right: Span, left_words: list[str], right_words: list[str], closed: bool
 ) -> tuple[Span, Span] | None:
     if not closed:
@@ -141,7 +143,7 @@ def short_forms(types: Mapping[str, str], words_of: Mapping[str, list[str]]) -> 
     for key, type_ in types.items():
         if type_ not in (PERSON, OTHER, ORGANISATION):
             continue
-        owners = _owners(key, type_, endings, openings)
+        owners = _owners_of(key, type_, endings, openings)
         if not owners and (words_of[key][-1].lower() in ORGANISATION_HEADS):
             owners = organisations.get(key, set())
         if len(owners) == 1:
@@ -149,7 +151,7 @@ def short_forms(types: Mapping[str, str], words_of: Mapping[str, list[str]]) -> 
     return long_names
 
 
-def _owners(key: str, type_: str, endings: Mapping[str, set[str]], openings: Mapping[str, set[str]]) -> set[str]:
+def _owners_of(key: str, type_: str, endings: Mapping[str, set[str]], openings: Mapping[str, set[str]]) -> set[str]:
     if " " in key or type_ == ORGANISATION:
         return set()
     return endings.get(key) or openings.get(key) or set()

@@ -106,13 +106,13 @@ def log_odds(ballot: Ballot, scores: WordScores) -> list[float]:
         for number, weight in enumerate(scores.weights.get(name, _PLAIN)):
             totals[number] += weight * value
     for slot, words in ballot.slots():
-        first = slot * DECIDED
+        offset = slot * DECIDED
         share = scores.unit / len(words)
         for word in words:
             if word:
                 row = scores.of(word)
                 for number in range(DECIDED):
-                    totals[number] += row[first + number] * share
+                    totals[number] += row[offset + number] * share
     return [*totals, 0.0]
 
 
@@ -165,10 +165,10 @@ def types_of(ballots: Mapping[str, Ballot], lists: Iterable[tuple[str, str]], sc
     """Return the type of each name of a document. ``lists`` has pairs of neighbours in lists."""
     odds = {key: log_odds(ballot, scores) for key, ballot in ballots.items()}
     heard = agreed(odds, related(ballots, lists), scores.agreement)
-    return {key: _decided(ballot, heard[key]) for key, ballot in ballots.items()}
+    return {key: _choose_type(ballot, heard[key]) for key, ballot in ballots.items()}
 
 
-def _decided(ballot: Ballot, odds: Sequence[float]) -> str:
+def _choose_type(ballot: Ballot, odds: Sequence[float]) -> str:
     if ballot.key in REGIONS:
         return PLACE
     if len(ballot.words) == 1 and is_adjectival(ballot.words[0]):

@@ -71,15 +71,15 @@ class ModelExtractor:
         inquiries = [inquiry(title, chunks[number], self.options) for number in numbers]
         replies = await self.model.ask(inquiries, self.record) if inquiries else []
         for number, advice in zip(numbers, replies, strict=True):
-            extractions[number] = self._with(advice, chunks[number], title, extractions[number])
+            extractions[number] = self._apply_advice(advice, chunks[number], title, extractions[number])
         return extractions
 
-    def _with(self, advice: Advice, chunk: Chunk, title: str, by_rules: Extraction) -> Extraction:
+    def _apply_advice(self, advice: Advice, chunk: Chunk, title: str, by_rules: Extraction) -> Extraction:
         if advice.value is not None:
             by_model = read_reply(advice.value, chunk, title, by_rules, self.options)
             if advice.cut:
                 return _completed_by_rules(by_rules, by_model)
-            return by_model if self.everywhere else _together(by_rules, by_model)
+            return by_model if self.everywhere else _merge_extractions(by_rules, by_model)
         if not self.everywhere and advice.failure == BUDGET_SPENT:
             return by_rules  # the budget decides how many chunks the model reads
         return by_rules_instead(by_rules, advice.failure)
@@ -99,7 +99,7 @@ def _completed_by_rules(by_rules: Extraction, by_model: Extraction) -> Extractio
         f"the language model's reply was cut off after {len(by_model.mentions)} mentions and {len(by_model.relationships)} "
         "relationships; the rest is what rules extracted"
     )
-    return replace(_together(by_rules, by_model), failure=Failure("extract", CUT_OFF, message, by_rules.chunk_id))
+    return replace(_merge_extractions(by_rules, by_model), failure=Failure("extract", CUT_OFF, message, by_rules.chunk_id))
 
 
 def _is_worth_a_call(extraction: Extraction) -> bool:
@@ -114,25 +114,25 @@ def _is_worth_a_call(extraction: Extraction) -> bool:
     return len(names) > 1 and bool(names - related)
 
 
-def _together(by_rules: Extraction, by_model: Extraction) -> Extraction:
+def _merge_extractions(by_rules: Extraction, by_model: Extraction) -> Extraction:
     """Return the knowledge of both. The model decides on the type of a name and on the relation of a pair."""
     types = {
         normalise_name(mention.name): mention.type for mention in by_model.mentions if not mention.about and mention.type != OTHER
     }
     rule_names = {normalise_name(mention.name) for mention in by_rules.mentions}
-    pairs = {_pair(relationship) for relationship in by_model.relationships}
+    pairs = {_pair_of(relationship) for relationship in by_model.relationships}
     mentions = [replace(mention, type=types.get(normalise_name(mention.name), mention.type)) for mention in by_rules.mentions]
     return replace(
         by_rules,
         mentions=(*mentions, *(mention for mention in by_model.mentions if normalise_name(mention.name) not in rule_names)),
         relationships=(
             *by_model.relationships,
-            *(relationship for relationship in by_rules.relationships if _pair(relationship) not in pairs),
+            *(relationship for relationship in by_rules.relationships if _pair_of(relationship) not in pairs),
         ),
         aliases=tuple(dict.fromkeys((*by_rules.aliases, *by_model.aliases))),
         rejected=by_model.rejected,
     )
 
 
-def _pair(relationship: ExtractedRelationship) -> frozenset[str]:
+def _pair_of(relationship: ExtractedRelationship) -> frozenset[str]:
     return frozenset((normalise_name(relationship.source), normalise_name(relationship.target)))

@@ -49,7 +49,7 @@ def type_from_words(words: list[str]) -> tuple[str, float] | None:
         return PERSON, 2.0
     while len(lowered) > 1 and (lowered[-1] in GENERATIONS or lowered[-1].isdigit()):
         lowered.pop()
-    head = _head(lowered)
+    head = _head_word(lowered)
     for heads, name in ((EVENT_HEADS, OTHER), (WORK_HEADS, WORK), (ORGANISATION_HEADS, ORGANISATION), (PLACE_HEADS, PLACE)):
         if head in heads or head.removesuffix("s") in heads:
             return name, 3.0
@@ -69,7 +69,7 @@ def _type_from_form(words: list[str]) -> tuple[str, float] | None:
     return None
 
 
-def _head(words: list[str]) -> str:
+def _head_word(words: list[str]) -> str:
     """Return the head word of a name: the word before the first "of" or "for", otherwise the last word."""
     for position, word in enumerate(words):
         if word in ("of", "for") and position:
@@ -110,9 +110,9 @@ def type_from_context(tokens: Tokens, span: Span, sentence: tuple[int, int]) -> 
     return votes
 
 
-def _is_taken_up(tokens: Tokens, last: int, end: int) -> bool:
+def _is_taken_up(tokens: Tokens, start: int, end: int) -> bool:
     """Return whether "he" or "she" follows in the sentence, with no other capitalised word between."""
-    for index in range(last, min(end, last + _PRONOUN_WITHIN)):
+    for index in range(start, min(end, start + _PRONOUN_WITHIN)):
         if tokens.words[index] in ("he", "she"):
             return True
         if tokens.shapes[index] in (Shape.CAPITAL, Shape.UPPER):

@@ -49,18 +49,18 @@ class DocumentMemory:
         ids = set(entity_ids)
         facts = [fact for fact in self._facts if ids & {fact.source_id, fact.target_id}]
         stored = sorted({fact.id for entities in self._in_graph.values() for fact in entities} & ids)
-        return facts + (await self._visible(stored) if stored else [])
+        return facts + (await self._read_visible(stored) if stored else [])
 
     def remember(self, extraction: Extraction) -> None:
         """Add the knowledge of a passage, for the passages after it."""
         for mention in extraction.mentions:
-            self._entity(mention.name, mention.type)
+            self._entity_id(mention.name, mention.type)
         for number, relationship in enumerate(extraction.relationships):
             self._facts.append(
                 KnownFact(
                     id=stable_id("episode-fact", extraction.chunk_id, number),
-                    source_id=self._entity(relationship.source, relationship.source_type),
-                    target_id=self._entity(relationship.target, relationship.target_type),
+                    source_id=self._entity_id(relationship.source, relationship.source_type),
+                    target_id=self._entity_id(relationship.target, relationship.target_type),
                     relation=relationship.relation,
                     fact=relationship.fact,
                     valid_at=None if relationship.valid_at is None else datetime.fromisoformat(relationship.valid_at),
@@ -68,7 +68,7 @@ class DocumentMemory:
                 )
             )
 
-    def _entity(self, name: str, type_: str) -> str:
+    def _entity_id(self, name: str, type_: str) -> str:
         key = normalise_name(name)
         if stored := self._in_graph.get(key):
             return stored[0].id
@@ -82,7 +82,7 @@ class DocumentMemory:
                     KnownEntity(entity.id, entity.name, entity.type) for entity in matches.get(key, ())[:_NAMESAKES]
                 ]
 
-    async def _visible(self, entity_ids: Sequence[str]) -> list[KnownFact]:
+    async def _read_visible(self, entity_ids: Sequence[str]) -> list[KnownFact]:
         tenant = self._origin.tenant
         at = await self._graph.edges_at(tenant, entity_ids, limit=_FACTS_PER_ENTITY)
         edges = {edge.id: edge for sentences in at.values() for edge in sentences}
@@ -95,10 +95,10 @@ class DocumentMemory:
         for sentence in foreign_facts:
             if states_now(passages, sentence.support):
                 visible.setdefault(sentence.relationship_id, []).append(sentence)
-        return [_known(edges[id], sentences) for id, sentences in visible.items()]
+        return [_known_fact(edges[id], sentences) for id, sentences in visible.items()]
 
 
-def _known(edge: GraphEdge, sentences: Sequence[StatedFact]) -> KnownFact:
+def _known_fact(edge: GraphEdge, sentences: Sequence[StatedFact]) -> KnownFact:
     return KnownFact(
         id=edge.id,
         source_id=edge.source_id,

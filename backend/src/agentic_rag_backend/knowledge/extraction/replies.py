@@ -65,12 +65,14 @@ class _Reading:
         return GroundedText(self._context)
 
     def read(self, reply: Mapping[str, Any]) -> Extraction:
-        for item in _items(reply, "entities"):
+        for item in _read_items(reply, "entities"):
             self._add_entity(item)
         relationships = [
-            relationship for item in _items(reply, "relationships") if (relationship := self._relationship(item)) is not None
+            relationship
+            for item in _read_items(reply, "relationships")
+            if (relationship := self._read_relationship(item)) is not None
         ]
-        names = self._most_related(relationships)
+        names = self._select_names(relationships)
         relationships = [
             relationship
             for relationship in relationships
@@ -79,34 +81,34 @@ class _Reading:
         return Extraction(
             chunk_id=self._chunk.id,
             mentions=tuple(
-                chain((relationship for relationship in self._rules.mentions if relationship.about), self._mentions(names))
+                chain((relationship for relationship in self._rules.mentions if relationship.about), self._list_mentions(names))
             ),
             relationships=tuple(relationships),
-            aliases=tuple(dict.fromkeys(chain(self._aliases(names), self._rules_aliases(names)))),
+            aliases=tuple(dict.fromkeys(chain(self._list_aliases(names), self._rules_aliases(names)))),
             rejected=self._rejected,
         )
 
     # --- entities
 
     def _add_entity(self, item: Mapping[str, Any]) -> None:
-        name = _spaced(item.get("name"))
+        name = _to_text(item.get("name"))
         places = self._text.places(name) if is_name(name) else []
         if not places:
             # The title may name an entity that the passage calls "it". The rules mention it already.
             self._rejected += not (is_name(name) and self._above.places(name))
             return
         key = normalise_name(name)
-        entity = self._named.setdefault(key, _Named(name, self._type(key, item.get("type")), {}))
+        entity = self._named.setdefault(key, _Named(name, self._choose_type(key, item.get("type")), {}))
         entity.forms.setdefault(name, places)
         aliases = item.get("aliases")
         for alias in aliases[:MAX_ALIASES] if isinstance(aliases, list) else ():
-            form = _spaced(alias)
+            form = _to_text(alias)
             at = self._text.places(form) if _may_be_alias(name, form) else []
             self._rejected += not at
             if at and self._named.setdefault(normalise_name(form), entity) is entity:
                 entity.forms.setdefault(form, at)
 
-    def _type(self, key: str, reply_type: object) -> str:
+    def _choose_type(self, key: str, reply_type: object) -> str:
         """Return the type that the model gives if it may. A date that the rules recognise stays a date."""
         type_ = str(reply_type or "").strip().lower()
         by_rules = self._types.get(key, OTHER)
@@ -114,9 +116,9 @@ class _Reading:
             return by_rules
         return type_
 
-    def _end(self, value: object) -> _End | None:
+    def _find_end(self, value: object) -> _End | None:
         """Return name, type and places of an end of a relationship: an entity of the reply, of the rules, or of the title."""
-        name = _spaced(value)
+        name = _to_text(value)
         key = normalise_name(name)
         if key in self._named:
             entity = self._named[key]
@@ -132,11 +134,11 @@ class _Reading:
 
     # --- relationships
 
-    def _relationship(self, item: Mapping[str, Any]) -> ExtractedRelationship | None:
-        source, target = self._end(item.get("source")), self._end(item.get("target"))
-        relation = _relation(item)
+    def _read_relationship(self, item: Mapping[str, Any]) -> ExtractedRelationship | None:
+        source, target = self._find_end(item.get("source")), self._find_end(item.get("target"))
+        relation = _read_relation(item)
         if source is not None and target is not None:
-            source, target = self._directed(relation, source, target)
+            source, target = self._direct_ends(relation, source, target)
         statement = None
         if source is not None and target is not None and normalise_name(source[0]) != normalise_name(target[0]):
             statement = self._text.statement(source[2], target[2], relation)
@@ -153,11 +155,11 @@ class _Reading:
             fact_start=statement.start,
             fact_end=statement.end,
             confidence=statement.sureness,
-            valid_at=self._moment(item.get("valid_at"), 0),
-            invalid_at=self._moment(item.get("invalid_at"), 1),
+            valid_at=self._read_moment(item.get("valid_at"), 0),
+            invalid_at=self._read_moment(item.get("invalid_at"), 1),
         )
 
-    def _directed(self, relation: str, source: _End, target: _End) -> tuple[_End | None, _End | None]:
+    def _direct_ends(self, relation: str, source: _End, target: _End) -> tuple[_End | None, _End | None]:
         """Return the ends in the direction that the ontology allows. None: the relationship is not allowed.
 
         A model that confuses the ends is corrected where their types tell.
@@ -173,9 +175,9 @@ class _Reading:
             return source, target
         return (target, source) if type_ is not None and type_.joins(target[1], source[1]) else (None, None)
 
-    def _moment(self, value: object, end: int) -> str | None:
+    def _read_moment(self, value: object, end: int) -> str | None:
         """Return the beginning (0) or the end (1) of a date, if its year is in the passage, its title or headings."""
-        period = period_of(_spaced(value))
+        period = period_of(_to_text(value))
         if period is None:
             return None
         year = f"{period[0].year:04d}"
@@ -183,7 +185,7 @@ class _Reading:
 
     # --- limits
 
-    def _most_related(self, relationships: Iterable[ExtractedRelationship]) -> frozenset[str]:
+    def _select_names(self, relationships: Iterable[ExtractedRelationship]) -> frozenset[str]:
         """Return the keys of the names that stay: names before dates, then those with most relationships, then the first ones."""
         degree = Counter(
             chain.from_iterable(
@@ -199,12 +201,12 @@ class _Reading:
 
     # --- results
 
-    def _kept(self, names: frozenset[str]) -> list[_Named]:
+    def _entities_of(self, names: frozenset[str]) -> list[_Named]:
         entities = {id(entity): entity for entity in self._named.values()}.values()
         return [entity for entity in entities if normalise_name(entity.name) in names]
 
-    def _mentions(self, names: frozenset[str]) -> Iterator[EntityMention]:
-        entities = self._kept(names)
+    def _list_mentions(self, names: frozenset[str]) -> Iterator[EntityMention]:
+        entities = self._entities_of(names)
         places = outermost({form: places for entity in entities for form, places in entity.forms.items()})
         for entity in entities:
             for form in entity.forms:
@@ -212,8 +214,8 @@ class _Reading:
                     text = self._chunk.text[start:end]
                     yield EntityMention(name=text, type=entity.type, start_char=start, end_char=end)
 
-    def _aliases(self, names: frozenset[str]) -> Iterator[Alias]:
-        for entity in self._kept(names):
+    def _list_aliases(self, names: frozenset[str]) -> Iterator[Alias]:
+        for entity in self._entities_of(names):
             for form in entity.forms:
                 if normalise_name(form) != normalise_name(entity.name):
                     yield Alias(name=entity.name, alias=form, type=entity.type)
@@ -243,16 +245,16 @@ def _may_be_alias(name: str, form: str) -> bool:
     return bool(shared) or is_acronym_of(form, name.split()) or is_acronym_of(name, form.split())
 
 
-def _relation(item: Mapping[str, Any]) -> str:
+def _read_relation(item: Mapping[str, Any]) -> str:
     """Return the type of a relationship: words in lower case joined by ``_``."""
-    words = "_".join(name_words(_spaced(item.get("relation"))))[:MAX_RELATION_CHARACTERS].strip("_") or RELATED
+    words = "_".join(name_words(_to_text(item.get("relation"))))[:MAX_RELATION_CHARACTERS].strip("_") or RELATED
     return f"{NEGATION}{words}" if item.get("negated") is True and not words.startswith(NEGATION) else words
 
 
-def _items(reply: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+def _read_items(reply: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     items = reply.get(name)
     return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
 
 
-def _spaced(value: object) -> str:
+def _to_text(value: object) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""

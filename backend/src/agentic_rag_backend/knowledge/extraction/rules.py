@@ -129,7 +129,7 @@ class RuledDocument:
         self._display = {name.key: name.text for passage in self._passages for name in passage.names}
 
     def extractions(self) -> list[Extraction]:
-        return [self._extraction(passage, pairs) for passage, pairs in zip(self._passages, self._pairs, strict=True)]
+        return [self._build_extraction(passage, pairs) for passage, pairs in zip(self._passages, self._pairs, strict=True)]
 
     def _topics_of(self, chunk: Chunk) -> list[TopicName]:
         topics = [self._title] if self._title is not None else []
@@ -190,8 +190,8 @@ class RuledDocument:
                 aliases.append(Alias(name=long.text, alias=short.text, type=type_))
         return aliases
 
-    def _extraction(self, passage: _Passage, pairs: list[Alias]) -> Extraction:
-        mentions = self._about(passage)
+    def _build_extraction(self, passage: _Passage, pairs: list[Alias]) -> Extraction:
+        mentions = self._list_topics(passage)
         aliases = dict.fromkeys(pairs)
         for topic_name in passage.topics:
             type_ = self._types[normalise_name(topic_name.name)]
@@ -205,15 +205,15 @@ class RuledDocument:
         return Extraction(
             chunk_id=passage.chunk.id,
             mentions=tuple(mentions),
-            relationships=tuple(self._relationships(passage)),
+            relationships=tuple(self._list_relationships(passage)),
             aliases=tuple(aliases),
-            descriptions=self._descriptions(passage),
+            descriptions=self._describe_bearers(passage),
         )
 
-    def _descriptions(self, passage: _Passage) -> tuple[NameDescription, ...]:
+    def _describe_bearers(self, passage: _Passage) -> tuple[NameDescription, ...]:
         """Return what the passage and its topics say about who or what has a name."""
         passing = (
-            (begin, end, [(name.span.first, name.key, name.text) for name in names if self._may_be_shared(name)])
+            (begin, end, [(name.span.first, name.key, name.text) for name in names if self._is_shareable(name)])
             for (begin, end), names in zip(passage.tokens.sentences, passage.by_sentence, strict=True)
         )
         descriptions = describe_names(passage.tokens, passing, lambda key: self._short.get(key, key))
@@ -226,18 +226,18 @@ class RuledDocument:
         fitting = ((name, description.of_sort(sorts[key])) for key, (name, description) in descriptions.items())
         return tuple(NameDescription(name=name, text=description.written) for name, description in fitting if description)
 
-    def _may_be_shared(self, name: _Name) -> bool:
+    def _is_shareable(self, name: _Name) -> bool:
         """Return whether others may have this name: it has several words, or is short for one that has."""
         return name.span.kind not in _SPELLED and (" " in name.key or name.key in self._short)
 
-    def _about(self, passage: _Passage) -> list[EntityMention]:
+    def _list_topics(self, passage: _Passage) -> list[EntityMention]:
         return [
             EntityMention(name=form, type=self._types[normalise_name(form)], start_char=0, end_char=0, about=True)
             for topic_name in passage.topics
             for form in topic_name.forms
         ]
 
-    def _relationships(self, passage: _Passage) -> list[ExtractedRelationship]:
+    def _list_relationships(self, passage: _Passage) -> list[ExtractedRelationship]:
         relationships: list[ExtractedRelationship] = []
         tokens = passage.tokens
         for (begin, end), names in zip(tokens.sentences, passage.by_sentence, strict=True):
@@ -251,13 +251,14 @@ class RuledDocument:
             pairs = relate(tokens, nodes)
             times = validities(tokens, nodes, pairs, (begin, end))
             relationships.extend(
-                _relationship(pair, tokens.text, (start_char, end_char), time) for pair, time in zip(pairs, times, strict=True)
+                _build_relationship(pair, tokens.text, (start_char, end_char), time)
+                for pair, time in zip(pairs, times, strict=True)
             )
         return relationships
 
-    def _implied_subject(self, tokens: Tokens, begin: int, first: _Name) -> Node | None:
+    def _implied_subject(self, tokens: Tokens, begin: int, first_name: _Name) -> Node | None:
         """Return the title as the subject of a sentence that opens with a pronoun or with "The film", "The company"."""
-        if self._title is None or first.span.first == begin:
+        if self._title is None or first_name.span.first == begin:
             return None
         type_ = self._types[normalise_name(self._title.name)]
         word = tokens.words[begin].lower()
@@ -265,7 +266,7 @@ class RuledDocument:
         neutral = word in _NEUTRAL and type_ != PERSON
         described = (
             word in ("the", "this")
-            and first.span.first > begin + 1
+            and first_name.span.first > begin + 1
             and tokens.shapes[begin + 1] == Shape.LOWER
             and type_ != PERSON
         )
@@ -288,7 +289,7 @@ def _is_plain_heading(heading: TopicName, vocabulary: DocumentSpellings) -> bool
     return common or (len(words) == 1 and words[0] not in vocabulary.capitalised)
 
 
-def _relationship(pair: Pair, text: str, fact_span: tuple[int, int], time: Validity) -> ExtractedRelationship:
+def _build_relationship(pair: Pair, text: str, fact_span: tuple[int, int], time: Validity) -> ExtractedRelationship:
     start, end = fact_span
     return ExtractedRelationship(
         source=pair.source.name,
@@ -328,9 +329,13 @@ def _with_topics(tokens: Tokens, spans: list[Span], topics: Sequence[TopicName])
     for topic_name in topics:
         for form in topic_name.forms:
             for start, end in find_form(tokens.text, form):
-                first, last = bisect_left(tokens.starts, start), bisect_left(tokens.ends, end) + 1
-                if first < len(tokens.starts) and tokens.starts[first] == start and tokens.ends[last - 1] == end:
-                    extra.append(Span(first, last))
+                start_token, stop_token = bisect_left(tokens.starts, start), bisect_left(tokens.ends, end) + 1
+                if (
+                    start_token < len(tokens.starts)
+                    and tokens.starts[start_token] == start
+                    and tokens.ends[stop_token - 1] == end
+                ):
+                    extra.append(Span(start_token, stop_token))
     if not extra:
         return spans
     ranked = sorted({*spans, *extra}, key=lambda span: (span.first - span.last, span.kind != "date", span.first, span.kind))

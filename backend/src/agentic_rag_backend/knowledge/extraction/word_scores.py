@@ -52,9 +52,9 @@ class WordScores:
         self.unit = unit
         self.weights = weights
         self.agreement = agreement
-        self.of = lru_cache(maxsize=_CACHED_WORDS)(self._of)
+        self.of = lru_cache(maxsize=_CACHED_WORDS)(self._score_word)
 
-    def _of(self, word: str) -> array[int]:
+    def _score_word(self, word: str) -> array[int]:
         """Return the scores of a word, slot by slot, `DECIDED` for each: the mean over its pieces; 0 for unknown words."""
         numbers = [self._number[piece] for piece in word_pieces(word, self._number)]
         if not numbers:
@@ -68,7 +68,7 @@ def word_pieces(word: str, vocabulary: Mapping[str, int]) -> list[str]:
     if len(text) > _LONGEST_WORD:
         return []
     pieces: list[str] = []
-    for part in _parts(text):
+    for part in _split_parts(text):
         start = 0
         while start < len(part):
             mark = "##" if start else ""
@@ -80,7 +80,7 @@ def word_pieces(word: str, vocabulary: Mapping[str, int]) -> list[str]:
     return pieces
 
 
-def _parts(text: str) -> list[str]:
+def _split_parts(text: str) -> list[str]:
     """Return runs of letters and digits, and every other character alone."""
     parts: list[str] = []
     previous = False

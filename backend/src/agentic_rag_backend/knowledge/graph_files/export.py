@@ -54,7 +54,7 @@ class GraphExport:
         yield writer.begin()
         numbers = await asyncio.to_thread(_by_id, graph)
         for first in range(0, len(numbers), _ENTITIES_PER_BATCH):
-            yield writer.entities(_exported(graph, numbers[first : first + _ENTITIES_PER_BATCH]))
+            yield writer.entities(_export_entity(graph, numbers[first : first + _ENTITIES_PER_BATCH]))
         yield writer.between()
         moment = as_of or datetime.now(UTC)
         async with aclosing(self._store.all_relationships(tenant.id)) as batches:  # type: ignore[type-var]
@@ -70,5 +70,5 @@ def _by_id(graph: TenantGraph) -> Sequence[int]:
     return sorted(numbers, key=graph.entity_texts.ids.__getitem__)
 
 
-def _exported(graph: TenantGraph, numbers: Sequence[int]) -> list[ExportedEntity]:
+def _export_entity(graph: TenantGraph, numbers: Sequence[int]) -> list[ExportedEntity]:
     return [ExportedEntity(graph.entity(number), int(graph.document_frequency[number])) for number in numbers]

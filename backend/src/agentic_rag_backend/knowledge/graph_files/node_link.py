@@ -25,7 +25,7 @@ class NodeLinkWriter:
 
     def entities(self, entities: Sequence[ExportedEntity]) -> str:
         """Return one object for each entity."""
-        return self._lines(
+        return self._write_lines(
             {
                 "id": entity.entity.id,
                 "name": entity.entity.name,
@@ -42,13 +42,13 @@ class NodeLinkWriter:
 
     def facts(self, facts: Sequence[VisibleFact]) -> str:
         """Return one object for each relationship."""
-        return self._lines(map(_edge, facts))
+        return self._write_lines(map(_build_edge, facts))
 
     def end(self) -> str:
         """Return the end of the object."""
         return "\n]}\n"
 
-    def _lines(self, objects: Iterable[Mapping[str, object]]) -> str:
+    def _write_lines(self, objects: Iterable[Mapping[str, object]]) -> str:
         lines = []
         for item in objects:
             # Escaped to ASCII, so that an unpaired surrogate of a document cannot make the file invalid.
@@ -57,7 +57,7 @@ class NodeLinkWriter:
         return "".join(lines)
 
 
-def _edge(fact: VisibleFact) -> Mapping[str, object]:
+def _build_edge(fact: VisibleFact) -> Mapping[str, object]:
     return {
         "source": fact.source.id,
         "target": fact.target.id,

@@ -53,7 +53,7 @@ class Aliases:
                 full = _full_names(name, stored, (own_aliases or {}).get(name, ()))
                 by_name[name] = {full_name for full_name in full if not edits.apart(name, full_name)}
             unread = sorted({full for full_name in by_name.values() for full in full_name} - by_name.keys())
-        return {name: end for name in by_name if (end := _end(name, by_name)) != name}
+        return {name: end for name in by_name if (end := _follow_names(name, by_name)) != name}
 
 
 def holds_elsewhere(name: str, alias: str) -> bool:
@@ -80,7 +80,7 @@ def _full_names(name: str, stored: Iterable[NameUse], own_aliases: Sequence[tupl
     return full - {name, ""}
 
 
-def _end(name: str, full_names: Mapping[str, set[str]]) -> str:
+def _follow_names(name: str, full_names: Mapping[str, set[str]]) -> str:
     """Return the only name at the end of the chains of aliases that begin at a name; the name itself if there are several.
 
     A circle ends at its first name in alphabetical order.

@@ -47,7 +47,9 @@ class Division:
                 return number
         fitting = [number for number, group in enumerate(self.groups) if not any(apart(bearer, member) for member in group)]
         alike = [
-            number for number in fitting if any(_alike(bearer.description, member.description) for member in self.groups[number])
+            number
+            for number in fitting
+            if any(_are_alike(bearer.description, member.description) for member in self.groups[number])
         ]
         for chosen in (alike, fitting if bearer.description else ()):
             if len(chosen) == 1:
@@ -77,11 +79,11 @@ def divide(bearers: Iterable[Bearer]) -> Division:
     one person could have both kinds: a chair and a nurse. Other groups, and documents without a description, decide nothing.
     """
     described = sorted((bearer for bearer in bearers if bearer.description.tells_kind), key=lambda bearer: bearer.document_id)
-    groups = _joined(
-        described, lambda bearer_a, rival: not apart(bearer_a, rival) and _alike(bearer_a.description, rival.description)
+    groups = _join_bearers(
+        described, lambda bearer_a, rival: not apart(bearer_a, rival) and _are_alike(bearer_a.description, rival.description)
     )
-    telling = [group for group in groups if any(_conflict(group, rival) for rival in groups if rival is not group)]
-    telling = _joined_pairs(telling)
+    telling = [group for group in groups if any(_are_apart(group, rival) for rival in groups if rival is not group)]
+    telling = _join_pairs(telling)
     if len(telling) < 2:
         return Division()
     undecided = [group for group in groups if not any(set(group) & set(bearer) for bearer in telling)]
@@ -122,7 +124,7 @@ def choose_ids(division: Division, shared_id: str) -> list[str | None]:
     return chosen
 
 
-def _alike(description_a: Description, description_b: Description) -> bool:
+def _are_alike(description_a: Description, description_b: Description) -> bool:
     same_tag = bool(description_a.tag) and description_a.tag.casefold() == description_b.tag.casefold()
     return same_tag or bool(
         description_a.kinds & description_b.kinds
@@ -131,7 +133,7 @@ def _alike(description_a: Description, description_b: Description) -> bool:
     )
 
 
-def _conflict(group_a: Sequence[Bearer], group_b: Sequence[Bearer]) -> bool:
+def _are_apart(group_a: Sequence[Bearer], group_b: Sequence[Bearer]) -> bool:
     return any(apart(a, b) for a in group_a for b in group_b)
 
 
@@ -139,7 +141,7 @@ def _other_kind(group_a: Sequence[Bearer], group_b: Sequence[Bearer]) -> bool:
     return all(a.description.differs(b.description, strictly=False) for a in group_a for b in group_b)
 
 
-def _joined(bearers: Sequence[Bearer], are_same: Callable[[Bearer, Bearer], bool]) -> list[tuple[Bearer, ...]]:
+def _join_bearers(bearers: Sequence[Bearer], are_same: Callable[[Bearer, Bearer], bool]) -> list[tuple[Bearer, ...]]:
     """Return the connected components of a relation, each in the order of ``bearers``."""
     root = list(range(len(bearers)))
 
@@ -158,11 +160,11 @@ def _joined(bearers: Sequence[Bearer], are_same: Callable[[Bearer, Bearer], bool
     return [tuple(group) for group in groups.values()]
 
 
-def _joined_pairs(groups: Sequence[tuple[Bearer, ...]]) -> list[tuple[Bearer, ...]]:
+def _join_pairs(groups: Sequence[tuple[Bearer, ...]]) -> list[tuple[Bearer, ...]]:
     """Join two groups that are not apart, if each is apart from all others."""
     fitting = {
         number: [
-            number_b for number_b in range(len(groups)) if number_b != number and not _conflict(groups[number], groups[number_b])
+            number_b for number_b in range(len(groups)) if number_b != number and not _are_apart(groups[number], groups[number_b])
         ]
         for number in range(len(groups))
     }

@@ -36,9 +36,9 @@ class Edits:
         self._labels: dict[str, EditedLabel] = {}
         self._cuts: set[frozenset[str]] = set()
         for edit in sorted((edit for edit in edits if edit.undone_at is None), key=lambda edit: edit.number):
-            self._add(edit.number, edit.draft)
+            self._add_draft(edit.number, edit.draft)
 
-    def _add(self, number: int, draft: EditDraft) -> None:
+    def _add_draft(self, number: int, draft: EditDraft) -> None:
         for id in draft.entity_ids if draft.kind is EditKind.MERGE else (draft.entity_id,):
             self._steps.setdefault(id, []).append((number, draft))
         labelled = draft.new_id or draft.entity_id
@@ -54,18 +54,18 @@ class Edits:
         """Return the entity that a document means, given the id of the entity that it means without edits."""
         if id not in self._steps:
             return EditedEntity(id)
-        trail, deleted, last = [id], False, 0
-        while (step := self._next(trail[-1], last)) is not None:
-            last, draft = step
+        trail, deleted, last_number = [id], False, 0
+        while (step := self._next_step(trail[-1], last_number)) is not None:
+            last_number, draft = step
             if draft.kind is EditKind.MERGE:
                 trail.append(draft.entity_id)
             elif draft.kind is EditKind.SPLIT:
-                trail = _split(trail, draft, document_id)
+                trail = _apply_split(trail, draft, document_id)
             elif draft.kind is EditKind.DELETE:
                 deleted = True
         return EditedEntity(trail[-1], deleted)
 
-    def _next(self, id: str, after: int) -> tuple[int, EditDraft] | None:
+    def _next_step(self, id: str, after: int) -> tuple[int, EditDraft] | None:
         return next((step for step in self._steps.get(id, ()) if step[0] > after), None)
 
     def label(self, id: str) -> EditedLabel:
@@ -80,7 +80,7 @@ class Edits:
 NO_EDITS = Edits()
 
 
-def _split(trail: list[str], draft: EditDraft, document_id: str) -> list[str]:
+def _apply_split(trail: list[str], draft: EditDraft, document_id: str) -> list[str]:
     """Return the entities that a name has meant, after a split of the last one."""
     if draft.new_id and document_id in draft.document_ids:
         return [*trail, draft.new_id]

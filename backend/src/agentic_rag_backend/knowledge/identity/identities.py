@@ -71,8 +71,8 @@ class Identities:
         own_aliases = given_aliases({name.key: name.aliases for name in names.names if name.type not in SPELLED})
         assignment = _Assignment(tenant, document_id, names, own_aliases, edits)
         ids: dict[str, str] = {}
-        unsettled = await self._moved(assignment)
-        for numbers in _batches(range(len(names.names))):
+        unsettled = await self._find_moved(assignment)
+        for numbers in _split_batches(range(len(names.names))):
             entities, moved = await self._assign_batch(assignment, numbers)
             ids |= entities
             unsettled |= moved
@@ -95,11 +95,11 @@ class Identities:
         }
         if not cases:
             return ids, set()
-        chosen = await self._choose(assignment, cases, numbers_of)
+        chosen = await self._choose_entities(assignment, cases, numbers_of)
         ids |= {key: id for key, (id, _) in chosen.items()}
         return ids, {cases[key].name for key, (_, moves) in chosen.items() if moves}
 
-    async def _choose(
+    async def _choose_entities(
         self, assignment: _Assignment, cases: Mapping[str, NameCase], numbers: Mapping[str, int]
     ) -> dict[str, tuple[str, bool]]:
         """Return the entity of each name, and whether it may now mean other entities in other documents."""
@@ -152,7 +152,7 @@ class Identities:
             names |= {normalise_name(naming.name) for naming in batch} - {""}
         alias_names: set[str] = set()
         shared: set[str] = set()
-        for batch_names in _batches(sorted(names)):
+        for batch_names in _split_batches(sorted(names)):
             aliases = await self._store.name_uses(tenant, batch_names, "alias", limit=MAX_OUTDATED)
             alias_names |= {name for name, uses in aliases.items() if any(use.document_id == document_id for use in uses)}
             described = await self._store.name_uses(tenant, batch_names, "described", limit=MAX_BEARERS)
@@ -163,7 +163,7 @@ class Identities:
         related = alias_names | await self._names_with(tenant, alias_names) if alias_names else set()
         return {*shared, *await self._in_use(tenant, related, document_id)}
 
-    async def _moved(self, assignment: _Assignment) -> set[str]:
+    async def _find_moved(self, assignment: _Assignment) -> set[str]:
         """Return the names by which other documents mean another entity, given the aliases of a document.
 
         These are its aliases, and the names that reach them by other aliases. Documents agree on the meaning of a name while it
@@ -174,7 +174,7 @@ class Identities:
         tenant, document_id = assignment.tenant, assignment.document_id
         names = assignment.given.keys() | await self._names_with(tenant, assignment.given)
         moved: set[str] = set()
-        for batch in _batches(sorted(names)):
+        for batch in _split_batches(sorted(names)):
             full = await self._aliases.full_names(tenant, batch, document_id, assignment.given, assignment.edits)
             uses = await self._store.name_uses(tenant, batch, "main", limit=_OWN_VERSIONS + 1)
             expected = {name: entity_id(tenant, full.get(name, name)) for name in uses}
@@ -188,7 +188,7 @@ class Identities:
     async def _names_with(self, tenant: TenantId, names: Iterable[str]) -> set[str]:
         """Return all names of the entities that other documents mean by some names."""
         related: set[str] = set()
-        for batch in _batches(sorted(names)):
+        for batch in _split_batches(sorted(names)):
             ids = {entity_id(tenant, name) for name in batch}
             for kind in _NAMING:
                 uses = await self._store.name_uses(tenant, batch, kind, limit=2)
@@ -200,7 +200,7 @@ class Identities:
     async def _in_use(self, tenant: TenantId, names: Iterable[str], document_id: str) -> list[str]:
         """Return the names that other documents use as the main name of an entity."""
         used: list[str] = []
-        for batch in _batches(sorted(names)):
+        for batch in _split_batches(sorted(names)):
             uses = await self._store.name_uses(tenant, batch, "main", limit=_OWN_VERSIONS + 1)
             used += [name for name, of_name in uses.items() if any(use.document_id != document_id for use in of_name)]
         return used
@@ -224,7 +224,7 @@ class _Assignment:
         return self.names.near(number, self._chunks)
 
 
-def _batches(names: Iterable[T]) -> Iterator[list[T]]:
+def _split_batches(names: Iterable[T]) -> Iterator[list[T]]:
     remaining = iter(names)
     while batch := list(islice(remaining, _NAMES_AT_ONCE)):
         yield batch

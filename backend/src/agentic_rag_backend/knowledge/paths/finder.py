@@ -111,8 +111,8 @@ class PathFinder:
         """
         graph = await self._graphs.graph(tenant)
         ambiguous: dict[str, AmbiguousName] = {}
-        ends = [_resolved(graph, names, ambiguous) for names in (sources, targets)]
-        return await self._found(tenant, graph, (ends[0], ends[1]), tuple(ambiguous.values()), options or PathOptions())
+        ends = [_resolve_names(graph, names, ambiguous) for names in (sources, targets)]
+        return await self._find_paths(tenant, graph, (ends[0], ends[1]), tuple(ambiguous.values()), options or PathOptions())
 
     async def of_question(self, tenant: Tenant, text: str, options: PathOptions | None = None) -> PathsFound:
         """Return the best paths among the entities that a question names. Without two of them, there are no paths.
@@ -131,9 +131,9 @@ class PathFinder:
             AmbiguousName(same_name[0].name, tuple(same_name)) for same_name in called.values() if len(same_name) > 1
         )
         ids = tuple(ref.id for ref in refs)
-        return await self._found(tenant, graph, (ids, ids), ambiguous, options or PathOptions())
+        return await self._find_paths(tenant, graph, (ids, ids), ambiguous, options or PathOptions())
 
-    async def _found(
+    async def _find_paths(
         self,
         tenant: Tenant,
         graph: TenantGraph,
@@ -141,13 +141,13 @@ class PathFinder:
         ambiguous: tuple[AmbiguousName, ...],
         options: PathOptions,
     ) -> PathsFound:
-        paths, bounded = await self._paths(tenant, graph, ends, options, mentions=False)
+        paths, bounded = await self._search_paths(tenant, graph, ends, options, mentions=False)
         if not paths and options.may_use_mentions:
-            paths, bounded = await self._paths(tenant, graph, ends, options, mentions=True)
+            paths, bounded = await self._search_paths(tenant, graph, ends, options, mentions=True)
         refs = [tuple(graph.entity(graph.entity_index[id]) for id in end) for end in ends]
         return PathsFound(sources=refs[0], targets=refs[1], ambiguous=ambiguous, paths=tuple(paths), bounded=bounded)
 
-    async def _paths(
+    async def _search_paths(
         self,
         tenant: Tenant,
         graph: TenantGraph,
@@ -159,19 +159,19 @@ class PathFinder:
         link_options = LinkOptions(relations=options.relations, min_weight=options.min_weight, mentions=mentions)
         links = Links(tenant.id, self._store, graph, link_options)
         search = _Search(tenant, graph, options, *ends, links)
-        candidates = await _candidates(search)
+        candidates = await _find_candidates(search)
         visible_paths: list[EntityPath] = []
         size = 2 * options.limit
-        for first in range(0, min(len(candidates), _ROUNDS * size), size):
-            batch = candidates[first : first + size]
-            await self._check(search, batch)
-            visible_paths += [path for nodes in batch if (path := _path(search, nodes)) is not None]
+        for offset in range(0, min(len(candidates), _ROUNDS * size), size):
+            batch = candidates[offset : offset + size]
+            await self._read_steps(search, batch)
+            visible_paths += [path for nodes in batch if (path := _build_path(search, nodes)) is not None]
             if len(visible_paths) >= options.limit:
                 break
         visible_paths.sort(key=lambda path: (-path.score, [entity.id for entity in path.entities]))
         return visible_paths[: options.limit], bool(links.hubs)
 
-    async def _check(self, search: _Search, paths: Sequence[tuple[str, ...]]) -> None:
+    async def _read_steps(self, search: _Search, paths: Sequence[tuple[str, ...]]) -> None:
         """Read the facts and passages of the paths' steps that were not read before."""
         edges: dict[str, GraphEdge] = {}
         chunks: set[str] = set()
@@ -179,17 +179,17 @@ class PathFinder:
             for entity_a, entity_b in pairwise(nodes):
                 link = search.link(entity_a, entity_b)
                 edges |= {edge.id: edge for edge in link.edges[:_CHECKED] if edge.id not in search.facts}
-                if link.shared and (chunk := _shared(search, entity_a, entity_b)) is not None:
+                if link.shared and (chunk := _shared_passage(search, entity_a, entity_b)) is not None:
                     chunks.add(chunk)
         moment = search.options.as_of or datetime.now(UTC)
         facts = await self._facts.read(search.tenant.id, search.graph, list(edges.values()), moment=moment)
         search.facts |= {id: facts.get(id) for id in edges}
         if unread := sorted(chunks - search.passages.keys()):
-            read = await self._documents.hydrate(search.tenant.id, unread)
-            search.passages |= read
+            hydrated = await self._documents.hydrate(search.tenant.id, unread)
+            search.passages |= hydrated
 
 
-def _resolved(graph: TenantGraph, names: Sequence[str], ambiguous: dict[str, AmbiguousName]) -> tuple[str, ...]:
+def _resolve_names(graph: TenantGraph, names: Sequence[str], ambiguous: dict[str, AmbiguousName]) -> tuple[str, ...]:
     """Return the ids of the entities that the names of one end belong to. Note the names that several entities have."""
     ids: dict[str, None] = {}
     for name in names:
@@ -207,7 +207,7 @@ def _resolved(graph: TenantGraph, names: Sequence[str], ambiguous: dict[str, Amb
     return tuple(ids)
 
 
-async def _candidates(search: _Search) -> list[tuple[str, ...]]:
+async def _find_candidates(search: _Search) -> list[tuple[str, ...]]:
     """Return paths as the stores have them, best first. Some of their relationships may be hidden."""
 
     def factor(id: str) -> float:
@@ -230,7 +230,7 @@ async def _candidates(search: _Search) -> list[tuple[str, ...]]:
                 )
     best: dict[tuple[str, ...], float] = {}
     for nodes, score in ahead.meetings(behind, options.max_hops):
-        canonical = _canonical(search, nodes)
+        canonical = _to_canonical(search, nodes)
         best[canonical] = max(score, best.get(canonical, 0.0))
     return sorted(best, key=lambda nodes: (-round(best[nodes], 12), nodes))
 
@@ -241,17 +241,17 @@ def _connect_ends(search: _Search) -> None:
             search.links.connect(source, target)
 
 
-def _canonical(search: _Search, nodes: tuple[str, ...]) -> tuple[str, ...]:
+def _to_canonical(search: _Search, nodes: tuple[str, ...]) -> tuple[str, ...]:
     """Return one of a path's two readings where both are possible, because its ends are sources and targets."""
     is_reversible = search.options.direction == "any" and nodes[0] in search.targets and nodes[-1] in search.sources
     return min(nodes, nodes[::-1], key=lambda way: search.sources.index(way[0])) if is_reversible else nodes
 
 
-def _path(search: _Search, nodes: tuple[str, ...]) -> EntityPath | None:
+def _build_path(search: _Search, nodes: tuple[str, ...]) -> EntityPath | None:
     """Return a path with its visible steps. None if one of them is hidden or too weak."""
     steps = []
     for entity_a, entity_b in pairwise(nodes):
-        step = _related(search, entity_a, entity_b) or _mentioned(search, entity_a, entity_b)
+        step = _connect_by_fact(search, entity_a, entity_b) or _connect_by_mention(search, entity_a, entity_b)
         if step is None:
             return None
         steps.append(step)
@@ -260,15 +260,15 @@ def _path(search: _Search, nodes: tuple[str, ...]) -> EntityPath | None:
     return EntityPath(tuple(map(search.ref, nodes)), tuple(steps), score)
 
 
-def _related(search: _Search, entity_a: str, entity_b: str) -> Connection | None:
+def _connect_by_fact(search: _Search, entity_a: str, entity_b: str) -> Connection | None:
     edges = search.link(entity_a, entity_b).edges[:_CHECKED]
     facts = [fact for edge in edges if (fact := search.facts.get(edge.id)) is not None]
     return related(entity_a, facts, min_weight=search.options.min_weight)
 
 
-def _mentioned(search: _Search, entity_a: str, entity_b: str) -> Connection | None:
+def _connect_by_mention(search: _Search, entity_a: str, entity_b: str) -> Connection | None:
     link = replace(search.link(entity_a, entity_b), edges=())
-    chunk = _shared(search, entity_a, entity_b) if link.shared and link.weight >= search.options.min_weight else None
+    chunk = _shared_passage(search, entity_a, entity_b) if link.shared and link.weight >= search.options.min_weight else None
     passage = search.passages.get(chunk) if chunk is not None else None
     if passage is None:
         return None
@@ -282,6 +282,6 @@ def _mentioned(search: _Search, entity_a: str, entity_b: str) -> Connection | No
     )
 
 
-def _shared(search: _Search, entity_a: str, entity_b: str) -> str | None:
+def _shared_passage(search: _Search, entity_a: str, entity_b: str) -> str | None:
     numbers = search.graph.entity_index[entity_a], search.graph.entity_index[entity_b]
     return shared_chunk(search.graph, *numbers)

@@ -68,8 +68,8 @@ class Links:
         edges = await self.store.edges_at(self.tenant, unread, limit=limit, direction=direction, relations=relations)
         for id in unread:
             entity_edges = edges.get(id, [])
-            self._note(id, len(entity_edges), limit)
-            self._known[id, direction] = self._related(id, entity_edges)
+            self._note_hub(id, len(entity_edges), limit)
+            self._known[id, direction] = self._group_edges(id, entity_edges)
         if self.options.mentions:
             # In a thread: the chunks of a hub take milliseconds.
             await asyncio.to_thread(self._add_shared, unread, direction, limit)
@@ -84,14 +84,14 @@ class Links:
         if not self.options.mentions or entity_a == entity_b or numbers[0] is None or numbers[1] is None:
             return
         if shared := shared_count(self.graph, numbers[0], numbers[1]):
-            self._share(entity_a, "any", entity_b, shared)
-            self._share(entity_b, "any", entity_a, shared)
+            self._set_shared(entity_a, "any", entity_b, shared)
+            self._set_shared(entity_b, "any", entity_a, shared)
 
-    def _note(self, id: str, read: int, limit: int) -> None:
-        if read >= limit:
+    def _note_hub(self, id: str, count: int, limit: int) -> None:
+        if count >= limit:
             self.hubs.add(id)
 
-    def _related(self, id: str, edges: Sequence[GraphEdge]) -> dict[str, Link]:
+    def _group_edges(self, id: str, edges: Sequence[GraphEdge]) -> dict[str, Link]:
         related: dict[str, list[GraphEdge]] = {}
         for edge in edges:
             neighbour = edge.target_id if edge.source_id == id else edge.source_id
@@ -103,11 +103,11 @@ class Links:
         for id in ids:
             number = self.graph.mentioned(id)
             sharing = sharing_chunks(self.graph, number, limit=limit) if number is not None else {}
-            self._note(id, len(sharing), limit)
+            self._note_hub(id, len(sharing), limit)
             for neighbour, shared in sharing.items():
-                self._share(id, direction, self.graph.entity(neighbour).id, shared)
+                self._set_shared(id, direction, self.graph.entity(neighbour).id, shared)
 
-    def _share(self, id: str, direction: Direction, neighbour: str, shared: int) -> None:
+    def _set_shared(self, id: str, direction: Direction, neighbour: str, shared: int) -> None:
         links = self._known.setdefault((id, direction), {})
         if mention_weight(shared) >= self.options.min_weight or neighbour in links:
             links[neighbour] = replace(links.get(neighbour, Link()), shared=shared)

@@ -100,21 +100,21 @@ class NeighbourhoodReader:
         if graph.mentioned(id) is None:
             raise no_entity(id)
         options = options or NeighbourhoodOptions()
-        links, reached = await self._reach(tenant, graph, id, options, mentions=False)
-        edges = await self._related(tenant, links, reached, options)
+        links, reached = await self._reach_entities(tenant, graph, id, options, mentions=False)
+        edges = await self._read_facts(tenant, links, reached, options)
         if not edges and options.mentions and options.relations is None:
-            links, reached = await self._reach(tenant, graph, id, options, mentions=True)
-            edges = await self._mentioned(tenant, links, reached)
-        distances = _distances(id, edges)
+            links, reached = await self._reach_entities(tenant, graph, id, options, mentions=True)
+            edges = await self._read_mentions(tenant, links, reached)
+        distances = _measure_distances(id, edges)
         nodes = [
-            NeighbourNode(graph.entity(graph.entity_index[node]), hops, _mentions(graph, node))
+            NeighbourNode(graph.entity(graph.entity_index[node]), hops, _mention_count(graph, node))
             for node, hops in distances.items()
         ]
         shown_edges = tuple(edge for edge in edges if edge.source.id in distances)
         left_out = len(reached) > options.limit or bool(links.hubs) or len(edges) >= MAX_EDGES
         return Neighbourhood(tuple(nodes), shown_edges, left_out)
 
-    async def _reach(
+    async def _reach_entities(
         self, tenant: Tenant, graph: TenantGraph, id: str, options: NeighbourhoodOptions, *, mentions: bool
     ) -> tuple[Links, list[str]]:
         """Return the connections read, and the ids of the entities reached, the first one included."""
@@ -126,7 +126,7 @@ class NeighbourhoodReader:
             await links.read(frontier, "any", limit=limit)
             further: dict[str, float] = {}
             for node in frontier:
-                gain = scores[node] * (1.0 if node == id else passage_factor(_mentions(graph, node)))
+                gain = scores[node] * (1.0 if node == id else passage_factor(_mention_count(graph, node)))
                 for neighbour, link in links.of(node, "any").items():
                     if neighbour not in scores:
                         further[neighbour] = max(further.get(neighbour, 0.0), gain * strength(link.weight))
@@ -138,7 +138,7 @@ class NeighbourhoodReader:
                 break
         return links, list(scores)
 
-    async def _related(
+    async def _read_facts(
         self, tenant: Tenant, links: Links, reached: Sequence[str], options: NeighbourhoodOptions
     ) -> list[Connection]:
         edges: dict[str, GraphEdge] = {}
@@ -163,7 +163,7 @@ class NeighbourhoodReader:
         ]
         return sorted(connections, key=lambda edge: (-edge.weight, edge.source.id, edge.target.id))
 
-    async def _mentioned(self, tenant: Tenant, links: Links, reached: Sequence[str]) -> list[Connection]:
+    async def _read_mentions(self, tenant: Tenant, links: Links, reached: Sequence[str]) -> list[Connection]:
         graph, among = links.graph, set(reached)
         pairs = {
             (min(node, entity_b), max(node, entity_b)): link.shared
@@ -188,7 +188,7 @@ class NeighbourhoodReader:
         ]
 
 
-def _distances(id: str, edges: Sequence[Connection]) -> Mapping[str, int]:
+def _measure_distances(id: str, edges: Sequence[Connection]) -> Mapping[str, int]:
     """Return the entities that visible connections lead to, nearest first, with the number of steps."""
     neighbours: dict[str, list[str]] = {}
     for edge in edges:
@@ -204,5 +204,5 @@ def _distances(id: str, edges: Sequence[Connection]) -> Mapping[str, int]:
     return distances
 
 
-def _mentions(graph: TenantGraph, id: str) -> int:
+def _mention_count(graph: TenantGraph, id: str) -> int:
     return int(graph.document_frequency[graph.entity_index[id]])

@@ -70,9 +70,9 @@ class Trails:
 
     def frontier(self, maximum: int) -> list[Node]:
         """Return the entities that the longest trails may be continued from, the best first, at most ``most``."""
-        last = self._levels[-1]
-        inner = last if len(self._levels) == 1 else [node for node in last if node not in self._ends]
-        return sorted(inner, key=lambda node: (-last[node][0].score, node))[:maximum]
+        ends = self._levels[-1]
+        inner = ends if len(self._levels) == 1 else [node for node in ends if node not in self._ends]
+        return sorted(inner, key=lambda node: (-ends[node][0].score, node))[:maximum]
 
     def extend(self, strengths: Strengths) -> None:
         """Make the trails one step longer, over the neighbours in ``strengths``."""

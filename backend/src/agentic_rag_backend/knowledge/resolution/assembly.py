@@ -81,10 +81,10 @@ def _entities(
     joined: dict[EditedEntity, list[Group]] = {}
     for key, group in groups.items():
         joined.setdefault(edited[key], []).append(group)
-    return tuple(_entity(entity, members, assigned, edits.label(entity.id)) for entity, members in joined.items())
+    return tuple(_build_entity(entity, members, assigned, edits.label(entity.id)) for entity, members in joined.items())
 
 
-def _entity(entity: EditedEntity, members: Sequence[Group], assigned: Mapping[str, str], label: EditedLabel) -> Entity:
+def _build_entity(entity: EditedEntity, members: Sequence[Group], assigned: Mapping[str, str], label: EditedLabel) -> Entity:
     """Return the entity of groups that resolve to one. The names of the first group come first, the editor's name last."""
     mark: NameMark = "deleted" if entity.deleted else ""
     names: dict[str, OtherName] = {}
@@ -96,7 +96,7 @@ def _entity(entity: EditedEntity, members: Sequence[Group], assigned: Mapping[st
         for key, text in group.aliases.items():
             names.setdefault(key, OtherName(text, full, assigned=assigned[group.key], mark=mark))
     if label.name and not entity.deleted:
-        _choose(names, label.name)
+        _mark_label(names, label.name)
     main, *other_names = names.values()
     other_names.sort(key=lambda other_name: other_name.name)
     return Entity(
@@ -111,7 +111,7 @@ def _entity(entity: EditedEntity, members: Sequence[Group], assigned: Mapping[st
     )
 
 
-def _choose(names: dict[str, OtherName], chosen: str) -> None:
+def _mark_label(names: dict[str, OtherName], chosen: str) -> None:
     """Mark the name that an editor chose, which need not be one of the document's."""
     key = next((key for key, name in names.items() if name.name == chosen), None)
     if key is None:
@@ -183,17 +183,17 @@ class _Facts:
                 relation=relation,
                 fact=facts[id_],
                 weight=round(self._weights[id_], 3),
-                valid_at=_moment(min((start for start, _ in self._validity[id_] if start is not None), default=None)),
-                invalid_at=_moment(end_of(self._validity[id_])),
-                supports=_ordered(supports[id_]),
+                valid_at=_to_moment(min((start for start, _ in self._validity[id_] if start is not None), default=None)),
+                invalid_at=_to_moment(end_of(self._validity[id_])),
+                supports=_order_supports(supports[id_]),
             )
             for id_, (source, relation, target) in self._ends.items()
         )
 
 
-def _moment(text: str | None) -> datetime | None:
+def _to_moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def _ordered(supports: Iterable[Support]) -> tuple[Support, ...]:
+def _order_supports(supports: Iterable[Support]) -> tuple[Support, ...]:
     return tuple(dict.fromkeys(supports))

@@ -61,7 +61,7 @@ def limit_names(extractions: Sequence[Extraction], limits: NameLimits, keys: Nam
     beyond: set[str] = set()
     limited = []
     for extraction in extractions:
-        names = _names(extraction, keys)
+        names = _names_of(extraction, keys)
         chunk_names = names[: limits.names_per_chunk]
         left_out.of_chunks += len(names) - len(chunk_names)
         room = limits.names_per_document - len(document_names)
@@ -71,13 +71,13 @@ def limit_names(extractions: Sequence[Extraction], limits: NameLimits, keys: Nam
         limited.append(
             extraction
             if len(chunk_names) == len(names) and len(fresh) <= room
-            else _only(extraction, document_names, set(chunk_names), keys)
+            else _restrict_names(extraction, document_names, set(chunk_names), keys)
         )
     left_out.of_document += len(beyond)
     return limited
 
 
-def _names(extraction: Extraction, keys: NameKeys) -> list[str]:
+def _names_of(extraction: Extraction, keys: NameKeys) -> list[str]:
     """Return the normalised names of a chunk in their order, its subjects first."""
     names = dict.fromkeys(keys(mention.name) for mention in extraction.mentions if mention.about)
     names |= dict.fromkeys(keys(mention.name) for mention in extraction.mentions)
@@ -89,7 +89,7 @@ def _names(extraction: Extraction, keys: NameKeys) -> list[str]:
     return list(names)
 
 
-def _only(extraction: Extraction, document_names: set[str], chunk_names: set[str], keys: NameKeys) -> Extraction:
+def _restrict_names(extraction: Extraction, document_names: set[str], chunk_names: set[str], keys: NameKeys) -> Extraction:
     """Return an extraction with the names that are both ``known`` and ``kept``."""
 
     def allowed(*names: str) -> bool:

@@ -67,14 +67,14 @@ class Resolver:
         """
         require_tenant(tenant)
         edits = await self.edits(tenant)
-        items = sum(map(_items, extractions))
+        items = sum(map(_count_items, extractions))
         names = await self._offload(names_of_document, extractions, self._limits, edits, items=items)
         assigned = await self.identities.assign(tenant, document_id, names, edits)
         resolved = ResolvedVersion(tenant, document_id, version, title, assigned.ids, assigned.unsettled)
         return await self._offload(build_knowledge, resolved, extractions, self._limits, edits, items=items)
 
 
-def _items(extraction: Extraction) -> int:
+def _count_items(extraction: Extraction) -> int:
     """Return how many names, statements and aliases an extraction has."""
     statements = len(extraction.relationships) + len(extraction.descriptions)
     return len(extraction.mentions) + 2 * (statements + len(extraction.aliases))

@@ -34,7 +34,7 @@ class Acronyms:
         """Yield the names that begin with the first letter of ``short`` and that it abbreviates, in alphabetical order."""
         with self._building:
             if not self._built:
-                self._build()
+                self._build_index()
         acronym = short.lower().encode()
         if len(acronym) > LONGEST:
             return
@@ -42,7 +42,7 @@ class Acronyms:
         for position in self._positions[int(start[0]) : int(end[0])].tolist():
             yield self._ordered[position]
 
-    def _build(self) -> None:
+    def _build_index(self) -> None:
         ordered = sorted(self._names)
         acronyms: list[bytes] = []
         positions: list[int] = []

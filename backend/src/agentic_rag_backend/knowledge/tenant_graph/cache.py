@@ -61,25 +61,25 @@ class TenantGraphs:
             self._held.move_to_end(tenant.id)
             return cached.graph
         # A running load may have begun before this question's state. The next load has not.
-        loaded = await asyncio.shield(self._loading.get(tenant.id) or self._begin(tenant.id))
+        loaded = await asyncio.shield(self._loading.get(tenant.id) or self._begin_load(tenant.id))
         if loaded.state_version < tenant.state_version:
-            loaded = await asyncio.shield(self._loading.get(tenant.id) or self._begin(tenant.id))
+            loaded = await asyncio.shield(self._loading.get(tenant.id) or self._begin_load(tenant.id))
         return loaded.graph
 
-    def _begin(self, tenant: TenantId) -> asyncio.Task[_Held]:
-        task = asyncio.create_task(self._load(tenant))
+    def _begin_load(self, tenant: TenantId) -> asyncio.Task[_Held]:
+        task = asyncio.create_task(self._load_graph(tenant))
         self._loading[tenant] = task
         task.add_done_callback(self._outdated.discard)
-        task.add_done_callback(lambda done: self._ended(tenant, done))
+        task.add_done_callback(lambda task_: self._end_load(tenant, task_))
         return task
 
-    def _ended(self, tenant: TenantId, task: asyncio.Task[_Held]) -> None:
+    def _end_load(self, tenant: TenantId, task: asyncio.Task[_Held]) -> None:
         if self._loading.get(tenant) is task:
             del self._loading[tenant]
         if not task.cancelled():
             task.exception()  # Retrieve the error, or asyncio logs it as never retrieved if all callers were cancelled.
 
-    async def _load(self, tenant: TenantId) -> _Held:
+    async def _load_graph(self, tenant: TenantId) -> _Held:
         cached = self._held.get(tenant)
         visibility = await self._documents.visibility(tenant, since=cached.state_version if cached is not None else None)
         changed = dict(visibility.versions)
@@ -93,12 +93,12 @@ class TenantGraphs:
                 cached = None
                 visibility = visibility if visibility.whole else await self._documents.visibility(tenant)
                 changed = dict(visibility.versions)
-            visibility, knowledge = await self._read(tenant, visibility, changed, everything=cached is None)
-            loaded = await self._applied(tenant, cached, knowledge, visibility.state_version)
-        self._keep(tenant, loaded)
+            visibility, knowledge = await self._read_knowledge(tenant, visibility, changed, everything=cached is None)
+            loaded = await self._apply_knowledge(tenant, cached, knowledge, visibility.state_version)
+        self._cache_graph(tenant, loaded)
         return loaded
 
-    async def _read(
+    async def _read_knowledge(
         self, tenant: TenantId, visibility: Visibility, changed: Mapping[str, int], *, everything: bool
     ) -> tuple[Visibility, Knowledge]:
         """Read the knowledge of the changed documents. Read documents again that changed in the meantime.
@@ -114,14 +114,14 @@ class TenantGraphs:
                 # In a thread: one batch takes some milliseconds.
                 await asyncio.to_thread(knowledge.add, batch)
             later = await self._documents.visibility(tenant, since=visibility.state_version)
-            meanwhile = _differing(knowledge.versions, later)
+            meanwhile = _find_changed(knowledge.versions, later)
             visibility = later
             if not meanwhile:
                 return visibility, knowledge
             knowledge.forget(meanwhile)
             ids = [id for id, version in meanwhile.items() if version]
 
-    async def _applied(self, tenant: TenantId, cached: _Held | None, knowledge: Knowledge, state_version: int) -> _Held:
+    async def _apply_knowledge(self, tenant: TenantId, cached: _Held | None, knowledge: Knowledge, state_version: int) -> _Held:
         ledger = GraphLedger() if cached is None else cached.ledger
 
         def work() -> TenantGraph:
@@ -137,7 +137,7 @@ class TenantGraphs:
             raise
         return _Held(state_version, ledger, graph)
 
-    def _keep(self, tenant: TenantId, loaded: _Held) -> None:
+    def _cache_graph(self, tenant: TenantId, loaded: _Held) -> None:
         if tenant in self._forgotten or asyncio.current_task() in self._outdated:
             return
         self._held[tenant] = loaded
@@ -162,14 +162,14 @@ class TenantGraphs:
         return sum(cached.graph.size_bytes for cached in self._held.values())
 
 
-def _differing(read: Mapping[str, int], later: Visibility) -> dict[str, int]:
+def _find_changed(versions: Mapping[str, int], later: Visibility) -> dict[str, int]:
     """Return the documents that changed since they were read, with the visible version.
 
     A change may leave the version as it is: the knowledge of a document is written again if its names mean other entities.
     """
     if not later.whole:
         return dict(later.versions)
-    changed = {id: version for id, version in later.versions.items() if read.get(id) != version}
+    changed = {id: version for id, version in later.versions.items() if versions.get(id) != version}
     if later.whole:
-        changed |= {id: 0 for id, version in read.items() if version and id not in later.versions}
+        changed |= {id: 0 for id, version in versions.items() if version and id not in later.versions}
     return changed

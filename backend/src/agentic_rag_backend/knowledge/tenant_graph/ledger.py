@@ -91,10 +91,10 @@ class GraphLedger:
     def _number_namings(self, knowledge: Knowledge) -> Namings:
         """Return the namings with the ledger's numbers of documents and entities. Text numbers are unchanged."""
         namings = knowledge.namings
-        entities = _numbered(self._entities, knowledge.entities, namings.entities)
+        entities = _number_ids(self._entities, knowledge.entities, namings.entities)
         for column in (self._links, self._about, self._names):
             column.grow(len(self._entities))
-        return replace(namings, documents=_numbered(self._documents, knowledge.documents, namings.documents), entities=entities)
+        return replace(namings, documents=_number_ids(self._documents, knowledge.documents, namings.documents), entities=entities)
 
     def _number_labels(self, knowledge: Knowledge) -> EntityLabels:
         """Return the labels of entities that have a number here. Other entities belong to no visible document."""
@@ -107,14 +107,14 @@ class GraphLedger:
 
     def _number_mentions(self, knowledge: Knowledge) -> _NewEdges:
         mentions = knowledge.mentions
-        chunks = _numbered(self._chunks, knowledge.chunks, mentions.chunks)
+        chunks = _number_ids(self._chunks, knowledge.chunks, mentions.chunks)
         self._mentions.grow(len(self._chunks))
-        entities = _numbered(self._entities, knowledge.entities, mentions.entities)
+        entities = _number_ids(self._entities, knowledge.entities, mentions.entities)
         # A chunk can both mention an entity and be about it. The stronger edge counts.
         order = np.lexsort((-mentions.about, entities, self._entities.keys[entities], chunks))
         pairs = np.stack([chunks[order], entities[order]])
         order = order[np.r_[True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0)]] if len(order) else order
-        documents = _numbered(self._documents, knowledge.documents, mentions.documents[order])
+        documents = _number_ids(self._documents, knowledge.documents, mentions.documents[order])
         return _NewEdges(documents, chunks[order], entities[order], mentions.about[order])
 
     def _found_by(self, entities: Ints) -> Iterator[tuple[int, set[str]]]:
@@ -123,9 +123,9 @@ class GraphLedger:
         return ((entity, self._names.normalised(entity)) for entity in mentioned.tolist())
 
     def _put_chunks(self, documents: Ints, removed_chunks: Ints, edges: _NewEdges) -> None:
-        chunks, first, lengths = np.unique(edges.chunks, return_index=True, return_counts=True)
-        _put_groups(self._chunks_of, documents, edges.documents[first], chunks)
-        _empty(self._mentions, np.unique(removed_chunks))
+        chunks, first_places, lengths = np.unique(edges.chunks, return_index=True, return_counts=True)
+        _put_groups(self._chunks_of, documents, edges.documents[first_places], chunks)
+        _empty_rows(self._mentions, np.unique(removed_chunks))
         self._mentions.replace(chunks, lengths, edges.entities * 2 + edges.about)
 
     def _put_links(self, entities: Ints, removed_chunks: Ints, edges: _NewEdges) -> None:
@@ -138,7 +138,7 @@ class GraphLedger:
         row, chunks = np.searchsorted(entities, edges.entities), edges.chunks
         order = np.lexsort((keys[chunks], row))
         row, chunks, about = row[order], chunks[order], edges.about[order]
-        at = _places(np.bincount(position, minlength=len(entities)), keys[values >> 1], row, keys[chunks])
+        at = _find_places(np.bincount(position, minlength=len(entities)), keys[values >> 1], row, keys[chunks])
         position, values = np.insert(position, at, row), np.insert(values, at, chunks * 2 + about)
         self._links.replace(entities, np.bincount(position, minlength=len(entities)), values)
         self._about.view[entities] = np.bincount(position, weights=values & 1, minlength=len(entities))
@@ -195,19 +195,19 @@ class GraphLedger:
         return tables + self._versions.size_bytes + self._about.size_bytes + sum(pool.size_bytes for pool in pools)
 
 
-def _empty(pool: RowPool, rows: Ints) -> None:
+def _empty_rows(pool: RowPool, rows: Ints) -> None:
     pool.replace(rows, np.zeros(len(rows), dtype=np.int64), np.zeros(0, dtype=np.int32))
 
 
 def _put_groups(pool: RowPool, rows: Ints, of: Ints, values: Ints) -> None:
     """Replace each of ``rows`` by the values that belong to it according to ``of``. Rows without values become empty."""
-    _empty(pool, rows)
+    _empty_rows(pool, rows)
     order = np.argsort(of, kind="stable")
     groups, lengths = np.unique(of, return_counts=True)
     pool.replace(groups, lengths, values[order])
 
 
-def _places(lengths: NDArray[np.int64], keys: Keys, row: NDArray[np.int64], new: Keys) -> NDArray[np.int64]:
+def _find_places(lengths: NDArray[np.int64], keys: Keys, row: NDArray[np.int64], new: Keys) -> NDArray[np.int64]:
     """Return the positions at which to insert new values into concatenated rows, each sorted by key.
 
     Args:
@@ -216,15 +216,15 @@ def _places(lengths: NDArray[np.int64], keys: Keys, row: NDArray[np.int64], new:
     """
     starts = np.cumsum(lengths) - lengths
     at = starts[row]
-    groups, first, counts = np.unique(row, return_index=True, return_counts=True)
+    groups, first_places, counts = np.unique(row, return_index=True, return_counts=True)
     grown = lengths[groups] > 0
-    for number, begin, count in zip(groups[grown].tolist(), first[grown].tolist(), counts[grown].tolist(), strict=True):
+    for number, begin, count in zip(groups[grown].tolist(), first_places[grown].tolist(), counts[grown].tolist(), strict=True):
         row_keys = keys[starts[number] : starts[number] + lengths[number]]
         at[begin : begin + count] += np.searchsorted(row_keys, new[begin : begin + count])
     return at
 
 
-def _numbered(numbers: Numbers, texts: Texts, used: Ints) -> Ints:
+def _number_ids(numbers: Numbers, texts: Texts, used: Ints) -> Ints:
     """Return the ``numbers`` of ids that are given as places in ``texts``. New ids are added."""
     places = np.unique(used)
     ids = list(texts)

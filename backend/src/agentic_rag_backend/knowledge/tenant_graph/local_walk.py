@@ -65,7 +65,7 @@ class _Visited:
         self._read[places] = True
         position, columns, share = edges_of(self.numbers[places])
         self._source = np.concatenate([self._source, places[position]])
-        self._target = np.concatenate([self._target, other_kind._places(columns)])
+        self._target = np.concatenate([self._target, other_kind._places_of(columns)])
         self._share = np.concatenate([self._share, share])
 
     def passed(self, count: int, floor: float) -> Floats:
@@ -75,7 +75,7 @@ class _Visited:
             np.float64, copy=False
         )
 
-    def _places(self, numbers: NDArray[np.integer]) -> Places:
+    def _places_of(self, numbers: NDArray[np.integer]) -> Places:
         """Return the places of nodes. New ones get the next places, without mass."""
         places: Places = self._place_of[numbers]
         if len(unknown := numbers[places < 0]):

@@ -18,7 +18,7 @@ def sharing_chunks(graph: TenantGraph, number: int, *, limit: int) -> Mapping[in
 
     Of equal ones, rarer entities come first. Of entities with many chunks, `READ_CHUNKS` are read.
     """
-    _, entities, _ = graph.mentions.gather(_selected(graph, graph.links.of(number)))
+    _, entities, _ = graph.mentions.gather(_select_chunks(graph, graph.links.of(number)))
     neighbours, shared = np.unique(entities[entities != number], return_counts=True)
     order = np.lexsort((graph.entity_keys[neighbours], graph.document_frequency[neighbours], -shared))[:limit]
     return dict(zip(neighbours[order].tolist(), shared[order].tolist(), strict=True))
@@ -72,7 +72,7 @@ def first_chunks(graph: TenantGraph, number: int, *, limit: int) -> list[str]:
     return [graph.chunk_ids[chunk] for chunk in chunks[order].tolist()]
 
 
-def _selected(graph: TenantGraph, chunks: Ints) -> Ints:
+def _select_chunks(graph: TenantGraph, chunks: Ints) -> Ints:
     if len(chunks) <= READ_CHUNKS:
         return chunks
     return np.asarray(chunks[np.argpartition(graph.chunk_keys[chunks], READ_CHUNKS)[:READ_CHUNKS]])

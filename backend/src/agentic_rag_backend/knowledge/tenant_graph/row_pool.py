@@ -107,9 +107,9 @@ class RowPool:
         self._starts.view[rows] = start + np.cumsum(lengths) - lengths
         self._lengths.view[rows] = lengths
         if len(self._values) - self._used > GARBAGE * self._used + SMALL:
-            self._pack()
+            self._pack_rows()
 
-    def _pack(self) -> None:
+    def _pack_rows(self) -> None:
         lengths = self._lengths.view.astype(np.int64)
         _, values = self.now().gather(np.arange(len(lengths)))
         self._values = Column(np.int32)

@@ -104,10 +104,10 @@ class EntityReader:
             StoreUnavailable: the graph store or the catalogue did not answer.
         """
         check_limit(limit)
-        after = None if cursor is None else _position(cursor)
+        after = None if cursor is None else _read_cursor(cursor)
         graph = await self._graphs.graph(tenant)
         # In a thread: a search compares every name of the tenant.
-        return await asyncio.to_thread(_page, graph, name, type, limit, after)
+        return await asyncio.to_thread(_build_page, graph, name, type, limit, after)
 
     async def named(self, tenant: Tenant, name_or_id: str) -> list[EntityRef]:
         """Return the entity of this id, or the entities of this name or alias, those with most mentions first."""
@@ -151,11 +151,11 @@ class EntityReader:
             chunks=tuple(visible_chunks),
             relationships=tuple(ordered[:limit]),
             more_relationships=len(ordered) > limit or len(entity_edges) == read_limit,
-            description=await self._description(tenant.id, entity, visible_chunks),
+            description=await self._read_description(tenant.id, entity, visible_chunks),
             same_name=tuple(graph.entity(namesake) for namesake in entities_named(graph, entity.name) if namesake != number),
         )
 
-    async def _description(self, tenant: TenantId, entity: EntityRef, chunks: Sequence[VisibleChunk]) -> str:
+    async def _read_description(self, tenant: TenantId, entity: EntityRef, chunks: Sequence[VisibleChunk]) -> str:
         """Return what the visible documents of some chunks say about who bears the entity's name."""
         name = normalise_name(entity.name)
         uses = (await self._graph.name_uses(tenant, [name], "described", limit=MAX_SHOWN)).get(name, [])
@@ -204,12 +204,12 @@ def no_entity(name_or_id: str) -> NotFound:
     return NotFound(f"there is no entity {name_or_id[:64]!r}")
 
 
-def _position(cursor: str) -> tuple[int, int, int]:
+def _read_cursor(cursor: str) -> tuple[int, int, int]:
     match, mentions, key = decode_cursor(_LIST, cursor, int, int, int)
     return match, mentions, key
 
 
-def _page(
+def _build_page(
     graph: TenantGraph, name: str | None, type: str | None, limit: int, after: tuple[int, int, int] | None
 ) -> Page[ListedEntity]:
     """Return the entities after a position, which is match, number of mentions, and key."""
@@ -241,5 +241,5 @@ def _page(
     )
     if len(order) <= limit:
         return Page(items)
-    last = page[-1]
-    return Page(items, encode_cursor(_LIST, (int(ranks[last]), int(mentions[last]), int(keys[last]))))
+    last_place = page[-1]
+    return Page(items, encode_cursor(_LIST, (int(ranks[last_place]), int(mentions[last_place]), int(keys[last_place]))))

@@ -64,12 +64,12 @@ class FactReader:
             StoreUnavailable: the graph store or the catalogue did not answer.
         """
         reading = _Reading(tenant, graph, moment, dict(known or {}), passes)
-        facts = await self._stated(reading, edges)
+        facts = await self._read_stated(reading, edges)
         if facts:
-            facts = await self._succession(reading, facts)
+            facts = await self._apply_succession(reading, facts)
         return {id: fact for id, fact in facts.items() if moment is None or fact.holds(moment)}
 
-    async def _succession(self, reading: _Reading, facts: Mapping[str, VisibleFact]) -> dict[str, VisibleFact]:
+    async def _apply_succession(self, reading: _Reading, facts: Mapping[str, VisibleFact]) -> dict[str, VisibleFact]:
         """Return the facts with the ends that other visible facts give them."""
         exclusive = ExclusiveRelations.of((await self._ontologies.of(reading.tenant)).ontology)
         edges: dict[str, GraphEdge] = {}
@@ -81,24 +81,24 @@ class FactReader:
                     reading.tenant, sorted(at), limit=MAX_RIVALS, direction=direction, relations=sorted(names)
                 )
                 edges |= {edge.id: edge for entity_edges in edges_of.values() for edge in entity_edges if edge.id not in facts}
-        rivals = await self._stated(reading, list(edges.values()))
+        rivals = await self._read_stated(reading, list(edges.values()))
         return in_succession(facts, rivals.values(), exclusive)
 
-    async def _stated(self, reading: _Reading, edges: Sequence[GraphEdge]) -> dict[str, VisibleFact]:
+    async def _read_stated(self, reading: _Reading, edges: Sequence[GraphEdge]) -> dict[str, VisibleFact]:
         """Return the facts that visible passages state."""
-        ends = {edge.id: pair for edge in edges if (pair := _ends(reading.shown, edge)) is not None}
+        ends = {edge.id: pair for edge in edges if (pair := _ends_of(reading.shown, edge)) is not None}
         if not ends:
             return {}
         by_fact: dict[str, list[StatedFact]] = {}
         for sentence in await self._graph.fact_sentences(reading.tenant, list(ends)):
             by_fact.setdefault(sentence.relationship_id, []).append(sentence)
-        chosen = {id: _heaviest(reading.shown, sentences, reading.most) for id, sentences in by_fact.items()}
+        chosen = {id: _select_heaviest(reading.shown, sentences, reading.most) for id, sentences in by_fact.items()}
         passages = reading.passages
         if chunks := sorted(
             {sentence.support.chunk_id for sentences in chosen.values() for sentence in sentences} - passages.keys()
         ):
-            read = await self._documents.hydrate(reading.tenant, chunks)
-            passages |= {id: chunk for id, chunk in read.items() if reading.passes is None or reading.passes(chunk)}
+            hydrated = await self._documents.hydrate(reading.tenant, chunks)
+            passages |= {id: chunk for id, chunk in hydrated.items() if reading.passes is None or reading.passes(chunk)}
         facts = {}
         for edge in edges:
             visible = _one_each(sentence for sentence in chosen.get(edge.id, ()) if states_now(passages, sentence.support))
@@ -125,7 +125,7 @@ class _Reading:
     def fact(self, edge: GraphEdge, ends: tuple[EntityRef, EntityRef], sentences: tuple[StatedFact, ...]) -> VisibleFact:
         """Return the fact that these visible sentences state."""
         passages = [self.passages[sentence.support.chunk_id] for sentence in sentences]
-        dates = tuple(map(_date, passages))
+        dates = tuple(map(_period_of, passages))
         times = [date[1] if date is not None else sentence.published_at for date, sentence in zip(dates, passages, strict=True)]
         statements = (
             (sentence.support.document_id, sentence.weight, time) for sentence, time in zip(sentences, times, strict=True)
@@ -142,18 +142,18 @@ class _Reading:
         )
 
 
-def _date(passage: VisibleChunk) -> tuple[datetime, datetime] | None:
+def _period_of(passage: VisibleChunk) -> tuple[datetime, datetime] | None:
     """Return the time for which a document speaks: the beginning of its validity, otherwise its date."""
     valid_from = period_of(passage.metadata.get(VALID_FROM))
     return valid_from or period_of(document_date(passage.document_title, passage.metadata))
 
 
-def _ends(graph: TenantGraph, edge: GraphEdge) -> tuple[EntityRef, EntityRef] | None:
+def _ends_of(graph: TenantGraph, edge: GraphEdge) -> tuple[EntityRef, EntityRef] | None:
     source, target = graph.mentioned(edge.source_id), graph.mentioned(edge.target_id)
     return None if source is None or target is None else (graph.entity(source), graph.entity(target))
 
 
-def _heaviest(graph: TenantGraph, all_sentences: Iterable[StatedFact], max_chunks: int | None) -> list[StatedFact]:
+def _select_heaviest(graph: TenantGraph, all_sentences: Iterable[StatedFact], max_chunks: int | None) -> list[StatedFact]:
     """Return the sentences of ``most`` chunks (None: all), by descending weight, without hidden chunks.
 
     The heaviest chunk of each document comes before a second one of any, because the weight counts documents. All versions of a
@@ -177,7 +177,7 @@ def _heaviest(graph: TenantGraph, all_sentences: Iterable[StatedFact], max_chunk
 
 def _one_each(passages: Iterable[StatedFact]) -> tuple[StatedFact, ...]:
     """Return the first sentence of each passage."""
-    first: dict[Support, StatedFact] = {}
+    first_sentences: dict[Support, StatedFact] = {}
     for sentence in passages:
-        first.setdefault(sentence.support, sentence)
-    return tuple(first.values())
+        first_sentences.setdefault(sentence.support, sentence)
+    return tuple(first_sentences.values())

@@ -62,7 +62,7 @@ def in_succession(
         times = {fact.id: stated_at(fact) for fact in group}
         for fact in group:
             if fact.id in changed:
-                changed[fact.id] = _placed(changed[fact.id], group, times)
+                changed[fact.id] = _place_in_time(changed[fact.id], group, times)
     return changed
 
 
@@ -103,13 +103,13 @@ def excludes(fact_a: VisibleFact, fact_b: VisibleFact, end: End) -> bool:
     other. A sentence that states both facts without times, such as "born in Leeds, England", means both.
     """
     a, b = other_end(fact_a, end), other_end(fact_b, end)
-    if a.id == b.id or not _comparable(a, b) or _may_be_same(a, b):
+    if a.id == b.id or not _are_comparable(a, b) or _may_be_same(a, b):
         return False
     sentences = {(sentence.support, sentence.fact) for sentence in fact_a.passages if sentence.valid_at is None}
     return not any((sentence.support, sentence.fact) in sentences for sentence in fact_b.passages if sentence.valid_at is None)
 
 
-def _placed(fact: VisibleFact, group: Sequence[VisibleFact], times: Mapping[str, Stated | None]) -> VisibleFact:
+def _place_in_time(fact: VisibleFact, group: Sequence[VisibleFact], times: Mapping[str, Stated | None]) -> VisibleFact:
     """Return a fact that begins where it succeeds another one, and ends where the first newer one begins."""
     fact_times = times[fact.id]
     if fact_times is None:
@@ -123,10 +123,10 @@ def _placed(fact: VisibleFact, group: Sequence[VisibleFact], times: Mapping[str,
     at, id, newer = min(later, key=lambda candidate: candidate[:2])
     if fact.retirement is not None and fact.retirement.at <= at:
         return replace(fact, succeeds_at=begins)
-    return replace(fact, succeeds_at=begins, retirement=Retirement(at, id, _later(fact.created_at, newer.created_at)))
+    return replace(fact, succeeds_at=begins, retirement=Retirement(at, id, _is_later(fact.created_at, newer.created_at)))
 
 
-def _later(fact_a: datetime | None, fact_b: datetime | None) -> datetime | None:
+def _is_later(fact_a: datetime | None, fact_b: datetime | None) -> datetime | None:
     """Return the later time: a fact that is added after its successor is retired from the beginning."""
     return max(fact_a, fact_b) if fact_a is not None and fact_b is not None else fact_b
 
@@ -157,7 +157,7 @@ def _written_period(begin: datetime) -> tuple[datetime, datetime]:
     return begin, (begin + timedelta(days=32)).replace(day=1)
 
 
-def _comparable(a: EntityRef, b: EntityRef) -> bool:
+def _are_comparable(a: EntityRef, b: EntityRef) -> bool:
     """Return whether two things are of one kind. Undecided types fit every type but dates."""
     if _DATE in (a.type, b.type):
         return a.type == b.type

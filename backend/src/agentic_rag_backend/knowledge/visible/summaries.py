@@ -24,7 +24,7 @@ def supporting_chunks(summaries: Iterable[CommunitySummary]) -> list[str]:
             for supports in (
                 summary.sources,
                 *(finding.sources for finding in summary.findings),
-                *(label.sources[:1] for label in _labels(summary)),
+                *(label.sources[:1] for label in _labels_of(summary)),
             )
             for support in supports
         }
@@ -36,7 +36,7 @@ def all_supports(summary: CommunitySummary) -> set[Support]:
     parts = (
         summary.sources,
         *(supports.sources for supports in summary.findings),
-        *(supports.sources for supports in _labels(summary)),
+        *(supports.sources for supports in _labels_of(summary)),
     )
     return set().union(*parts)
 
@@ -47,8 +47,8 @@ def further_chunks(summaries: Iterable[CommunitySummary], visible: Mapping[str, 
         {
             support.chunk_id
             for summary in summaries
-            for label in _labels(summary)
-            if not _is_stated(label, visible)
+            for label in _labels_of(summary)
+            if not _has_statement(label, visible)
             for support in label.sources
         }
         - visible.keys()
@@ -74,16 +74,16 @@ def visible_summary(summary: CommunitySummary, visible: Mapping[str, VisibleChun
     Args:
         visible: by id, the chunks that the catalogue shows now.
     """
-    whole = all_there(visible, summary.sources)
+    complete = all_there(visible, summary.sources)
 
     def holds(label: Label) -> bool:
-        return _is_stated(label, visible) if label.sources else whole
+        return _has_statement(label, visible) if label.sources else complete
 
     return replace(
         summary,
         title=summary.title if summary.title is not None and holds(summary.title) else None,
         names=tuple(filter(holds, summary.names)),
-        summary=summary.summary if whole else "",
+        summary=summary.summary if complete else "",
         keywords=tuple(filter(holds, summary.keywords)),
         findings=tuple(finding for finding in summary.findings if all_there(visible, finding.sources)),
     )
@@ -108,11 +108,11 @@ async def passages_behind(
     return visible | await passing(further_chunks(summaries, visible))
 
 
-def _labels(summary: CommunitySummary) -> tuple[Label, ...]:
+def _labels_of(summary: CommunitySummary) -> tuple[Label, ...]:
     return (*summary.names, *summary.keywords, *(() if summary.title is None else (summary.title,)))
 
 
-def _is_stated(label: Label, visible: Mapping[str, VisibleChunk]) -> bool:
+def _has_statement(label: Label, visible: Mapping[str, VisibleChunk]) -> bool:
     # Read again, since titles and headings change without the chunk's id.
     passages = (visible.get(support.chunk_id) for support in label.sources)
     return any(passage is not None and contains_label(passage, label.text) for passage in passages)
