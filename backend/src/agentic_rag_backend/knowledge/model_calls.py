@@ -177,28 +177,21 @@ class DocumentModel:
         ends = None if within_s is None else asyncio.get_running_loop().time() + within_s
         persistence = Persistence(self.absence)
         while remaining and not failure:
-            group = _select_affordable(
-                [requests[number] for number in remaining[:_AT_ONCE]], remaining, budget - _count_tokens(await record.spent())
-            )
+            tokens = budget - _count_tokens(await record.spent())
+            group = _select_affordable([requests[number] for number in remaining[:_AT_ONCE]], remaining, tokens)
             if not group:
                 failure = BUDGET_SPENT
                 break
             persistence.begin()
-            answers = await asyncio.gather(
-                *(
-                    self._call_model(requests[number], inquiries[number].accepts, recipes[number], record, ends)
-                    for number in group
-                )
-            )
-            advice |= zip(group, answers, strict=True)
+            calls = [self._call_model(requests[item], inquiries[item].accepts, recipes[item], record, ends) for item in group]
+            advice |= zip(group, await asyncio.gather(*calls), strict=True)
             remaining = remaining[len(group) :]
             again = [number for number in group if persistence.is_worth_waiting(number, advice[number].error)]
             if again and await self._wait_for_model(advice[again[0]].error, record):
                 remaining = again + remaining
             else:
-                failure = _lasting_failure(
-                    [advice[number] for number in group if not persistence.is_too_large(number)], len(group)
-                )
+                answers = [advice[number] for number in group if not persistence.is_too_large(number)]
+                failure = _lasting_failure(answers, len(group))
         return [advice.get(number) or Advice(None, failure) for number in range(len(inquiries))]
 
     async def _wait_for_model(self, error: ModelUnavailable | None, record: ResultRecord) -> bool:

@@ -22,8 +22,7 @@ _MAX_SUBJECT_WORDS = 9
 _MAX_DESCRIPTION_WORDS = 9
 _IN_NAMES = frozenset({"of", "and", "the", "de", "van"})
 _PASTS = {
-    word: word for word in ["bought", "built", "held", "led", "made", "met", "paid", "sold", "sent", "set", "taught", "won"]
-} | {
+    **{word: word for word in ("bought", "built", "held", "led", "made", "met", "paid", "sold", "sent", "set", "taught", "won")},
     "broken": "broke",
     "chosen": "chose",
     "drawn": "drew",
