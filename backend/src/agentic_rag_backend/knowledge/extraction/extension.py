@@ -7,9 +7,7 @@ from agentic_rag_backend.knowledge.extraction.geography import ADJECTIVES
 from agentic_rag_backend.knowledge.extraction.lexicon import (
     COMPANY_SUFFIXES,
     CONNECTORS,
-    DIVISIONS,
     EVENT_HEADS,
-    FIRST_PERSON_VERBS,
     FUNCTION_WORDS,
     INNER_TITLES,
     NAME_PARTICLES,
@@ -98,8 +96,6 @@ class Extension:
             return False
         if lower in FUNCTION_WORDS and self._words[stop - 1].endswith("."):
             return False
-        if lower == "i":
-            return stop + 1 >= self._end or self._words[stop + 1].lower() not in FIRST_PERSON_VERBS
         return lower not in SKIPPED and date_end(self._tokens, stop, self._end) == stop
 
     def _opens_title(self, index: int, lower: str) -> bool:
@@ -164,8 +160,6 @@ class Extension:
     @staticmethod
     def _heads_of(before: str, article: bool) -> bool:
         """Return whether a name of several words continues with "of" after the word ``before``."""
-        if before in DIVISIONS:
-            return False
         return not article or before in _HEADS or before.endswith(_ABSTRACT_ENDINGS)
 
     def _joins_with_and(self, start: int, stop: int) -> bool:

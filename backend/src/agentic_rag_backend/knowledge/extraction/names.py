@@ -151,7 +151,7 @@ class _Sentence:
     def _name_start(self, index: int) -> int | None:
         word = self._words[index]
         lower = word.lower()
-        if lower.removesuffix("s") in WEEKDAYS and not self._name_follows(index):
+        if lower.removesuffix("s") in WEEKDAYS:
             return None
         if lower in SKIPPED or (self._shouting and self._shapes[index] == Shape.UPPER):
             return None
@@ -163,14 +163,6 @@ class _Sentence:
             return None
         return index
 
-    def _name_follows(self, index: int) -> bool:
-        """Return whether a capitalised word other than a month follows, as in "Sunday Times" and unlike "Sunday 3 May"."""
-        following = index + 1
-        if following >= self._end or self._shapes[following] not in NAME_SHAPES:
-            return False
-        word = self._words[following].lower()
-        return word not in MONTHS and word not in FUNCTION_WORDS and word.removesuffix("s") not in WEEKDAYS
-
     def _initial_is_name(self, index: int) -> bool:
         """Decide whether a capitalised word that opens a sentence belongs to a name."""
         word = self._words[index]
@@ -179,9 +171,7 @@ class _Sentence:
         if any(letter.isupper() for letter in word[1:]):
             return True
         if following in NAME_SHAPES and self._words[index + 1].lower() not in FUNCTION_WORDS:
-            return not lower.endswith("ly") and (lower not in COMMON_INITIALS or lower in _COMPASS) and not self._is_plain(word)
-        if self._of_a_name(index) and not lower.endswith("s"):
-            return True
+            return not lower.endswith("ly") and lower not in COMMON_INITIALS and not self._is_plain(word)
         if lower in COMMON_INITIALS or lower.endswith(("ly", "ing")):
             return word in self._vocabulary.capitalised and not self._vocabulary.is_common(word)
         if word in self._vocabulary.capitalised:
@@ -198,13 +188,6 @@ class _Sentence:
         if lower.endswith("ed"):
             return following in _AFTER_PARTICIPLE
         return lower.endswith("s") and following in _PLURAL_VERBS
-
-    def _of_a_name(self, index: int) -> bool:
-        """Return whether "of" and a capitalised word follow: "Transfiguration of Vincent"."""
-        following = index + 2
-        if following >= self._end or self._words[index + 1] != "of":
-            return False
-        return self._shapes[following] in NAME_SHAPES
 
     def _is_plain(self, word: str) -> bool:
         return word not in self._vocabulary.capitalised and self._vocabulary.is_common(word)
@@ -302,4 +285,3 @@ _AFTER_PARTICIPLE = word_set("by in on at to from as after with into under for b
 _PLURAL_VERBS = word_set("are were have do can may include of in for such at like from")
 _ORDINARY_ACRONYMS = word_set("tv dvd cd lp ep ok ad bc bce ce am pm ceo cfo dj mr dr faq ii iii iv a.m. p.m. b.c. a.d.")
 _SHORT_QUOTATION = 5
-_COMPASS = word_set("new north south east west northern southern eastern western central high old")
