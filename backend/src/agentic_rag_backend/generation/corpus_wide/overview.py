@@ -22,8 +22,8 @@ from agentic_rag_backend.generation.context import Passage, passage_of, theme_pa
 from agentic_rag_backend.generation.corpus_wide.aspects import aspect_of, expresses
 from agentic_rag_backend.generation.corpus_wide.partial_answers import BEST_SCORE, MAX_FINDINGS, PartialAnswers, Point
 from agentic_rag_backend.language.dates import first_date, has_dates, in_order_of_time
-from agentic_rag_backend.language.independence import plain, standing
-from agentic_rag_backend.language.questions import related
+from agentic_rag_backend.language.independence import rate_independence, simplify_sentence
+from agentic_rag_backend.language.questions import is_related_form
 from agentic_rag_backend.language.sentences import split_sentences
 from agentic_rag_backend.language.words import content_forms, inverse_frequency, names_and_numbers, words
 from agentic_rag_backend.models.embedding.base import TextEncoder
@@ -42,7 +42,7 @@ PASSAGE_SHARE = 0.2
 MIN_COSINE = 0.2
 """A sentence that is farther from the question than this is no partial answer."""
 MIN_STANDING = 0.5
-"""Least `standing` of a sentence. The value of a sentence is multiplied with the part above `STANDING_BASE`."""
+"""Least `rate_independence` of a sentence. The value of a sentence is multiplied with the part above `STANDING_BASE`."""
 STANDING_BASE = 0.6
 REDUNDANCY = 0.3
 MAX_ALIKE = 0.8
@@ -110,7 +110,7 @@ async def overview(question: str, collected: Collected, encoder: TextEncoder, *,
     found = _central(collected) if of_all else _statements(question, collected)
     if not found:
         return PartialAnswers(())
-    vectors = await encoder.embed([plain(each.passage.text) for each in found])
+    vectors = await encoder.embed([simplify_sentence(each.passage.text) for each in found])
     if not of_all:
         asked = await _asked(question, encoder)
         found = [replace(each, cosine=float(cosine)) for each, cosine in zip(found, vectors @ asked, strict=True)]
@@ -165,10 +165,13 @@ def _statements(question: str, collected: Collected) -> list[_Sentence]:
     """Return the statements that promise most by their passage and their words, few of each passage."""
     weights = _question_weights(question)
     found = [
-        (_Sentence(passage, stands, cosine), frozenset(form for form in weights if related(form, content_forms(passage.text))))
+        (
+            _Sentence(passage, stands, cosine),
+            frozenset(form for form in weights if is_related_form(form, content_forms(passage.text))),
+        )
         for chunk, cosine in _chunks(collected)
         for passage in (passage_of(chunk, each.start, each.end, 0.0) for each in split_sentences(chunk.chunk.text))
-        if (stands := standing(passage.text)) >= MIN_STANDING
+        if (stands := rate_independence(passage.text)) >= MIN_STANDING
     ]
     found = _without_formulas(found)
     rarity = inverse_frequency(held for _, held in found)
@@ -194,7 +197,7 @@ def _without_formulas(found: Sequence[tuple[_Sentence, frozenset[str]]]) -> list
 
 
 def _cosine(hit: Hit, scale: CosineScale) -> float:
-    return max(0.0, scale.converted(hit.scores["dense"])) if "dense" in hit.scores else 0.0
+    return max(0.0, scale.convert_cosine(hit.scores["dense"])) if "dense" in hit.scores else 0.0
 
 
 def _chunks(collected: Collected) -> list[tuple[VisibleChunk, float]]:
@@ -226,7 +229,7 @@ def _central(collected: Collected) -> list[_Sentence]:
     for theme in collected.themes[:MAX_THEMES]:
         score = max(0.0, min(1.0, theme.score))
         passages = theme_passages(theme, collected.visible, 1.0, most=MAX_FINDINGS)
-        stands = [(standing(each.text), -number) for number, each in enumerate(passages)]
+        stands = [(rate_independence(each.text), -number) for number, each in enumerate(passages)]
         if passages and max(stands)[0] >= MIN_STANDING:
             best = -max(stands)[1]
             found.append(_Sentence(passages[best], stands[best][0], 0.0, word_share=score))
@@ -259,5 +262,5 @@ def _merged(found: Sequence[_Sentence], near: Sequence[int], between: NDArray[np
 
 def _point(passage: Passage, score: float) -> Point:
     # A bracketed number in the document would look like a marker.
-    text = plain(_BRACKETED_NUMBER.sub("", passage.text))
+    text = simplify_sentence(_BRACKETED_NUMBER.sub("", passage.text))
     return Point(text, (passage,), round(BEST_SCORE * max(0.0, min(1.0, score)), 1))

@@ -11,7 +11,7 @@ from agentic_rag_backend.ingestion.questions.base import WrittenQuestions
 from agentic_rag_backend.ingestion.questions.sentences import Draft, ask_about
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.model_calls import ResultRecord
-from agentic_rag_backend.language.entries.base import Entry, Value
+from agentic_rag_backend.language.entries.base import Entry, EntryValue
 from agentic_rag_backend.language.entries.reading import read_entries
 
 PATTERNS = "patterns"
@@ -60,7 +60,7 @@ def _of_rows(entries: Sequence[Entry], first_number: int) -> Iterator[Draft]:
             yield Draft(_of_value(entry.subject.rstrip(" .:"), value), _OF_ROW, first_number + number)
 
 
-def _labels(value: Value) -> bool:
+def _labels(value: EntryValue) -> bool:
     words = value.label.split()
     if not words or len(words) > _MAX_LABEL_WORDS or not any(map(str.isalpha, value.label)):
         return False
@@ -68,7 +68,7 @@ def _labels(value: Value) -> bool:
     return last_word not in FUNCTION_WORDS and not last_word.endswith(_ADJECTIVES)  # not "the planned of the tender"
 
 
-def _of_value(subject: str, value: Value) -> str:
+def _of_value(subject: str, value: EntryValue) -> str:
     label, number = _lowered(value.label), value.text[:1].isdigit()
     if number and any(_is_plural(word) for word in label.split()):
         return f"How many {label} are given for {subject}?"

@@ -42,44 +42,44 @@ def contradictions_of_values(about: EntityRef, statements: Sequence[ValueStateme
             yield _build_contradiction(about, statement_a, statement_b, confidence)
 
 
-def _rate_pair(value_statement: ValueStatement, statement_b: ValueStatement) -> float:
+def _rate_pair(statement_a: ValueStatement, statement_b: ValueStatement) -> float:
     """Return the chance that two statements contradict each other; 0: nothing says so."""
-    if not _values_differ(value_statement, statement_b) or value_statement.distinguishing != statement_b.distinguishing:
+    if not _values_differ(statement_a, statement_b) or statement_a.distinguishing != statement_b.distinguishing:
         return 0.0
-    is_same = value_statement.predicate == statement_b.predicate
-    if not is_same and not (value_statement.predicate & statement_b.predicate & _ONCE):
+    is_same = statement_a.predicate == statement_b.predicate
+    if not is_same and not (statement_a.predicate & statement_b.predicate & _ONCE):
         return 0.0
-    if value_statement.kind == "date":
-        return ONCE if is_same and value_statement.predicate & _ONCE else OTHER_EVENT
-    return _of_numbers(value_statement, statement_b) if is_same else 0.0
+    if statement_a.kind == "date":
+        return ONCE if is_same and statement_a.predicate & _ONCE else OTHER_EVENT
+    return _of_numbers(statement_a, statement_b) if is_same else 0.0
 
 
-def _of_numbers(value_statement: ValueStatement, statement_b: ValueStatement) -> float:
-    years = value_statement.read.years, statement_b.read.years
+def _of_numbers(statement_a: ValueStatement, statement_b: ValueStatement) -> float:
+    years = statement_a.read.years, statement_b.read.years
     if years[0] and years[1]:
         return 0.0 if years[0].isdisjoint(years[1]) else COUNTED
     if years[0] or years[1]:
         return MAY_HAVE_CHANGED
-    dates = _document_date(value_statement.read)[:4], _document_date(statement_b.read)[:4]
-    present = any(word.form in _PRESENT for sentence in (value_statement.read, statement_b.read) for word in sentence.words)
+    dates = _document_date(statement_a.read)[:4], _document_date(statement_b.read)[:4]
+    present = any(word.form in _PRESENT for sentence in (statement_a.read, statement_b.read) for word in sentence.words)
     if present and dates[0] != dates[1]:
         return MAY_HAVE_CHANGED
     return COUNTED
 
 
-def _values_differ(value_statement: ValueStatement, statement_b: ValueStatement) -> bool:
-    if isinstance(value_statement.value, Moment) and isinstance(statement_b.value, Moment):
-        mine = [moment for moment, _ in value_statement.read.dates]
+def _values_differ(statement_a: ValueStatement, statement_b: ValueStatement) -> bool:
+    if isinstance(statement_a.value, Moment) and isinstance(statement_b.value, Moment):
+        mine = [moment for moment, _ in statement_a.read.dates]
         dates_b = [moment for moment, _ in statement_b.read.dates]
         # A sentence with both dates contradicts neither.
-        return not any(value_statement.value.agrees(item) for item in dates_b) and not any(
-            statement_b.value.agrees(item) for item in mine
+        return not any(statement_a.value.agrees_with(item) for item in dates_b) and not any(
+            statement_b.value.agrees_with(item) for item in mine
         )
-    if isinstance(value_statement.value, Amount) and isinstance(statement_b.value, Amount):
-        if value_statement.measure != statement_b.measure and not (value_statement.value.unit and statement_b.value.unit):
+    if isinstance(statement_a.value, Amount) and isinstance(statement_b.value, Amount):
+        if statement_a.measure != statement_b.measure and not (statement_a.value.unit and statement_b.value.unit):
             return False
-        counts = [amount for amount, _ in value_statement.read.amounts], [amount for amount, _ in statement_b.read.amounts]
-        agrees = any(_amounts_agree(value_statement.value, count) for count in counts[1]) or any(
+        counts = [amount for amount, _ in statement_a.read.amounts], [amount for amount, _ in statement_b.read.amounts]
+        agrees = any(_amounts_agree(statement_a.value, count) for count in counts[1]) or any(
             _amounts_agree(statement_b.value, count) for count in counts[0]
         )
         return not agrees
@@ -87,24 +87,24 @@ def _values_differ(value_statement: ValueStatement, statement_b: ValueStatement)
 
 
 def _amounts_agree(amount: Amount, amount_b: Amount) -> bool:
-    return amount.agrees(amount_b) or rounds_to(amount, amount_b) or rounds_to(amount_b, amount)
+    return amount.agrees_with(amount_b) or rounds_to(amount, amount_b) or rounds_to(amount_b, amount)
 
 
 def _build_contradiction(
-    about: EntityRef, value_statement: ValueStatement, statement_b: ValueStatement, confidence: float
+    about: EntityRef, statement_a: ValueStatement, statement_b: ValueStatement, confidence: float
 ) -> Contradiction:
-    common = " ".join(sorted(value_statement.predicate & statement_b.predicate))
-    subject = f"{about.name} – {_predicate_text(value_statement) or common}"
-    what = "dates" if value_statement.kind == "date" else f"numbers ({value_statement.measure})"
+    common = " ".join(sorted(statement_a.predicate & statement_b.predicate))
+    subject = f"{about.name} – {_predicate_text(statement_a) or common}"
+    what = "dates" if statement_a.kind == "date" else f"numbers ({statement_a.measure})"
     return Contradiction(
-        kind=value_statement.kind,
+        kind=statement_a.kind,
         about=about,
         subject=subject,
         entity_a=about,
         entity_b=about,
-        a=_build_side(about, value_statement),
+        a=_build_side(about, statement_a),
         b=_build_side(about, statement_b),
-        reason=f"{subject}: the {what} {value_statement.value.text} and {statement_b.value.text} cannot both be true",
+        reason=f"{subject}: the {what} {statement_a.value.text} and {statement_b.value.text} cannot both be true",
         confidence=confidence,
     )
 

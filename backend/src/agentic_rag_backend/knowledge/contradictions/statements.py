@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.language.dates import years
+from agentic_rag_backend.language.dates import find_years
 from agentic_rag_backend.language.occasions import BESIDE, DISTINGUISHING
 from agentic_rag_backend.language.sentences import Sentence, split_sentences
 from agentic_rag_backend.language.values import Amount, Moment, Span, placed_amounts, placed_moments
@@ -81,7 +81,7 @@ def read_sentences(passage: VisibleChunk) -> list[ReadSentence]:
             sentence_words = tuple(words(text))
             if len(sentence_words) <= _WORDS_OF_SENTENCE:
                 sentences.append(
-                    ReadSentence(passage, sentence, sentence_words, tuple(dates), tuple(amounts), frozenset(years(text)))
+                    ReadSentence(passage, sentence, sentence_words, tuple(dates), tuple(amounts), frozenset(find_years(text)))
                 )
     return sentences
 

@@ -14,7 +14,7 @@ from agentic_rag_backend.knowledge.extraction.relations import Node, Pair
 from agentic_rag_backend.knowledge.extraction.tokens import Tokens
 from agentic_rag_backend.knowledge.relation_types import NEGATION
 from agentic_rag_backend.language.periods import period_of
-from agentic_rag_backend.language.values import moments
+from agentic_rag_backend.language.values import find_moments
 
 _SURE = 0.8
 """Least confidence of a relationship that takes a time."""
@@ -124,13 +124,13 @@ def _form_range(tokens: Tokens, node: Node, following: Node) -> bool:
 
 
 def _is_range(name: str) -> bool:
-    dates = moments(name)
+    dates = find_moments(name)
     return bool(dates) and dates[0].years is not None and dates[0].years[0] != dates[0].years[1]
 
 
 def _read_period(name: str) -> tuple[str, str] | None:
     """Return the beginning and the end of a date, if it has a year of our era."""
-    dates = moments(name)
+    dates = find_moments(name)
     if not dates or dates[0].years is None or name.lower().endswith(_BEFORE_CHRIST):
         return None
     first_year, last_year = dates[0].years

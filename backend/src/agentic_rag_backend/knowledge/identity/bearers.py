@@ -66,9 +66,9 @@ def apart(bearer_a: Bearer, bearer_b: Bearer) -> bool:
 
     They do if one description excludes the other, or if their kinds differ and the documents share less than two names.
     """
-    if bearer_a.description.excludes(bearer_b.description):
+    if bearer_a.description.excludes_bearer(bearer_b.description):
         return True
-    return bearer_a.description.differs(bearer_b.description) and len(bearer_a.near & bearer_b.near) < MIN_SHARED
+    return bearer_a.description.has_other_kind(bearer_b.description) and len(bearer_a.near & bearer_b.near) < MIN_SHARED
 
 
 def divide(bearers: Iterable[Bearer]) -> Division:
@@ -138,7 +138,7 @@ def _are_apart(group_a: Sequence[Bearer], group_b: Sequence[Bearer]) -> bool:
 
 
 def _other_kind(group_a: Sequence[Bearer], group_b: Sequence[Bearer]) -> bool:
-    return all(a.description.differs(b.description, strictly=False) for a in group_a for b in group_b)
+    return all(a.description.has_other_kind(b.description, strictly=False) for a in group_a for b in group_b)
 
 
 def _join_bearers(bearers: Sequence[Bearer], are_same: Callable[[Bearer, Bearer], bool]) -> list[tuple[Bearer, ...]]:
