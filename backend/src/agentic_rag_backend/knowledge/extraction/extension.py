@@ -96,7 +96,7 @@ class Extension:
             return False
         if lower in FUNCTION_WORDS and self._words[stop - 1].endswith("."):
             return False
-        return lower not in SKIPPED and date_end(self._tokens, stop, self._end) == stop
+        return lower == "i" or (lower not in SKIPPED and date_end(self._tokens, stop, self._end) == stop)
 
     def _opens_title(self, index: int, lower: str) -> bool:
         """Return whether a title before a person's name starts at ``index``: "Afghan | Prime Minister Keller"."""

@@ -171,7 +171,7 @@ class _Sentence:
         if any(letter.isupper() for letter in word[1:]):
             return True
         if following in NAME_SHAPES and self._words[index + 1].lower() not in FUNCTION_WORDS:
-            return not lower.endswith("ly") and lower not in COMMON_INITIALS and not self._is_plain(word)
+            return not lower.endswith("ly") and (lower not in COMMON_INITIALS or lower in _COMPASS) and not self._is_plain(word)
         if lower in COMMON_INITIALS or lower.endswith(("ly", "ing")):
             return word in self._vocabulary.capitalised and not self._vocabulary.is_common(word)
         if word in self._vocabulary.capitalised:
@@ -285,3 +285,4 @@ _AFTER_PARTICIPLE = word_set("by in on at to from as after with into under for b
 _PLURAL_VERBS = word_set("are were have do can may include of in for such at like from")
 _ORDINARY_ACRONYMS = word_set("tv dvd cd lp ep ok ad bc bce ce am pm ceo cfo dj mr dr faq ii iii iv a.m. p.m. b.c. a.d.")
 _SHORT_QUOTATION = 5
+_COMPASS = word_set("new north south east west northern southern eastern western central high old")
