@@ -159,12 +159,12 @@ class GraphEditor:
     async def edit(self, tenant: Tenant, number: int) -> EditStatus:
         """Return an edit, also one that was undone. Raises `NotFound`."""
         edit = await self._edits.edit(tenant.id, number)
-        return EditStatus(edit, await self._is_applied(tenant.id))
+        return EditStatus(edit, await self._follows_edits(tenant.id))
 
     async def page(self, tenant: Tenant, *, limit: int = 50, cursor: str | None = None) -> Page[EditStatus]:
         """Return edits, undone ones included, the newest first."""
         edits = await self._edits.page(tenant.id, limit=limit, cursor=cursor)
-        applied = await self._is_applied(tenant.id)
+        applied = await self._follows_edits(tenant.id)
         return Page(tuple(EditStatus(edit, applied) for edit in edits.items), edits.next_cursor)
 
     async def _record_edit(self, tenant: Tenant, draft: EditDraft) -> EditStatus:
@@ -172,9 +172,9 @@ class GraphEditor:
 
     async def _applied_soon(self, tenant: TenantId, edit: GraphEdit) -> EditStatus:
         await self._deliver(tenant)
-        return EditStatus(edit, await self._is_applied(tenant))
+        return EditStatus(edit, await self._follows_edits(tenant))
 
-    async def _is_applied(self, tenant: TenantId) -> bool:
+    async def _follows_edits(self, tenant: TenantId) -> bool:
         """Return whether no edit of the tenant waits for the relay."""
         return not await self._outbox.holds(tenant, SETTLING)
 

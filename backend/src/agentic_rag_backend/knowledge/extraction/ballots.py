@@ -124,7 +124,7 @@ def chances(odds: Sequence[float]) -> list[float]:
     return [value / total for value in exponentials]
 
 
-def related(keys: Iterable[str], lists: Iterable[tuple[str, str]]) -> dict[str, dict[str, list[str]]]:
+def relate_names(keys: Iterable[str], lists: Iterable[tuple[str, str]]) -> dict[str, dict[str, list[str]]]:
     """Return, for each name, the names that it is related to, by relation; see `RELATIONS`."""
     relations: dict[str, dict[str, list[str]]] = {key: {} for key in keys}
     for key in relations:
@@ -144,7 +144,7 @@ def related(keys: Iterable[str], lists: Iterable[tuple[str, str]]) -> dict[str, 
     return relations
 
 
-def agreed(
+def agree_on_odds(
     odds: Mapping[str, Sequence[float]], relations: Mapping[str, Mapping[str, Sequence[str]]], weights: Mapping[str, float]
 ) -> dict[str, list[float]]:
     """Return the log odds after each name has heard the names that it is related to: once, with what they knew alone."""
@@ -164,7 +164,7 @@ def agreed(
 def types_of(ballots: Mapping[str, Ballot], lists: Iterable[tuple[str, str]], scores: WordScores) -> dict[str, str]:
     """Return the type of each name of a document. ``lists`` has pairs of neighbours in lists."""
     odds = {key: log_odds(ballot, scores) for key, ballot in ballots.items()}
-    heard = agreed(odds, related(ballots, lists), scores.agreement)
+    heard = agree_on_odds(odds, relate_names(ballots, lists), scores.agreement)
     return {key: _choose_type(ballot, heard[key]) for key, ballot in ballots.items()}
 
 

@@ -52,7 +52,7 @@ class ForeignNames:
             if span.kind == "name" and span.last - span.first > 1:
                 self._parts.update(tokens.words[span.first : span.last])
 
-    def corrected(self, tokens: Tokens, spans: Sequence[Span]) -> list[Span]:
+    def correct_spans(self, tokens: Tokens, spans: Sequence[Span]) -> list[Span]:
         """Return the names without function words, and without single words that only their place gives a capital."""
         opening = {begin for begin, _ in tokens.sentences}
         return [span for span in self._trim_spans(tokens, spans) if span.kind != "name" or self._is_name(tokens, span, opening)]

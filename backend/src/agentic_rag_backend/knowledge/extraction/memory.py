@@ -34,7 +34,7 @@ class DocumentMemory:
         self._in_document: dict[str, KnownEntity] = {}
         self._facts: list[KnownFact] = []
 
-    async def named(self, names: Sequence[str]) -> list[KnownEntity]:
+    async def find_entities(self, names: Sequence[str]) -> list[KnownEntity]:
         """Return the entities with one of these names, under the name as it was asked for."""
         keys = {normalise_name(name): name for name in names}
         await self._look_up([key for key in keys if key and key not in self._in_graph])

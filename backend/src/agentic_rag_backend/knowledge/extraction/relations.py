@@ -152,7 +152,7 @@ def relate(tokens: Tokens, nodes: Sequence[Node]) -> list[Pair]:
 
 def _with_subject(tokens: Tokens, source: Node, neighbour: Node, target: Node, previous: Pair | None) -> Pair:
     """Read the relationship of the sentence's first name to ``target`` from the words just before ``target``."""
-    words = _words_between(tokens, neighbour, target)
+    words = _inner_words(tokens, neighbour, target)
     if previous is not None and words and len(words) <= 3 and _LIST_MARKS.issuperset(words):
         # In "founded Acme, Borealis and Cobalt" every item hangs on the verb before the first.
         return Pair(source, target, previous.relation, min(previous.confidence, _IN_A_LIST))
@@ -177,7 +177,7 @@ def _relate_neighbours(tokens: Tokens, source: Node, target: Node, *, across_com
 
     Past a comma a verb mostly belongs to the sentence's subject: ``across_comma`` allows it.
     """
-    words = _words_between(tokens, source, target)
+    words = _inner_words(tokens, source, target)
     if source.type == target.type == PLACE and words in ([","], ["in"], ["of"], ["in", "the"]):
         return Pair(source, target, "located_in", 0.8)
     content = [word for word in words if word not in _DROPPED and word[0].isalnum()]
@@ -191,7 +191,7 @@ def _relate_neighbours(tokens: Tokens, source: Node, target: Node, *, across_com
     return Pair(source, target, "_".join(_to_slug(word) for word in content), 0.8)
 
 
-def _words_between(tokens: Tokens, node: Node, right: Node) -> list[str]:
+def _inner_words(tokens: Tokens, node: Node, right: Node) -> list[str]:
     """Return the words between two names in lower case, without adverbs ("published monthly by")."""
     words = (tokens.words[index].lower() for index in range(node.last, right.first))
     return [word for word in words if len(word) < 5 or not word.endswith("ly")]

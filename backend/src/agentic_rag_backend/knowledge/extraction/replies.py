@@ -155,8 +155,8 @@ class _Reading:
             fact_start=statement.start,
             fact_end=statement.end,
             confidence=statement.sureness,
-            valid_at=self._read_moment(item.get("valid_at"), 0),
-            invalid_at=self._read_moment(item.get("invalid_at"), 1),
+            valid_at=self._read_time(item.get("valid_at"), 0),
+            invalid_at=self._read_time(item.get("invalid_at"), 1),
         )
 
     def _direct_ends(self, relation: str, source: _End, target: _End) -> tuple[_End | None, _End | None]:
@@ -175,7 +175,7 @@ class _Reading:
             return source, target
         return (target, source) if type_ is not None and type_.joins_types(target[1], source[1]) else (None, None)
 
-    def _read_moment(self, value: object, end: int) -> str | None:
+    def _read_time(self, value: object, end: int) -> str | None:
         """Return the beginning (0) or the end (1) of a date, if its year is in the passage, its title or headings."""
         period = period_of(_to_text(value))
         if period is None:

@@ -34,7 +34,7 @@ from agentic_rag_backend.knowledge.extraction.relations import MAX_FACT_CHARACTE
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, tokenise
 from agentic_rag_backend.knowledge.extraction.topics import TopicName, find_form, topic
 from agentic_rag_backend.knowledge.extraction.validity import Validity, validities
-from agentic_rag_backend.knowledge.extraction.word_scores import WordScores, fitted
+from agentic_rag_backend.knowledge.extraction.word_scores import WordScores, load_scores
 from agentic_rag_backend.language.descriptions import describe_title
 
 _IN_LOOP_CHARACTERS = 20_000
@@ -76,7 +76,7 @@ class RuleExtractor:
     """Finds names and relationships by grammar, spelling and layout; pure, deterministic, linear in the text's length."""
 
     def __init__(self) -> None:
-        self._scores = fitted()
+        self._scores = load_scores()
 
     @property
     def version(self) -> str:
@@ -112,7 +112,7 @@ class RuledDocument:
             foreign = ForeignNames(language, vocabulary)
             for passage, names in zip(self._passages, spans, strict=True):
                 foreign.learn(passage.tokens, names)
-            spans = [foreign.corrected(passage.tokens, names) for passage, names in zip(self._passages, spans, strict=True)]
+            spans = [foreign.correct_spans(passage.tokens, names) for passage, names in zip(self._passages, spans, strict=True)]
         for passage, names in zip(self._passages, spans, strict=True):
             passage.topics = [
                 topic_name
@@ -157,7 +157,7 @@ class RuledDocument:
                     ballot.add_use(tokens, name.span, sentence)
         return ballots
 
-    def listed(self) -> list[tuple[str, str]]:
+    def list_neighbours(self) -> list[tuple[str, str]]:
         """Return the pairs of names with nothing but a comma, "and" or "or" between them."""
         return [
             (name.key, right.key)
@@ -169,7 +169,7 @@ class RuledDocument:
         ]
 
     def _decide_types(self) -> dict[str, str]:
-        types = types_of(self.ballots, self.listed(), self._scores)
+        types = types_of(self.ballots, self.list_neighbours(), self._scores)
         if self._title is not None:
             # The text uses the short form ("Halden" of "Halden, Norway"), so its type is more reliable.
             short = types[normalise_name(self._title.forms[-1])]

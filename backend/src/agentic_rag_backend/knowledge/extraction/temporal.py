@@ -111,7 +111,7 @@ class _Reading:
         self._scope = EpisodeScope(
             tenant=origin.tenant,
             model=self._model,
-            known_entities=self._memory.named,
+            known_entities=self._memory.find_entities,
             known_facts=self._memory.facts_at,
             ontology=extractor.options.ontology,
             reply_tokens=_FACT_TOKENS * extractor.options.reply_tokens,

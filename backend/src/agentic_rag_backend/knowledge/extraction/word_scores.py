@@ -95,7 +95,7 @@ def _split_parts(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def fitted() -> WordScores:
+def load_scores() -> WordScores:
     """Return the scores that this version ships."""
     with (files(__package__) / FILE).open("rb") as stored, np.load(stored, allow_pickle=False) as arrays:
         fit = json.loads(str(arrays["fit"]))

@@ -81,13 +81,13 @@ def _fact_attributes(fact: VisibleFact) -> Mapping[str, object]:
 
 
 def _write_data(values: Iterable[tuple[str, object]]) -> str:
-    return "".join(f'<data key="{name}">{escape(_drop_forbidden(value), {chr(13): "&#13;"})}</data>' for name, value in values)
+    return "".join(f'<data key="{name}">{escape(_drop_illegal(value), {chr(13): "&#13;"})}</data>' for name, value in values)
 
 
 def _quote_text(value: str) -> str:
-    return quoteattr(_drop_forbidden(value))
+    return quoteattr(_drop_illegal(value))
 
 
-def _drop_forbidden(value: object) -> str:
+def _drop_illegal(value: object) -> str:
     """Return a value as text that XML can carry: other characters become U+FFFD."""
     return _FORBIDDEN.sub("\ufffd", str(value))

@@ -79,7 +79,7 @@ def choose_entities(tenant: TenantId, document_id: str, cases: Sequence[NameCase
         bearer = Bearer(document_id, case.description, case.near)
         other_bearers = bearers_of(case.uses, document_id, case.others_near)
         division = divide([*other_bearers, *([bearer] if case.description else [])])
-        moves = bool(case.description) and (bool(division) or is_divided(tenant, case.name, other_bearers))
+        moves = bool(case.description) and (bool(division) or has_several_bearers(tenant, case.name, other_bearers))
         chosen.append((choose_entity(tenant, case.name, division, bearer), moves))
     return chosen
 
@@ -102,7 +102,7 @@ def find_outdated(tenant: TenantId, case: NameCase, uses: Sequence[NameUse], nea
     return outdated
 
 
-def is_divided(tenant: TenantId, name: str, bearers: Iterable[Bearer]) -> bool:
+def has_several_bearers(tenant: TenantId, name: str, bearers: Iterable[Bearer]) -> bool:
     """Return whether documents have several bearers of a name now."""
     return any(bearer.entity_id != entity_id(tenant, name) for bearer in bearers)
 

@@ -71,7 +71,7 @@ class Identities:
         own_aliases = given_aliases({name.key: name.aliases for name in names.names if name.type not in SPELLED})
         assignment = _Assignment(tenant, document_id, names, own_aliases, edits)
         ids: dict[str, str] = {}
-        unsettled = await self._find_moved(assignment)
+        unsettled = await self._find_moving(assignment)
         for numbers in _split_batches(range(len(names.names))):
             entities, moved = await self._assign_batch(assignment, numbers)
             ids |= entities
@@ -163,7 +163,7 @@ class Identities:
         related = alias_names | await self._names_with(tenant, alias_names) if alias_names else set()
         return {*shared, *await self._in_use(tenant, related, document_id)}
 
-    async def _find_moved(self, assignment: _Assignment) -> set[str]:
+    async def _find_moving(self, assignment: _Assignment) -> set[str]:
         """Return the names by which other documents mean another entity, given the aliases of a document.
 
         These are its aliases, and the names that reach them by other aliases. Documents agree on the meaning of a name while it

@@ -24,8 +24,8 @@ from agentic_rag_backend.knowledge.paths.base import (
     PathOptions,
     PathsFound,
 )
-from agentic_rag_backend.knowledge.paths.links import Link, LinkOptions, Links, mention_weight
-from agentic_rag_backend.knowledge.paths.steps import related
+from agentic_rag_backend.knowledge.paths.links import Link, LinkOptions, Links, weigh_mentions
+from agentic_rag_backend.knowledge.paths.steps import connect_entities
 from agentic_rag_backend.knowledge.paths.trails import Trails, passage_factor, path_score, strength
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
@@ -263,7 +263,7 @@ def _build_path(search: _Search, nodes: tuple[str, ...]) -> EntityPath | None:
 def _connect_by_fact(search: _Search, entity_a: str, entity_b: str) -> Connection | None:
     edges = search.link(entity_a, entity_b).edges[:_CHECKED]
     facts = [fact for edge in edges if (fact := search.facts.get(edge.id)) is not None]
-    return related(entity_a, facts, min_weight=search.options.min_weight)
+    return connect_entities(entity_a, facts, min_weight=search.options.min_weight)
 
 
 def _connect_by_mention(search: _Search, entity_a: str, entity_b: str) -> Connection | None:
@@ -276,7 +276,7 @@ def _connect_by_mention(search: _Search, entity_a: str, entity_b: str) -> Connec
         source=search.ref(entity_a),
         target=search.ref(entity_b),
         fact=None,
-        weight=mention_weight(link.shared),
+        weight=weigh_mentions(link.shared),
         chunk_id=passage.chunk.id,
         document_id=passage.chunk.document_id,
     )

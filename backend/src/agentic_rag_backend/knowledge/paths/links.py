@@ -28,10 +28,10 @@ class Link:
     @property
     def weight(self) -> float:
         """The weight of the heaviest relationship; without one, that of the shared mentions."""
-        return max((edge.weight for edge in self.edges), default=mention_weight(self.shared))
+        return max((edge.weight for edge in self.edges), default=weigh_mentions(self.shared))
 
 
-def mention_weight(shared: int) -> float:
+def weigh_mentions(shared: int) -> float:
     """Return the weight of a shared mention."""
     return min(MENTION_WEIGHT * shared, MAX_MENTION_WEIGHT)
 
@@ -72,7 +72,7 @@ class Links:
             self._known[id, direction] = self._group_edges(id, entity_edges)
         if self.options.mentions:
             # In a thread: the chunks of a hub take milliseconds.
-            await asyncio.to_thread(self._add_shared, unread, direction, limit)
+            await asyncio.to_thread(self._add_shared_mentions, unread, direction, limit)
 
     def of(self, id: str, direction: Direction) -> Mapping[str, Link]:
         """Return the connections of an entity that were read, by the other entity."""
@@ -84,8 +84,8 @@ class Links:
         if not self.options.mentions or entity_a == entity_b or numbers[0] is None or numbers[1] is None:
             return
         if shared := shared_count(self.graph, numbers[0], numbers[1]):
-            self._set_shared(entity_a, "any", entity_b, shared)
-            self._set_shared(entity_b, "any", entity_a, shared)
+            self._set_shared_count(entity_a, "any", entity_b, shared)
+            self._set_shared_count(entity_b, "any", entity_a, shared)
 
     def _note_hub(self, id: str, count: int, limit: int) -> None:
         if count >= limit:
@@ -99,15 +99,15 @@ class Links:
                 related.setdefault(neighbour, []).append(edge)
         return {neighbour: Link(tuple(pair_edges)) for neighbour, pair_edges in related.items()}
 
-    def _add_shared(self, ids: Sequence[str], direction: Direction, limit: int) -> None:
+    def _add_shared_mentions(self, ids: Sequence[str], direction: Direction, limit: int) -> None:
         for id in ids:
             number = self.graph.mentioned(id)
             sharing = sharing_chunks(self.graph, number, limit=limit) if number is not None else {}
             self._note_hub(id, len(sharing), limit)
             for neighbour, shared in sharing.items():
-                self._set_shared(id, direction, self.graph.entity(neighbour).id, shared)
+                self._set_shared_count(id, direction, self.graph.entity(neighbour).id, shared)
 
-    def _set_shared(self, id: str, direction: Direction, neighbour: str, shared: int) -> None:
+    def _set_shared_count(self, id: str, direction: Direction, neighbour: str, shared: int) -> None:
         links = self._known.setdefault((id, direction), {})
-        if mention_weight(shared) >= self.options.min_weight or neighbour in links:
+        if weigh_mentions(shared) >= self.options.min_weight or neighbour in links:
             links[neighbour] = replace(links.get(neighbour, Link()), shared=shared)

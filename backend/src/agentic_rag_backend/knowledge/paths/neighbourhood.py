@@ -10,7 +10,7 @@ from agentic_rag_backend.domain.graph import GraphEdge
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.knowledge.paths.base import MAX_HOPS, Connection, require_range
-from agentic_rag_backend.knowledge.paths.links import LinkOptions, Links, mention_weight
+from agentic_rag_backend.knowledge.paths.links import LinkOptions, Links, weigh_mentions
 from agentic_rag_backend.knowledge.paths.trails import passage_factor, strength
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
@@ -179,7 +179,7 @@ class NeighbourhoodReader:
                 source=graph.entity(graph.entity_index[entity_a]),
                 target=graph.entity(graph.entity_index[entity_b]),
                 fact=None,
-                weight=mention_weight(pairs[entity_a, entity_b]),
+                weight=weigh_mentions(pairs[entity_a, entity_b]),
                 chunk_id=passage.chunk.id,
                 document_id=passage.chunk.document_id,
             )

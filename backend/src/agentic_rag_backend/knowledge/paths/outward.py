@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.graph import GraphEdge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.paths.base import EntityPath, PathOptions
 from agentic_rag_backend.knowledge.paths.links import Link, LinkOptions, Links
-from agentic_rag_backend.knowledge.paths.steps import related
+from agentic_rag_backend.knowledge.paths.steps import connect_entities
 from agentic_rag_backend.knowledge.paths.trails import DECAY, Trail, Trails, passage_factor, path_score, strength
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
@@ -152,7 +152,7 @@ class Outward:
         steps = []
         for entity_a, entity_b in pairwise(nodes):
             known_facts = [facts[edge.id] for edge in self._read_edges(entity_a, entity_b) if edge.id in facts]
-            step = related(entity_a, known_facts, min_weight=self._options.min_weight)
+            step = connect_entities(entity_a, known_facts, min_weight=self._options.min_weight)
             if step is None:
                 return None
             steps.append(step)

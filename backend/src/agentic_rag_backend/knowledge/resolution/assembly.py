@@ -183,15 +183,15 @@ class _Facts:
                 relation=relation,
                 fact=facts[id_],
                 weight=round(self._weights[id_], 3),
-                valid_at=_to_moment(min((start for start, _ in self._validity[id_] if start is not None), default=None)),
-                invalid_at=_to_moment(end_of(self._validity[id_])),
+                valid_at=_to_time(min((start for start, _ in self._validity[id_] if start is not None), default=None)),
+                invalid_at=_to_time(end_of(self._validity[id_])),
                 supports=_order_supports(supports[id_]),
             )
             for id_, (source, relation, target) in self._ends.items()
         )
 
 
-def _to_moment(text: str | None) -> datetime | None:
+def _to_time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 

@@ -62,7 +62,7 @@ def group_names(extractions: Sequence[Extraction], limits: NameLimits, edits: Ed
     The first name given for an alias wins, and aliases that an editor denied do not count.
     """
     keys, left_out = NameKeys(), LeftOut()
-    permitted = [_drop_denied(extraction, edits) for extraction in extractions] if edits else extractions
+    permitted = [_drop_denied_aliases(extraction, edits) for extraction in extractions] if edits else extractions
     limited = limit_names(permitted, limits, keys, left_out)
     forest = _AliasForest(limits.aliases_per_name)
     for alias in _all_aliases(limited):
@@ -100,7 +100,7 @@ def is_local(name: str, alias: str) -> bool:
     return all(word in words for word in normalise_name(alias).split())
 
 
-def _drop_denied(extraction: Extraction, edits: Edits) -> Extraction:
+def _drop_denied_aliases(extraction: Extraction, edits: Edits) -> Extraction:
     """Return an extraction without aliases that an editor denied."""
     permitted = tuple(
         alias for alias in extraction.aliases if not edits.apart(normalise_name(alias.name), normalise_name(alias.alias))

@@ -92,15 +92,15 @@ def _names_of(extraction: Extraction, keys: NameKeys) -> list[str]:
 def _restrict_names(extraction: Extraction, document_names: set[str], chunk_names: set[str], keys: NameKeys) -> Extraction:
     """Return an extraction with the names that are both ``known`` and ``kept``."""
 
-    def allowed(*names: str) -> bool:
+    def may_keep(*names: str) -> bool:
         return all(keys(name) in chunk_names and keys(name) in document_names for name in names)
 
     return replace(
         extraction,
-        mentions=tuple(mention for mention in extraction.mentions if allowed(mention.name)),
+        mentions=tuple(mention for mention in extraction.mentions if may_keep(mention.name)),
         relationships=tuple(
-            relationship for relationship in extraction.relationships if allowed(relationship.source, relationship.target)
+            relationship for relationship in extraction.relationships if may_keep(relationship.source, relationship.target)
         ),
-        aliases=tuple(alias for alias in extraction.aliases if allowed(alias.name, alias.alias)),
-        descriptions=tuple(description for description in extraction.descriptions if allowed(description.name)),
+        aliases=tuple(alias for alias in extraction.aliases if may_keep(alias.name, alias.alias)),
+        descriptions=tuple(description for description in extraction.descriptions if may_keep(description.name)),
     )

@@ -114,7 +114,7 @@ class TenantGraphs:
                 # In a thread: one batch takes some milliseconds.
                 await asyncio.to_thread(knowledge.add, batch)
             later = await self._documents.visibility(tenant, since=visibility.state_version)
-            meanwhile = _find_changed(knowledge.versions, later)
+            meanwhile = _find_changes(knowledge.versions, later)
             visibility = later
             if not meanwhile:
                 return visibility, knowledge
@@ -162,7 +162,7 @@ class TenantGraphs:
         return sum(cached.graph.size_bytes for cached in self._held.values())
 
 
-def _find_changed(versions: Mapping[str, int], later: Visibility) -> dict[str, int]:
+def _find_changes(versions: Mapping[str, int], later: Visibility) -> dict[str, int]:
     """Return the documents that changed since they were read, with the visible version.
 
     A change may leave the version as it is: the knowledge of a document is written again if its names mean other entities.

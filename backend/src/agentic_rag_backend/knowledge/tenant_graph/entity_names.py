@@ -129,7 +129,7 @@ class EntityNames:
         for entity in entities[~used].tolist():
             self._shown[entity] = min(self._names_in_use(entity), key=lambda number: self._texts[number], default=NONE)
 
-    def normalised(self, entity: int) -> set[str]:
+    def normalise_names(self, entity: int) -> set[str]:
         """Return the names in use, normalised for comparison with questions."""
         return {normalise_name(self._texts[number]) for number in self._names_in_use(entity)} - {""}
 

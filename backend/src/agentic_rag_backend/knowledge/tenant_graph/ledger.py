@@ -120,7 +120,7 @@ class GraphLedger:
     def _found_by(self, entities: Ints) -> Iterator[tuple[int, set[str]]]:
         """Yield the searchable names of entities. Entities that no chunk mentions are not searchable."""
         mentioned = entities[self._links.now().lengths[entities] > 0]
-        return ((entity, self._names.normalised(entity)) for entity in mentioned.tolist())
+        return ((entity, self._names.normalise_names(entity)) for entity in mentioned.tolist())
 
     def _put_chunks(self, documents: Ints, removed_chunks: Ints, edges: _NewEdges) -> None:
         chunks, first_places, lengths = np.unique(edges.chunks, return_index=True, return_counts=True)

@@ -31,7 +31,7 @@ def local_walk(
     for _ in range(iterations):
         chunks.read(transitions.from_chunks, entities, floor)
         entities.read(transitions.from_entities, chunks, floor)
-        to_entities, to_chunks = chunks.passed(len(entities.mass), floor), entities.passed(len(chunks.mass), floor)
+        to_entities, to_chunks = chunks.pass_mass(len(entities.mass), floor), entities.pass_mass(len(chunks.mass), floor)
         chunks.mass = damping * to_chunks + (1 - damping) * chunks.seeds
         entities.mass = damping * to_entities + (1 - damping) * entities.seeds
     result = np.zeros(len(chunk_seeds))
@@ -68,7 +68,7 @@ class _Visited:
         self._target = np.concatenate([self._target, other_kind._places_of(columns)])
         self._share = np.concatenate([self._share, share])
 
-    def passed(self, count: int, floor: float) -> Floats:
+    def pass_mass(self, count: int, floor: float) -> Floats:
         """Return the mass that these nodes pass to the first ``count`` nodes of the other kind."""
         passing = np.where(self.mass > floor, self.mass, 0.0)
         return np.bincount(self._target, weights=passing[self._source] * self._share, minlength=count).astype(

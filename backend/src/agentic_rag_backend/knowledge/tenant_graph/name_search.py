@@ -18,7 +18,7 @@ class NameMatch(IntEnum):
     """A later word of the name begins like the search, such as "voss" in "Mira Voss"."""
 
 
-def entities_named(graph: TenantGraph, name: str) -> tuple[int, ...]:
+def find_named_entities(graph: TenantGraph, name: str) -> tuple[int, ...]:
     """Return the entities that have exactly this name or alias, in the form of `normalise_name`."""
     return graph.names.get(normalise_name(name), ())
 

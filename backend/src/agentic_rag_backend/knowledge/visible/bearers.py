@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.graph import NameUse, normalise_name
 from agentic_rag_backend.domain.query import EntityRef
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.tenant_graph.name_search import entities_named
+from agentic_rag_backend.knowledge.tenant_graph.name_search import find_named_entities
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import first_chunks
 from agentic_rag_backend.language.descriptions import Description
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
@@ -47,7 +47,7 @@ class NameBearer:
 
 def namesakes(graph: TenantGraph, name: str) -> tuple[int, ...]:
     """Return the entities that share a normalised name, not only as an alias, those with most mentions first; () if only one."""
-    entities = entities_named(graph, name)
+    entities = find_named_entities(graph, name)
     if len(entities) < 2:  # most names
         return ()
     numbers = [number for number in entities if normalise_name(graph.entity(number).name) == name]

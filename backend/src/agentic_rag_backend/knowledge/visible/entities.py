@@ -22,7 +22,7 @@ from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.knowledge.relation_types import stored_names
 from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.knowledge.tenant_graph.name_search import NameMatch, entities_named, search_names
+from agentic_rag_backend.knowledge.tenant_graph.name_search import NameMatch, find_named_entities, search_names
 from agentic_rag_backend.knowledge.tenant_graph.neighbours import first_chunks
 from agentic_rag_backend.knowledge.visible.bearers import described_by
 from agentic_rag_backend.knowledge.visible.fact_reader import FactReader
@@ -152,7 +152,7 @@ class EntityReader:
             relationships=tuple(ordered[:limit]),
             more_relationships=len(ordered) > limit or len(entity_edges) == read_limit,
             description=await self._read_description(tenant.id, entity, visible_chunks),
-            same_name=tuple(graph.entity(namesake) for namesake in entities_named(graph, entity.name) if namesake != number),
+            same_name=tuple(graph.entity(namesake) for namesake in find_named_entities(graph, entity.name) if namesake != number),
         )
 
     async def _read_description(self, tenant: TenantId, entity: EntityRef, chunks: Sequence[VisibleChunk]) -> str:
@@ -195,7 +195,7 @@ def named_entities(graph: TenantGraph, name_or_id: str) -> list[int]:
     if number is not None:
         return [number]
     return sorted(
-        entities_named(graph, name_or_id), key=lambda entity: (-graph.document_frequency[entity], graph.entity(entity).id)
+        find_named_entities(graph, name_or_id), key=lambda entity: (-graph.document_frequency[entity], graph.entity(entity).id)
     )
 
 

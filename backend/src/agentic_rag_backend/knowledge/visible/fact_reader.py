@@ -18,7 +18,7 @@ from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.visible.facts import VisibleFact
 from agentic_rag_backend.knowledge.visible.succession import in_succession, shared_end
 from agentic_rag_backend.knowledge.visible.support import states_now
-from agentic_rag_backend.knowledge.visible.weights import fact_weight
+from agentic_rag_backend.knowledge.visible.weights import weigh_fact
 from agentic_rag_backend.language.periods import document_date, period_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
@@ -64,7 +64,7 @@ class FactReader:
             StoreUnavailable: the graph store or the catalogue did not answer.
         """
         reading = _Reading(tenant, graph, moment, dict(known or {}), passes)
-        facts = await self._read_stated(reading, edges)
+        facts = await self._read_statements(reading, edges)
         if facts:
             facts = await self._apply_succession(reading, facts)
         return {id: fact for id, fact in facts.items() if moment is None or fact.holds(moment)}
@@ -81,10 +81,10 @@ class FactReader:
                     reading.tenant, sorted(at), limit=MAX_RIVALS, direction=direction, relations=sorted(names)
                 )
                 edges |= {edge.id: edge for entity_edges in edges_of.values() for edge in entity_edges if edge.id not in facts}
-        rivals = await self._read_stated(reading, list(edges.values()))
+        rivals = await self._read_statements(reading, list(edges.values()))
         return in_succession(facts, rivals.values(), exclusive)
 
-    async def _read_stated(self, reading: _Reading, edges: Sequence[GraphEdge]) -> dict[str, VisibleFact]:
+    async def _read_statements(self, reading: _Reading, edges: Sequence[GraphEdge]) -> dict[str, VisibleFact]:
         """Return the facts that visible passages state."""
         ends = {edge.id: pair for edge in edges if (pair := _ends_of(reading.shown, edge)) is not None}
         if not ends:
@@ -135,7 +135,7 @@ class _Reading:
             source=ends[0],
             target=ends[1],
             relation=edge.relation,
-            weight=fact_weight(statements, self.moment),
+            weight=weigh_fact(statements, self.moment),
             passages=sentences,
             dates=dates,
             created_at=min((sentence.published_at for sentence in passages if sentence.published_at is not None), default=None),

@@ -26,7 +26,7 @@ class Retirement:
 class VisibleFact:
     """A relationship with the visible sentences that state it, best first. There is at least one.
 
-    ``weight`` is that of `fact_weight`. The fact holds from the earliest of the passages' times to their common end (`end_of`),
+    ``weight`` is that of `weigh_fact`. The fact holds from the earliest of the passages' times to their common end (`end_of`),
     or to its ``retirement``. ``dates`` are the periods that the passages' documents are dated by. ``created_at`` is the time at
     which the first of their versions was added. ``succeeds_at`` is the beginning of a fact without one that takes the place of
     another.

@@ -29,7 +29,7 @@ def recency(since: datetime | None, moment: datetime | None) -> float:
     return OLD_RECENCY + (1 - OLD_RECENCY) * math.exp2(-days / HALF_LIFE_DAYS)
 
 
-def fact_weight(statements: Iterable[tuple[str, float, datetime | None]], moment: datetime | None) -> float:
+def weigh_fact(statements: Iterable[tuple[str, float, datetime | None]], moment: datetime | None) -> float:
     """Return the weight of a relationship, rounded to three digits.
 
     Args:
