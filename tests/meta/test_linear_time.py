@@ -19,7 +19,6 @@ from agentic_rag_backend.generation.context import Passage
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
-from agentic_rag_backend.ingestion.questions.patterns import pattern_questions
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.language.entries.reading import read_entries
 from agentic_rag_backend.language.sentences import split_sentences
@@ -27,6 +26,7 @@ from agentic_rag_backend.language.statements import is_statement
 from agentic_rag_backend.language.words import content_forms, names_and_numbers
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.models.llm.reply_reading import RawReply, read_object, read_text
+from agentic_rag_backend.plugins.question_grammar.patterns import pattern_questions
 from agentic_rag_backend.retrieval.options.leg_weights import preset_for
 
 TENANT = TenantId("t_" + "1" * 32)

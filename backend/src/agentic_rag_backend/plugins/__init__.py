@@ -22,13 +22,13 @@ class Plugin:
         module: the module below this package.
         attribute: the function or class of the module.
         feature: the setting or command that asks for it, for the error message.
-        extra: the extra of the distribution with the libraries of the part.
+        extra: the extra of the distribution with the libraries of the part; empty if it has none.
     """
 
     module: str
     attribute: str
     feature: str
-    extra: str
+    extra: str = ""
 
 
 PLUGINS: Mapping[str, Plugin] = {
@@ -36,6 +36,7 @@ PLUGINS: Mapping[str, Plugin] = {
     "episodes": Plugin("graphiti.episodes", "open_episodes", "EXTRACTION=graphiti", "server"),
     "optimize_planner": Plugin("planner_optimizer.command", "optimize_planner", "optimize-planner", "dspy"),
     "planner_optimizers": Plugin("planner_optimizer.dspy_adapter.optimizers", "optimizer", "optimize-planner", "dspy"),
+    "question_grammar": Plugin("question_grammar.patterns", "PatternQuestions", "SYNTHETIC_QUESTIONS=patterns"),
 }
 """The parts by name. A new part is a folder beside this file and a row here."""
 
@@ -50,6 +51,8 @@ def load_plugin(name: str) -> Any:
     try:
         module = import_module(f"{__name__}.{plugin.module}")
     except ModuleNotFoundError as error:
+        if not plugin.extra:
+            raise
         raise missing_extra(plugin.feature, plugin.extra, error) from error
     return getattr(module, plugin.attribute)
 

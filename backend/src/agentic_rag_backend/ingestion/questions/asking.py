@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,21 +10,28 @@ import numpy as np
 from agentic_rag_backend.domain.document import Chunk, Failure, QuestionOptions
 from agentic_rag_backend.domain.synthetic_questions import SyntheticQuestion, question_id
 from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.questions.base import QuestionWriter, WrittenQuestions, embedded_by, recipe_of
+from agentic_rag_backend.ingestion.questions.base import PATTERNS, QuestionWriter, WrittenQuestions, embedded_by, recipe_of
 from agentic_rag_backend.ingestion.questions.by_model import MODEL, ModelQuestions
-from agentic_rag_backend.ingestion.questions.patterns import PATTERNS, PatternQuestions
 from agentic_rag_backend.knowledge.model_calls import DocumentModel, ResultRecord
+from agentic_rag_backend.plugins import load_plugin
 from agentic_rag_backend.stores.catalogue.base import ChunkQuestions, PreparedQuestion
 
 _NO_MODEL = Failure("questions", "no_model", "no language model is configured; patterns made the synthetic questions instead")
 
 
-def writers_with(model: DocumentModel | None) -> Mapping[str, QuestionWriter]:
-    """Return the writers by method. The one by a model is there if the model writes text."""
-    patterns = PatternQuestions()
+OpenWriter = Callable[[], QuestionWriter]
+
+
+def writers_with(model: DocumentModel | None) -> Mapping[str, OpenWriter]:
+    """Return the functions that open the writers, by method. The one by a model is there if the model writes text."""
+
+    def open_patterns() -> QuestionWriter:
+        writer: QuestionWriter = load_plugin("question_grammar")()
+        return writer
+
     if model is None or not model.model.generative:
-        return {PATTERNS: patterns}
-    return {PATTERNS: patterns, MODEL: ModelQuestions(model, patterns)}
+        return {PATTERNS: open_patterns}
+    return {PATTERNS: open_patterns, MODEL: lambda: ModelQuestions(model, open_patterns())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +52,16 @@ class Questioner:
     """
 
     computation: Computation
-    writers: Mapping[str, QuestionWriter]
+    writers: Mapping[str, OpenWriter]
 
     def asking(self, options: QuestionOptions) -> Asking | None:
         """Return how questions are made by these options. None if they ask for none."""
         if not options.on:
             return None
-        writer = self.writers.get(options.method)
-        if writer is None:
-            return Asking(self.writers[PATTERNS], options.per_chunk, _NO_MODEL)
-        return Asking(writer, options.per_chunk)
+        open_writer = self.writers.get(options.method)
+        if open_writer is None:
+            return Asking(self.writers[PATTERNS](), options.per_chunk, _NO_MODEL)
+        return Asking(open_writer(), options.per_chunk)
 
     def recipe(self, asking: Asking, title: str, chunk: Chunk) -> str:
         """Return the recipe of a chunk's questions."""

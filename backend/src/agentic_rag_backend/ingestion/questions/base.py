@@ -12,6 +12,8 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.knowledge.model_calls import ResultRecord
 from agentic_rag_backend.language.entries.reading import header_text
 
+PATTERNS = "patterns"
+"""The method and the source of questions by rules."""
 _SIGNATURE_DIGITS = 16
 
 

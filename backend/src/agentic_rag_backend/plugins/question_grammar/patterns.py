@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.synthetic_questions import MAX_QUESTION_CHARACTERS
-from agentic_rag_backend.ingestion.questions.base import WrittenQuestions
-from agentic_rag_backend.ingestion.questions.sentences import Draft, ask_about
+from agentic_rag_backend.ingestion.questions.base import PATTERNS, WrittenQuestions
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.model_calls import ResultRecord
 from agentic_rag_backend.language.entries.base import Entry, EntryValue
 from agentic_rag_backend.language.entries.reading import read_entries
+from agentic_rag_backend.plugins.question_grammar.clauses import clauses
+from agentic_rag_backend.plugins.question_grammar.forming import Draft, questions_of
 
-PATTERNS = "patterns"
 _IN_LOOP_CHARACTERS = 20_000
 _OF_ROW = 0.9
 _MAX_LABEL_WORDS = 5
@@ -29,7 +29,7 @@ class PatternQuestions:
     @property
     def version(self) -> str:
         """Name of the method and its version."""
-        return "patterns-2"
+        return "patterns-1"
 
     async def write(self, title: str, chunks: Sequence[Chunk], per_chunk: int, record: ResultRecord) -> list[WrittenQuestions]:
         """See `QuestionWriter`. Long texts are read in a thread."""
@@ -42,34 +42,36 @@ class PatternQuestions:
 
 
 def pattern_questions(title: str, chunk: Chunk, per_chunk: int) -> list[str]:
-    """Return at most ``most`` questions that a chunk answers, the most specific ones first.
+    """Return at most ``per_chunk`` questions that a chunk answers, the most specific ones first.
 
     They are of different sentences and rows if there are enough of these.
     """
     reading = read_entries(chunk.text, chunk.location.header)
-    drafts = [*ask_about(reading.sentences, title), *_of_rows(reading.entries[:_MAX_ROWS], len(reading.sentences))]
-    return _choose_questions([draft for draft in drafts if len(draft.text) <= MAX_QUESTION_CHARACTERS], per_chunk)
+    drafts = [draft for clause in clauses(reading.sentences, title) for draft in questions_of(clause)]
+    first_row = len(reading.sentences)
+    drafts += _of_rows(reading.entries[:_MAX_ROWS], first_row)
+    return _chosen([draft for draft in drafts if len(draft.text) <= MAX_QUESTION_CHARACTERS], per_chunk)
 
 
-def _of_rows(entries: Sequence[Entry], first_number: int) -> Iterator[Draft]:
+def _of_rows(entries: Sequence[Entry], first: int) -> Iterator[Draft]:
     """Yield "What is the room of Petra Sauvage?" for rows: the first one asks for the first column, the next for the next."""
     for number, entry in enumerate(entries):
         values = [value for value in entry.values if _labels(value)]
         if entry.row and entry.subject and values:
             value = values[number % len(values)]
-            yield Draft(_of_value(entry.subject.rstrip(" .:"), value), _OF_ROW, first_number + number)
+            yield Draft(_of_value(entry.subject.rstrip(" .:"), value), _OF_ROW, first + number)
 
 
 def _labels(value: EntryValue) -> bool:
     words = value.label.split()
     if not words or len(words) > _MAX_LABEL_WORDS or not any(map(str.isalpha, value.label)):
         return False
-    last_word = words[-1].casefold()
-    return last_word not in FUNCTION_WORDS and not last_word.endswith(_ADJECTIVES)  # not "the planned of the tender"
+    last = words[-1].casefold()
+    return last not in FUNCTION_WORDS and not last.endswith(_ADJECTIVES)  # not "the planned of the tender"
 
 
 def _of_value(subject: str, value: EntryValue) -> str:
-    label, number = _lower_label(value.label), value.text[:1].isdigit()
+    label, number = _lowered(value.label), value.text[:1].isdigit()
     if number and any(_is_plural(word) for word in label.split()):
         return f"How many {label} are given for {subject}?"
     if number and " " in label:
@@ -81,20 +83,20 @@ def _is_plural(word: str) -> bool:
     return len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
 
 
-def _lower_label(label: str) -> str:
+def _lowered(label: str) -> str:
     """Return a label within a sentence: "Room" → "room". "GDP per capita" and "Maiden Rock" stay."""
     label = label.rstrip(" .:")
     name = label[:2].isupper() or any(word[0].isupper() for word in label.split()[1:])
     return label if name else f"{label[:1].casefold()}{label[1:]}"
 
 
-def _choose_questions(drafts: Sequence[Draft], per_chunk: int) -> list[str]:
+def _chosen(drafts: Sequence[Draft], per_chunk: int) -> list[str]:
     """Return the best questions: first the best one of each sentence or row, then others."""
     ranked = sorted(drafts, key=lambda draft: (-draft.rank, draft.number))
-    numbers: set[int] = set()
-    best: list[str] = []
+    seen: set[int] = set()
+    first: list[str] = []
     later: list[str] = []
     for draft in ranked:
-        (later if draft.number in numbers else best).append(draft.text)
-        numbers.add(draft.number)
-    return list(dict.fromkeys([*best, *later]))[:per_chunk]
+        (later if draft.number in seen else first).append(draft.text)
+        seen.add(draft.number)
+    return list(dict.fromkeys([*first, *later]))[:per_chunk]
