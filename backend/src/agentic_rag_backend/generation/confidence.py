@@ -46,8 +46,8 @@ def of_model(answerable: float, statuses: Sequence[ClaimStatus], *, agrees: bool
         return 0.0
     evidence = min(max(answerable, _LEAST), 1.0 - _LEAST)
     logit = _INTERCEPT + _EVIDENCE * math.log(evidence / (1.0 - evidence)) + _AGREES * agrees + _RANK * rank
-    known = 1.0 if "supported" in statuses else UNKNOWN_SHARE
-    return known * _checked(statuses) / (1.0 + math.exp(-logit))
+    certainty = 1.0 if "supported" in statuses else UNKNOWN_SHARE
+    return certainty * _checked(statuses) / (1.0 + math.exp(-logit))
 
 
 def _checked(statuses: Sequence[ClaimStatus]) -> float:

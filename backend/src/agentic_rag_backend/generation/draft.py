@@ -102,8 +102,8 @@ class AnswerDraft:
         passage = support.passage
         start, end = passage.start_char + support.start, passage.start_char + support.end
         chunk_id = passage.chunk_at(start)
-        place = (chunk_id, start, end)
-        number = self._numbers.setdefault(place, len(self._numbers) + 1)
+        span = (chunk_id, start, end)
+        number = self._numbers.setdefault(span, len(self._numbers) + 1)
         if number > len(self.citations):
             self.citations.append(
                 Citation(

@@ -198,13 +198,13 @@ class AnswerService:
             InvalidRequest: ``prompt`` (a prompt's text, see `prompts.parse`) lacks ``{{passages}}`` or ``{{question}}``.
             ModelUnavailable: the language model failed and there is no fallback.
         """
-        written = None
+        parsed = None
         if prompt is not None:
             with in_field("prompt"):
-                written = parse(prompt, required=REQUIRED_PLACEHOLDERS, allowed=PLACEHOLDERS)
-            written = written if written.system else replace(written, system=built_in("dual_level").system)
+                parsed = parse(prompt, required=REQUIRED_PLACEHOLDERS, allowed=PLACEHOLDERS)
+            parsed = parsed if parsed.system else replace(parsed, system=built_in("dual_level").system)
         plan = self._plan(query, None, ())
-        plan = replace(plan, prompt=written, model=model, temperature=temperature, both_levels=True, strategy=DUAL_LEVEL)
+        plan = replace(plan, prompt=parsed, model=model, temperature=temperature, both_levels=True, strategy=DUAL_LEVEL)
         return await self._finished(plan, retrieval.with_warnings(self._warnings(plan)))
 
     async def stream(
@@ -247,13 +247,13 @@ class AnswerService:
         retriever, warnings = self._retrievers.get(plan.strategy), self._warnings(plan)
         if not plan.history:
             return plan, (await retriever.retrieve(plan.query)).with_warnings(warnings)
-        asked = plan.query.text
-        rewritten = await self._rewriter.rewrite(asked, plan.history)
+        question = plan.query.text
+        rewritten = await self._rewriter.rewrite(question, plan.history)
         plan = replace(plan, query=replace(plan.query, text=rewritten.question))
-        found = (await retriever.retrieve(plan.query)).with_warnings(warnings)
-        found = failed(found, *([rewritten.failure] if rewritten.failure is not None else []))
-        shown = {"question": asked, "self_contained": rewritten.question, "self_contained_by": rewritten.by}
-        return plan, replace(found, usage=found.usage + rewritten.usage, trace=with_details(found.trace, **shown))
+        retrieval = (await retriever.retrieve(plan.query)).with_warnings(warnings)
+        retrieval = failed(retrieval, *([rewritten.failure] if rewritten.failure is not None else []))
+        details = {"question": question, "self_contained": rewritten.question, "self_contained_by": rewritten.by}
+        return plan, replace(retrieval, usage=retrieval.usage + rewritten.usage, trace=with_details(retrieval.trace, **details))
 
     def _warnings(self, plan: _AnswerPlan) -> tuple[str, ...]:
         return generator_warnings(plan.generator, generative=self._model.generative)
@@ -273,41 +273,41 @@ class AnswerService:
             for event in refusal_events(ending):
                 yield event
             return
-        written: Generated | None = None
+        generated: Generated | None = None
         first_s: float | None = None
         async with aclosing(self._generators[plan.generator].stream(self._assignment(plan, brief))) as stream:
             async for part in stream:
                 if isinstance(part, Generated):
-                    written = part
+                    generated = part
                     continue
                 if first_s is None and isinstance(part, TokenEvent):
                     first_s = time.perf_counter() - plan.started
                 yield part
-        if written is None:
+        if generated is None:
             raise AssertionError("a generator's events end with the answer")
-        ending = Ending(plan.generator, plan.started, written.retrieval, written.usage, 0.0, written.refusal, written)
-        if written.refusal is not None:
+        ending = Ending(plan.generator, plan.started, generated.retrieval, generated.usage, 0.0, generated.refusal, generated)
+        if generated.refusal is not None:
             for event in refusal_events(ending):
                 yield event
             return
-        sure = self._confidence(brief, written)
-        yield UsageEvent(written.usage)
-        timed = with_first_sentence(written.retrieval, written.model, first_s or 0.0)
+        sure = self._confidence(brief, generated)
+        yield UsageEvent(generated.usage)
+        timed = with_first_sentence(generated.retrieval, generated.model, first_s or 0.0)
         answer = answer_of(replace(ending, confidence=sure, retrieval=timed))
         if self._contradictions is not None:
             answer = await self._contradictions.added(plan.query, answer)
         yield DoneEvent(answer)
 
-    def _confidence(self, brief: Brief, written: Generated) -> float:
-        statuses = [claim.status for claim in written.claims]
-        if written.model == EXTRACTIVE:
+    def _confidence(self, brief: Brief, generated: Generated) -> float:
+        statuses = [claim.status for claim in generated.claims]
+        if generated.model == EXTRACTIVE:
             # A failed sentence lowers the confidence of the others, but checked and sent sentences stay.
             sure = of_quotations(brief.answerable, statuses)
-            return max(sure, self._options.min_confidence) if written.supported else 0.0
+            return max(sure, self._options.min_confidence) if generated.supported else 0.0
         quotes = [support.quote for quotation in brief.quotations[:1] for support in quotation.supports]
-        agrees = any(quote in each.quote or each.quote in quote for each in written.citations for quote in quotes)
+        agrees = any(quote in citation.quote or citation.quote in quote for citation in generated.citations for quote in quotes)
         passages = brief.context.passages
-        cited = {citation.chunk_id for citation in written.citations}
+        cited = {citation.chunk_id for citation in generated.citations}
         best = max((passage.score for passage in passages), default=0.0) or 1.0
         rank = max((passage.score for passage in passages if passage.chunk_ids & cited), default=0.0) / best
         return of_model(brief.answerable, statuses, agrees=agrees, rank=rank)
@@ -315,8 +315,8 @@ class AnswerService:
     def _assignment(self, plan: _AnswerPlan, brief: Brief) -> Assignment:
         async def investigate(question: str) -> Brief:
             strategy = SINGLE_FACTS if plan.strategy == GLOBAL else plan.strategy
-            own = replace(plan, query=replace(plan.query, text=question), strategy=strategy, history=(), prompt=None)
-            return await self._brief(own, await self._retrievers.get(strategy).retrieve(own.query))
+            part = replace(plan, query=replace(plan.query, text=question), strategy=strategy, history=(), prompt=None)
+            return await self._brief(part, await self._retrievers.get(strategy).retrieve(part.query))
 
         return Assignment(
             question=plan.query.text,
@@ -355,8 +355,8 @@ class AnswerService:
         if not context.passages:
             return replace(brief, refusal="nothing_found")
         judgement = await self._judged(plan.query.text, context)
-        shown = {**judgement.details, "evidence_confidence": round(judgement.confidence, 4)}
-        retrieval = replace(retrieval, trace=with_details(retrieval.trace, **shown))
+        details = {**judgement.details, "evidence_confidence": round(judgement.confidence, 4)}
+        retrieval = replace(retrieval, trace=with_details(retrieval.trace, **details))
         quotable = judgement.confidence >= self._options.min_confidence
         brief = replace(
             brief,
@@ -364,7 +364,7 @@ class AnswerService:
             answerable=judgement.confidence,
             quotations=quotations_of(judgement, context),
             quotable=quotable,
-            introduction=introduction(retrieval, [context.passages[each.passage] for each in judgement.quotations]),
+            introduction=introduction(retrieval, [context.passages[quotation.passage] for quotation in judgement.quotations]),
         )
         if _foreign(retrieval, judgement) if generative else not quotable:
             return replace(brief, refusal="below_confidence")
@@ -386,25 +386,25 @@ class AnswerService:
 
     async def _context(self, query: Query, retrieval: Retrieval, budget_tokens: int) -> Context:
         visible = {hit.id: hit.visible for hit in retrieval.hits}
-        missing = [chunk for chunk in theme_chunk_ids(retrieval) if chunk not in visible]
-        if missing:
-            visible |= await self._documents.hydrate(query.tenant_id, missing)
+        absent = [chunk for chunk in theme_chunk_ids(retrieval) if chunk not in visible]
+        if absent:
+            visible |= await self._documents.hydrate(query.tenant_id, absent)
         return build_context(retrieval, visible, budget_tokens=budget_tokens)
 
     def _prompt(self, plan: _AnswerPlan, retrieval: Retrieval) -> tuple[Prompt, str | None]:
         """Return the prompt and the model's name; None: the model's own."""
-        options, both = self._options, _both_levels(plan, retrieval)
-        prompt = plan.prompt or (options.dual_level_prompt or built_in("dual_level") if both else built_in("answer"))
-        model = plan.model or (options.dual_level_model if both else None)
+        options, both_levels = self._options, _both_levels(plan, retrieval)
+        prompt = plan.prompt or (options.dual_level_prompt or built_in("dual_level") if both_levels else built_in("answer"))
+        model = plan.model or (options.dual_level_model if both_levels else None)
         return prompt, model if self._model.generative else None
 
     def _request(self, plan: _AnswerPlan, retrieval: Retrieval, prompt: Prompt, messages: tuple[Message, ...]) -> ModelRequest:
         options = self._options
-        usual = options.dual_level_temperature if _both_levels(plan, retrieval) else options.temperature
+        default = options.dual_level_temperature if _both_levels(plan, retrieval) else options.temperature
         return ModelRequest(
             prompt=prompt.id,
             messages=messages,
-            temperature=plan.temperature if plan.temperature is not None else usual,
+            temperature=plan.temperature if plan.temperature is not None else default,
             max_tokens=options.max_tokens,
         )
 

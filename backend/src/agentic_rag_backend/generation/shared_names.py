@@ -19,7 +19,7 @@ def introduction(retrieval: Retrieval, quoted: Sequence[Passage]) -> str:
 
 
 def _told(name: SharedName, titles: Mapping[str, str]) -> str:
-    called = [_called(each) for each in name.bearers]
+    called = [_called(bearer) for bearer in name.bearers]
     about = [(bearer, title) for bearer in name.bearers if (title := _title(bearer, titles)) is not None]
     first = f"The documents speak of more than one {name.name}: {listed(called)}."
     if not about:
@@ -42,5 +42,5 @@ def _title(bearer: KnownBearer, titles: Mapping[str, str]) -> str | None:
 
 def listed(texts: Sequence[str]) -> str:
     """Return texts as an enumeration: "a, b and c"."""
-    *others, last = texts
-    return f"{', '.join(others)} and {last}" if others else last
+    *leading, last = texts
+    return f"{', '.join(leading)} and {last}" if leading else last

@@ -167,40 +167,40 @@ class Writing:
 
     async def _read(self, deltas: AsyncGenerator[ModelDelta, None], draft: AnswerDraft) -> Sentences:
         reader, spent, cut = ClaimReader(), Usage(), False
-        held: list[Verdict] = []
+        waiting: list[Verdict] = []
         try:
             async with aclosing(deltas):
                 async for delta in deltas:
                     spent, cut = delta.usage or spent, cut or delta.cut
                     if delta.restart:
                         # The text so far was reasoning. Sentences of it that were sent are supported, and stay.
-                        reader, held = ClaimReader(), []
+                        reader, waiting = ClaimReader(), []
                         self._cites = self.refuses = self.has_sentinel = False
                         draft.forget_omitted()
                         self._sent_before = frozenset(claim.text for claim in draft.claims)
-                    held += await self._checked(reader.feed(delta.text))
-                    for event in self._sent(held, draft):
+                    waiting += await self._checked(reader.feed(delta.text))
+                    for event in self._sent(waiting, draft):
                         yield event
         except ModelUnavailable:
             # The sentences before the failure are complete. Unverified ones alone are no answer.
-            if draft.supported or any(verdict.holds for verdict in held):
-                for event in draft.add(held):
+            if draft.supported or any(verdict.holds for verdict in waiting):
+                for event in draft.add(waiting):
                     yield event
             raise
         self.usage += spent
         self._has_text = bool(reader.text.strip())
         if cut:
             self.retrieval = failed(self.retrieval, CUT_OFF)
-        held += await self._checked(reader.finish(cut=cut))
-        if self._cites or not self._refused(reader.text, held, draft):
-            held = await self._verifier.settle(held)
-        if not self._refused(reader.text, held, draft):
-            for event in draft.add(held):
+        waiting += await self._checked(reader.finish(cut=cut))
+        if self._cites or not self._refused(reader.text, waiting, draft):
+            waiting = await self._verifier.settle(waiting)
+        if not self._refused(reader.text, waiting, draft):
+            for event in draft.add(waiting):
                 yield event
 
-    def _refused(self, reply: str, held: Sequence[Verdict], draft: AnswerDraft) -> bool:
+    def _refused(self, reply: str, verdicts: Sequence[Verdict], draft: AnswerDraft) -> bool:
         """Return whether a reply refuses, and record it. With a supported sentence, it is an answer."""
-        if draft.supported or any(verdict.holds for verdict in held):
+        if draft.supported or any(verdict.holds for verdict in verdicts):
             return False
         self.refuses = self.refuses or refuses(reply, cites=self._cites)
         return self.refuses
@@ -211,17 +211,17 @@ class Writing:
         self.has_sentinel = self.has_sentinel or any(is_sentinel(claim.text) for claim in claims)
         self.refuses = self.refuses or self.has_sentinel
         fresh = [claim for claim in claims if " ".join(claim.text.split()) not in self._sent_before]
-        stated = [claim for claim in fresh if not is_sentinel(claim.text) and _LABEL.fullmatch(claim.text.strip()) is None]
-        return await self._verifier.verify(stated) if stated else []
+        statements = [claim for claim in fresh if not is_sentinel(claim.text) and _LABEL.fullmatch(claim.text.strip()) is None]
+        return await self._verifier.verify(statements) if statements else []
 
-    def _sent(self, held: list[Verdict], draft: AnswerDraft) -> list[DraftEvent]:
-        """Return the events of the first verdicts in ``held`` that are final, and remove them.
+    def _sent(self, waiting: list[Verdict], draft: AnswerDraft) -> list[DraftEvent]:
+        """Return the events of the first verdicts in ``waiting`` that are final, and remove them.
 
         Nothing unverified is sent before a supported sentence: together with it, it may be a refusal in the model's own words.
         """
         events: list[DraftEvent] = []
-        while held and not self._verifier.may_change(held[0]) and (draft.supported or held[0].status != "unverified"):
-            events += draft.add([held.pop(0)])
+        while waiting and not self._verifier.may_change(waiting[0]) and (draft.supported or waiting[0].status != "unverified"):
+            events += draft.add([waiting.pop(0)])
         return events
 
 

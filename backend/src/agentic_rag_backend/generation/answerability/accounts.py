@@ -57,10 +57,10 @@ def choose_account(reading: EvidenceReading, numbers: Sequence[int], question: V
     """
     worth = (vectors @ question + WORDS_SHARE * _words(reading)[list(numbers)]) * _stands(reading, numbers)
     chosen: dict[int, int] = {}
-    for place in np.argsort(-worth, kind="stable").tolist():
-        passage = reading.sentences[numbers[place]].passage
-        if worth[place] >= LEAST_SHARE * worth.max() and passage not in chosen:
-            chosen[passage] = numbers[place]
+    for index in np.argsort(-worth, kind="stable").tolist():
+        passage = reading.sentences[numbers[index]].passage
+        if worth[index] >= LEAST_SHARE * worth.max() and passage not in chosen:
+            chosen[passage] = numbers[index]
     return list(chosen.values())[:MAX_QUOTED]
 
 

@@ -59,7 +59,7 @@ class Coefficients:
 
 def parse(stored: Mapping[str, Mapping[str, Any]]) -> Coefficients:
     """Return the coefficients that a JSON object holds: for each function its ``weights`` and ``intercept``."""
-    return Coefficients(**{name: Linear(dict(each["weights"]), float(each["intercept"])) for name, each in stored.items()})
+    return Coefficients(**{name: Linear(dict(function["weights"]), float(function["intercept"])) for name, function in stored.items()})
 
 
 @lru_cache(maxsize=1)

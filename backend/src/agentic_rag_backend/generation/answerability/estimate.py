@@ -69,16 +69,16 @@ def answer_features(selection: Selection) -> dict[str, float]:
     covered = window.max(axis=1, initial=0.0)
     connected = float(reading.rarity @ (covered - window[:, 0])) * selection.connection
     places = selection.places if connected > 0.0 else [first]
-    held = covered if connected > 0.0 else window[:, 0]
+    evidence = covered if connected > 0.0 else window[:, 0]
     exponentials = np.exp(selection.scores - selection.scores.max())
-    named = reading.question.named
+    names = reading.question.named
     return {
         "cosine": float(features["cosine"].max()),
         "similar_window": float(features["similar_window"][first]),
         "share": float(exponentials[first] / exponentials.sum()),
-        "names_absent": float(reading.rarity[named] @ (1.0 - covered[named])),
-        "numbers_absent": float(any_absent(reading.question.numbers, held[:, None])[0]),
-        "count_absent": float(any_absent(reading.question.counted, held[:, None])[0]),
+        "names_absent": float(reading.rarity[names] @ (1.0 - covered[names])),
+        "numbers_absent": float(any_absent(reading.question.numbers, evidence[:, None])[0]),
+        "count_absent": float(any_absent(reading.question.counted, evidence[:, None])[0]),
         **{name: float(features[name][first]) for name in ("negation", "opposite")},
         "year_differs": float(features["year_differs"][places].min()),
         **{name: float(features[name][selection.places].min()) for name in ("type_absent", "value_absent")},

@@ -111,22 +111,22 @@ class AnswerJudge:
         if not self._languages.judges(question, languages):
             return await self._judge_english(question, passages)
         try:
-            other = await self._judge_language(question, passages, languages)
+            judgement = await self._judge_language(question, passages, languages)
         except ModelUnavailable as error:
             _log.warning("languages_not_compared", code=error.code)
             english = await self._judge_english(question, passages)
             return replace(english, fallback=f"the embedder did not compare languages: {error.code}")
         if not languages.english:
-            return other
+            return judgement
         english = await self._judge_english(question, passages)
-        return other if other.confidence > english.confidence else english
+        return judgement if judgement.confidence > english.confidence else english
 
     async def _judge_language(self, question: str, passages: Sequence[PassageText], languages: Languages) -> Judgement:
         """Judge by the deployment's embedder: a question in English by the passages in other languages only."""
         chosen = languages.foreign() if languages.english else range(len(passages))
         of_chosen = Languages(languages.question, tuple(languages.passages[number] for number in chosen))
         estimate = await self._languages.estimate(question, [passages[number] for number in chosen], of_chosen)
-        places = [(chosen[place.passage], place.start) for place in estimate.sentences]
+        places = [(chosen[sentence.passage], sentence.start) for sentence in estimate.sentences]
         units = {passage: units_of(passages[passage].text, passages[passage].header) for passage, _ in places}
         numbers = [(passage, _unit_at(units[passage], start)) for passage, start in places]
         quotations = quote(units, numbers)
@@ -137,12 +137,12 @@ class AnswerJudge:
         selection = await self.select(question, passages)
         if selection is None:
             return Judgement(0.0, (), asked_for(question))
-        chance, asked = confidence(selection, self._weights), selection.reading.question.asked
-        if asked is AnswerKind.THEME and chance < SPECIFIC:
+        chance, kind = confidence(selection, self._weights), selection.reading.question.asked
+        if kind is AnswerKind.THEME and chance < SPECIFIC:
             chance, quotations = await asyncio.gather(self._account(selection), self._account_quotations(selection.reading))
-            return Judgement(chance, quotations, asked, frozenset(range(len(passages))))
+            return Judgement(chance, quotations, kind, frozenset(range(len(passages))))
         answering = frozenset(selection.reading.sentences[number].passage for number in selection.numbers)
-        return Judgement(chance, _quotations(selection), asked, answering)
+        return Judgement(chance, _quotations(selection), kind, answering)
 
     async def account(self, question: str, passages: Sequence[PassageText]) -> float:
         """Return the chance in [0, 1] that passages, best first, hold an account of what the question asks for.
@@ -204,12 +204,12 @@ def quote(units: Mapping[int, Sequence[Unit]], chosen: Iterable[tuple[int, int]]
     quoted: dict[int, set[int]] = {}
     quotations: list[PassageQuotation] = []
     for passage, number in chosen:
-        taken = quoted.setdefault(passage, set())
-        if len(quotations) < MAX_QUOTATIONS and number not in taken:
-            window = window_of(units[passage], number, taken)
+        quoted_units = quoted.setdefault(passage, set())
+        if len(quotations) < MAX_QUOTATIONS and number not in quoted_units:
+            window = window_of(units[passage], number, quoted_units)
             if window.first == window.last and units[passage][number].kind == "heading":
                 continue
-            taken.update(range(window.first, window.last + 1))
+            quoted_units.update(range(window.first, window.last + 1))
             quotations.append(PassageQuotation(passage, window.start, window.end, window.text))
     return tuple(quotations)
 
@@ -218,7 +218,7 @@ def _quotations(selection: Selection) -> tuple[PassageQuotation, ...]:
     """Return the windows of the chosen units, then those of the other candidates by their scores."""
     reading = selection.reading
     places = dict.fromkeys((*selection.chosen, *np.argsort(-selection.scores, kind="stable").tolist()))
-    numbers = _without_lesser_rows(reading, [selection.interaction.chosen[place] for place in places])
+    numbers = _without_lesser_rows(reading, [selection.interaction.chosen[index] for index in places])
     sentences = [reading.sentences[number] for number in numbers]
     return quote(dict(enumerate(reading.units)), [(sentence.passage, sentence.number) for sentence in sentences])
 
@@ -233,7 +233,7 @@ def _without_lesser_rows(reading: EvidenceReading, numbers: Sequence[int]) -> li
     for number in numbers:
         if reading.sentences[number].unit.kind == "row":
             terms = frozenset(np.flatnonzero(reading.held[:, number]).tolist())
-            if any(terms < others for others in better):
+            if any(terms < row for row in better):
                 continue
             better.append(terms)
         chosen.append(number)

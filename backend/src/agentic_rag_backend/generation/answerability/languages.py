@@ -75,9 +75,9 @@ class Languages:
 
 def languages_of(question: str, passages: Sequence[PassageText]) -> Languages:
     """Return the languages of a question and its passages. A question that shows none has that of the best passage."""
-    codes = tuple(language_of_passage(each.text) or each.language or ENGLISH for each in passages)
-    near = next(iter(codes), ENGLISH)
-    return Languages(language_near(question, near, least=LEAST_DIFFERENT) or ENGLISH, codes)
+    codes = tuple(language_of_passage(passage.text) or passage.language or ENGLISH for passage in passages)
+    best_language = next(iter(codes), ENGLISH)
+    return Languages(language_near(question, best_language, least=LEAST_DIFFERENT) or ENGLISH, codes)
 
 
 class LanguageJudge:
@@ -106,10 +106,10 @@ class LanguageJudge:
         places = _places(passages)
         if not places:
             return Estimate(0.0, ())
-        asked = ReadText(question[:ASKED_CHARACTERS], languages.question)
+        question_text = ReadText(question[:ASKED_CHARACTERS], languages.question)
         if self._similarity is None:
-            return await asyncio.to_thread(_by_words, asked, places, languages)
-        vectors = await self._similarity.embed([asked.text, *(each.text for each in places)])
+            return await asyncio.to_thread(_by_words, question_text, places, languages)
+        vectors = await self._similarity.embed([question_text.text, *(sentence.text for sentence in places)])
         cosines = vectors[1:] @ vectors[0]
         order = [int(number) for number in np.argsort(-cosines, kind="stable")]
         best = places[order[0]]
@@ -118,30 +118,30 @@ class LanguageJudge:
         mean = float((cohort @ vectors[0]).mean())
         features = {
             "relative": relative_to(mean, cosines[order[0]]),
-            "least_word": await self._least_word(self._similarity, asked, ReadText(_around(places, order[0]), language)),
-            "absent": _absent(asked, passages, languages),
+            "least_word": await self._least_word(self._similarity, question_text, ReadText(_around(places, order[0]), language)),
+            "absent": _absent(question_text, passages, languages),
         }
         weights = WITHIN if language == languages.question else ACROSS
         least = mean + FURTHER * (cosines[order[0]] - mean)
         chosen = [number for number in order[:MAX_ANSWERING] if cosines[number] >= least]
         return Estimate(_logistic(weights, features), tuple(places[number] for number in chosen))
 
-    async def _least_word(self, similarity: RelativeSimilarity, asked: ReadText, said: ReadText) -> float:
+    async def _least_word(self, similarity: RelativeSimilarity, read_text: ReadText, said: ReadText) -> float:
         """Return how near the best word of a text is to a word of the question, for the word for which it is least near.
 
         A sentence about the subject of a question may not answer it: "mayor" is far from every word of "the harbour was
         built in 1887". Near is relative to everyday words of the text's language.
         """
-        asking = QUESTION_WORDS.get(asked.language or "", frozenset())
-        words = [each for each in _words_of(asked) if each.lower() not in asking and asking.isdisjoint(each)]
-        wanted, held = words[:MAX_ASKED_WORDS], _words_of(said)[:MAX_SAID_WORDS]
-        if not wanted or not held:
+        asking = QUESTION_WORDS.get(read_text.language or "", frozenset())
+        words = [word for word in _words_of(read_text) if word.lower() not in asking and asking.isdisjoint(word)]
+        question_words, sentence_words = words[:MAX_ASKED_WORDS], _words_of(said)[:MAX_SAID_WORDS]
+        if not question_words or not sentence_words:
             return 0.0
-        vectors = await similarity.embed([*wanted, *held])
+        vectors = await similarity.embed([*question_words, *sentence_words])
         everyday = await self._everyday_words(similarity, said.language)
-        asked_for, found = vectors[: len(wanted)], vectors[len(wanted) :]
+        asked_for, word_vectors = vectors[: len(question_words)], vectors[len(question_words) :]
         means = (asked_for @ everyday.T).mean(axis=1)
-        return float(relative_to(means, (asked_for @ found.T).max(axis=1)).min())
+        return float(relative_to(means, (asked_for @ word_vectors.T).max(axis=1)).min())
 
     async def _everyday_words(self, similarity: RelativeSimilarity, language: str | None) -> Vectors:
         code = language if language is not None and language in COHORT else ENGLISH
@@ -165,19 +165,19 @@ BY_WORDS = {"intercept": -3.5, "covered": 8.0}
 
 def _around(places: Sequence[Place], number: int) -> str:
     """Return a sentence with its neighbours in the passage."""
-    near = places[max(0, number - 1) : number + 2]
-    return " ".join(each.text for each in near if each.passage == places[number].passage)
+    neighbours = places[max(0, number - 1) : number + 2]
+    return " ".join(sentence.text for sentence in neighbours if sentence.passage == places[number].passage)
 
 
 def _words_of(read: ReadText) -> list[str]:
     """Return the words of a text that carry meaning, and pairs of characters of scripts without spaces, in order."""
-    found: list[str] = []
+    word_list: list[str] = []
     for index, term in enumerate(read.terms):
         if not is_character(term):
-            found += [term.raw] * term.content
+            word_list += [term.raw] * term.content
         elif pair := pair_at(read.terms, index):
-            found.append(pair)
-    return list(dict.fromkeys(found))
+            word_list.append(pair)
+    return list(dict.fromkeys(word_list))
 
 
 def _logistic(weights: dict[str, float], features: dict[str, float]) -> float:
@@ -186,40 +186,40 @@ def _logistic(weights: dict[str, float], features: dict[str, float]) -> float:
 
 
 def _places(passages: Sequence[PassageText]) -> list[Place]:
-    found = [
+    sentences = [
         Place(number, sentence.start, sentence.text)
         for number, passage in enumerate(passages)
         for sentence in split_sentences(passage.text)
         if sentence.complete
     ]
-    return found[:MAX_SENTENCES]
+    return sentences[:MAX_SENTENCES]
 
 
-def _by_words(asked: ReadText, places: Sequence[Place], languages: Languages) -> Estimate:
+def _by_words(read_text: ReadText, places: Sequence[Place], languages: Languages) -> Estimate:
     """Return an estimate from the words alone."""
     shares = []
-    for place in places:
-        same = languages.passages[place.passage] == languages.question
-        shares.append(_share(asked, place.text, languages.question) if same else 0.0)
+    for sentence in places:
+        one_language = languages.passages[sentence.passage] == languages.question
+        shares.append(_share(read_text, sentence.text, languages.question) if one_language else 0.0)
     order = sorted(range(len(places)), key=lambda number: -shares[number])
     covered = shares[order[0]]
     chosen = tuple(places[number] for number in order[:1])
     return Estimate(_logistic(BY_WORDS, {"covered": covered}), chosen)
 
 
-def _share(asked: ReadText, text: str, language: str) -> float:
+def _share(read_text: ReadText, text: str, language: str) -> float:
     units = units_of(ReadText(text, language).terms)
     asking = QUESTION_WORDS.get(language, frozenset())
-    wanted = {number for number in asked.content if asked.terms[number].form not in asking}
-    return len(Matcher(asked, units).covered(units) & wanted) / len(wanted) if wanted else 0.0
+    content = {number for number in read_text.content if read_text.terms[number].form not in asking}
+    return len(Matcher(read_text, units).covered(units) & content) / len(content) if content else 0.0
 
 
-def _absent(asked: ReadText, passages: Sequence[PassageText], languages: Languages) -> float:
+def _absent(read_text: ReadText, passages: Sequence[PassageText], languages: Languages) -> float:
     """Return the share of the question's names and numbers that no passage contains, in [0, 1]."""
-    numbers = {term.form for term in asked.terms if term.number}
+    numbers = {term.form for term in read_text.terms if term.number}
     text = "\n".join(f"{passage.title}\n{passage.text}" for passage in passages)
     # Another script writes the names in other letters.
-    names = {term.form for term in names_in(asked.terms, asked.lexicon)} if is_mostly_latin(text) else set()
-    wanted = numbers | names
-    held = {term.form for code in set(languages.passages) for term in read_terms(text, lexicon_of(code))} if wanted else set()
-    return len(wanted - held) / len(wanted) if wanted else 0.0
+    names = {term.form for term in names_in(read_text.terms, read_text.lexicon)} if is_mostly_latin(text) else set()
+    terms = numbers | names
+    present = {term.form for code in set(languages.passages) for term in read_terms(text, lexicon_of(code))} if terms else set()
+    return len(terms - present) / len(terms) if terms else 0.0

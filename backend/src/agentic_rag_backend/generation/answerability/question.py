@@ -59,7 +59,7 @@ class QuestionReading:
     @cached_property
     def forms(self) -> tuple[str, ...]:
         """The forms of the terms."""
-        return tuple(self.words[place].form for place in self.terms)
+        return tuple(self.words[index].form for index in self.terms)
 
     @cached_property
     def every_form(self) -> frozenset[str]:
@@ -94,21 +94,21 @@ class QuestionReading:
     @cached_property
     def question_word(self) -> int | None:
         """Position of the first question word."""
-        return next((place for place, word in enumerate(self.words) if word.form in _QUESTION_WORDS), None)
+        return next((index for index, word in enumerate(self.words) if word.form in _QUESTION_WORDS), None)
 
 
 def read_question(text: str) -> QuestionReading:
     """Return the analysis of ``text``."""
-    found = tuple(words(text))
+    question_words = tuple(words(text))
     first: dict[str, int] = {}
-    for place, word in enumerate(found):
+    for index, word in enumerate(question_words):
         if word.content:
-            first.setdefault(word.form, place)
-    specific = {form: place for form, place in first.items() if form not in _GENERIC} or first
+            first.setdefault(word.form, index)
+    specific = {form: index for form, index in first.items() if form not in _GENERIC} or first
     names = frozenset(form for form in names_and_numbers(text) if not form[0].isdigit())
     return QuestionReading(
         text=text,
-        words=found,
+        words=question_words,
         terms=tuple(specific.values()),
         asked=asked_for(text),
         names=names,

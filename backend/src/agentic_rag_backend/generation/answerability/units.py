@@ -102,12 +102,12 @@ def _lines(text: str, sentence: Sentence) -> Iterator[tuple[int, int]]:
         start = position
 
 
-def window_of(units: Sequence[Unit], number: int, taken: Collection[int] = ()) -> Window:
-    """Return the window of the unit at place ``number`` of a passage's ``units``, without those that are ``taken``."""
+def window_of(units: Sequence[Unit], number: int, excluded: Collection[int] = ()) -> Window:
+    """Return the window of the unit at place ``number`` of a passage's ``units``, without the ``excluded`` ones."""
     first, last = _around(units, number)
-    while any(place in taken for place in range(first, number)):
+    while any(index in excluded for index in range(first, number)):
         first += 1
-    while any(place in taken for place in range(number + 1, last + 1)):
+    while any(index in excluded for index in range(number + 1, last + 1)):
         last -= 1
     unit = units[number]
     if first == last:
@@ -140,7 +140,7 @@ def _around(units: Sequence[Unit], number: int) -> tuple[int, int]:
 def _of_list(units: Sequence[Unit], number: int) -> tuple[int, int]:
     """Return the list of an item, or of the line before a list. Of a long list, its first items or the item."""
     unit = units[number]
-    members = [place for place in range(len(units)) if units[place].block == unit.block]
+    members = [index for index in range(len(units)) if units[index].block == unit.block]
     last = _last_within(units, members[0])
     if number > last or (unit.kind == "item" and last < members[-1]):
         return number, number

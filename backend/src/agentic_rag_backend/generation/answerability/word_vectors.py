@@ -63,21 +63,21 @@ class CachedWordEncoder:
         tenant = actor().tenant
         if tenant is None or not self.entries.enabled:
             return await encode(range(len(keys)))
-        known = {key: self.entries.get(tenant, key) for key in keys}
-        missing = [place for place, key in enumerate(keys) if known[key] is None]
-        count_cache_use(SENTENCES_CACHE, "miss" if missing else "hit")
-        if missing:
-            known |= self._keep(tenant, [keys[place] for place in missing], await encode(missing))
-        return [vectors for key in keys if (vectors := known[key]) is not None]
+        entries = {key: self.entries.get(tenant, key) for key in keys}
+        absent = [index for index, key in enumerate(keys) if entries[key] is None]
+        count_cache_use(SENTENCES_CACHE, "miss" if absent else "hit")
+        if absent:
+            entries |= self._keep(tenant, [keys[index] for index in absent], await encode(absent))
+        return [vectors for key in keys if (vectors := entries[key]) is not None]
 
     def _keep(self, tenant: TenantId, keys: Sequence[bytes], encoded: Sequence[TextVectors]) -> dict[bytes, TextVectors]:
-        kept = dict(zip(keys, encoded, strict=True))
-        for vectors in kept.values():
+        entries = dict(zip(keys, encoded, strict=True))
+        for vectors in entries.values():
             for rows in (vectors.whole, vectors.words):
                 rows.setflags(write=False)  # several answers read them
-        sizes = {key: (vectors, vectors.whole.nbytes + vectors.words.nbytes) for key, vectors in kept.items()}
+        sizes = {key: (vectors, vectors.whole.nbytes + vectors.words.nbytes) for key, vectors in entries.items()}
         self.entries.put_all(tenant, sizes)
-        return kept
+        return entries
 
 
 def _key(text: str, spans: Spans | None) -> bytes:

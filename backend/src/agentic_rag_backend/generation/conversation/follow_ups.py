@@ -47,11 +47,11 @@ def self_contained(question: str, history: Sequence[Message]) -> str | None:
     if _is_elliptical(question):
         last = next((turn.content for turn in reversed(history) if turn.role == "user"), "")
         return f"{question.strip()} ({last.strip()})" if 0 < len(last) <= MAX_CHARACTERS else None
-    known = content_forms(question)
+    question_forms = content_forms(question)
     # The last question and its answer name what a follow-up is about; earlier turns only if these name nothing.
     for number in range(len(turns), 0, -2):
         names = dict.fromkeys(name for turn in turns[max(0, number - 2) : number] for name in names_in(turn))
-        chosen = [name for name in names if not content_forms(name) <= known][:MAX_NAMES]
+        chosen = [name for name in names if not content_forms(name) <= question_forms][:MAX_NAMES]
         if chosen:
             return f"{question.strip()} ({', '.join(chosen)})"
     return None

@@ -172,8 +172,8 @@ class GlobalAnswers:
         """Return the model's partial answers, and whether a model wrote any."""
         if not self._calls.possible or not spending.left:
             return PartialAnswers(()), False
-        found = await partial_answers(question, themes, self._calls, spending, room=room)
-        return found, not found.calls or len(found.failed) < found.calls
+        answers = await partial_answers(question, themes, self._calls, spending, room=room)
+        return answers, not answers.calls or len(answers.failed) < answers.calls
 
     async def _without_model(self, question: str, collected: Collected) -> tuple[PartialAnswers, float]:
         """Return the documents' own sentences, and the chance that they answer."""
@@ -215,22 +215,22 @@ def stand_in(points: Sequence[Point]) -> str:
 
 def _within(points: Sequence[Point], budget_tokens: int) -> tuple[list[Point], Context]:
     """Return the best points whose text and passages fit, each passage numbered once, from 1."""
-    kept: list[Point] = []
+    selected: list[Point] = []
     numbers: dict[tuple[str, int], Passage] = {}
-    left = budget_tokens
+    remaining = budget_tokens
     for point in points:
         fresh = [passage for passage in point.passages if (passage.chunk_id, passage.start_char) not in numbers]
         size = text_tokens([point.statement, *(passage.text for passage in fresh)])
-        if kept and size > left:
+        if selected and size > remaining:
             break
-        left -= size
+        remaining -= size
         for passage in fresh:
             numbers[passage.chunk_id, passage.start_char] = replace(
                 passage, marker=len(numbers) + 1, score=point.score / BEST_SCORE
             )
         cited = dict.fromkeys((passage.chunk_id, passage.start_char) for passage in point.passages)
-        kept.append(replace(point, passages=tuple(numbers[place] for place in cited)))
-    return kept, Context(tuple(numbers.values()))
+        selected.append(replace(point, passages=tuple(numbers[key] for key in cited)))
+    return selected, Context(tuple(numbers.values()))
 
 
 def _numbers(point: Point) -> str:
@@ -251,8 +251,8 @@ def _details(
     return {
         "written_by": "model" if by_model else "extractive",
         "themes": len(themes),
-        "passages": sum(len(each.passages) for each in themes),
-        "tokens": sum(each.tokens for each in themes),
+        "passages": sum(len(theme.passages) for theme in themes),
+        "tokens": sum(theme.tokens for theme in themes),
         "calls": partial.calls,
         "failed": len(partial.failed),
         "points": len(partial.points),

@@ -47,7 +47,7 @@ def _named(points: Sequence[Point], themes: Sequence[ThemeHit]) -> str:
     counts: Counter[int] = Counter()
     for point in points:
         chunks = {passage.chunk_id for passage in point.passages}
-        number = next((number for number, held in enumerate(rests) if not held.isdisjoint(chunks)), None)
+        number = next((number for number, chunk_ids in enumerate(rests) if not chunk_ids.isdisjoint(chunks)), None)
         if number is not None:
             counts[number] += 1
     best = sorted(counts, key=lambda number: (-counts[number], number))[:_NAMED_THEMES]

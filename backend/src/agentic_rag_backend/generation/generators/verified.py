@@ -121,7 +121,7 @@ class _Revising:
                 checked = await self._answered(await self._questions())
         except TimeoutError:
             raise _VerificationFailed("the answer was not verified: no time was left") from None
-        questions = tuple(each.question for each in checked)
+        questions = tuple(item.question for item in checked)
         self._verification = Verification(self._first.text, questions)
         brief = self._revision(self._assignment.brief.request, checked)
         left_s = self._left_s()
@@ -153,19 +153,19 @@ class _Revising:
 
     async def _questions(self) -> list[str]:
         prompt = built_in("verification_questions")
-        most = self._generator.max_questions
+        limit = self._generator.max_questions
         values = {
             "question": fence("question", self._assignment.question),
             "answer": fence("answer", _plain(self._first)),
-            "count": str(most),
+            "count": str(limit),
         }
         reply = await self._timed_calls().ask(prompt, values, _SCHEMA, max_tokens=400)
         self._usage += reply.usage
         if reply.parsed is None:
             raise _VerificationFailed(f"the model did not ask verification questions: {reply.failure}")
-        given = reply.parsed.get("questions")
-        lines = (" ".join(each.split())[:MAX_QUESTION_CHARACTERS] for each in given if isinstance(each, str)) if given else ()
-        questions = list(dict.fromkeys(line for line in lines if line))[:most]
+        questions_given = reply.parsed.get("questions")
+        lines = (" ".join(line.split())[:MAX_QUESTION_CHARACTERS] for line in questions_given if isinstance(line, str)) if questions_given else ()
+        questions = list(dict.fromkeys(line for line in lines if line))[:limit]
         if not questions:
             raise _VerificationFailed("the model did not ask verification questions: none in its reply")
         return questions
@@ -173,8 +173,8 @@ class _Revising:
     async def _answered(self, questions: Sequence[str]) -> list[_Checked]:
         """Answer the questions at the same time, each from its own passages."""
         checked = await asyncio.gather(*(self._answer(question) for question in questions))
-        self._usage += sum((each.usage for each in checked), Usage())
-        failures = [each.failure for each in checked if each.failure is not None]
+        self._usage += sum((item.usage for item in checked), Usage())
+        failures = [item.failure for item in checked if item.failure is not None]
         if len(failures) == len(checked):
             raise _VerificationFailed(f"no verification question could be answered: {failures[0]}")
         if failures:
@@ -201,13 +201,13 @@ class _Revising:
             return _Checked(unanswered, usage=answer.usage)
         cited = {citation.chunk_id for citation in answer.citations}
         passages = tuple(passage for passage in brief.context.passages if passage.chunk_ids & cited)
-        found = CheckedQuestion(question=question, answer=answer.text, grounded=answer.supported > 0, citations=answer.citations)
-        return _Checked(found, passages, answer.usage)
+        result = CheckedQuestion(question=question, answer=answer.text, grounded=answer.supported > 0, citations=answer.citations)
+        return _Checked(result, passages, answer.usage)
 
     def _revision(self, request: ModelRequest, checked: Sequence[_Checked]) -> Brief:
         brief = self._assignment.brief
         prompt = built_in("verified_revision")
-        checks = "\n".join(f"Question: {each.question.question}\nAnswer: {each.question.answer}" for each in checked)
+        checks = "\n".join(f"Question: {item.question.question}\nAnswer: {item.question.answer}" for item in checked)
         texts = (self._assignment.question, _plain(self._first), checks)
         passages = self._evidence(checked, self._assignment.budget.evidence_tokens(prompt, *texts))
         context = replace(brief.context, passages=passages)
@@ -219,26 +219,26 @@ class _Revising:
             "refusal": NOT_ANSWERED,
         }
         # A new account: the usage of the first answer is counted.
-        asked = replace(request, prompt=prompt.id, messages=with_history(prompt, values), account=UsageAccount())
+        revised_request = replace(request, prompt=prompt.id, messages=with_history(prompt, values), account=UsageAccount())
         # A shorter prompt of the first answer is no revision.
-        brief = replace(brief, request=asked, shorter=None, text="")
+        brief = replace(brief, request=revised_request, shorter=None, text="")
         return replace(brief, retrieval=self._first.retrieval, context=context, usage=self._usage)
 
     def _evidence(self, checked: Sequence[_Checked], tokens: int) -> tuple[Passage, ...]:
         """Return the passages that fit: first the passages that the answers cite, then the others of the first answer."""
-        own = self._assignment.brief.context.passages
+        first_passages = self._assignment.brief.context.passages
         cited = {citation.chunk_id for citation in self._first.citations}
-        found = [passage for passage in own if passage.chunk_ids & cited]
-        found += [passage for each in checked for passage in each.passages]
-        found += [passage for passage in own if not passage.chunk_ids & cited]
-        kept: dict[tuple[str, int], Passage] = {}
-        for passage in found:
-            place = (passage.chunk_id, passage.start_char)
+        candidates = [passage for passage in first_passages if passage.chunk_ids & cited]
+        candidates += [passage for item in checked for passage in item.passages]
+        candidates += [passage for passage in first_passages if not passage.chunk_ids & cited]
+        selected: dict[tuple[str, int], Passage] = {}
+        for passage in candidates:
+            key = (passage.chunk_id, passage.start_char)
             size = size_tokens([passage])
-            if place not in kept and (size <= tokens or not kept):
-                kept[place] = replace(passage, marker=len(kept) + 1, beside=None)
+            if key not in selected and (size <= tokens or not selected):
+                selected[key] = replace(passage, marker=len(selected) + 1, beside=None)
                 tokens -= size
-        return tuple(kept.values())
+        return tuple(selected.values())
 
     def _timed_calls(self) -> StructuredCalls:
         left_s = self._left_s()
