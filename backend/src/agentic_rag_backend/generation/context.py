@@ -102,13 +102,13 @@ def build_context(retrieval: Retrieval, visible: Mapping[str, VisibleChunk], *, 
     weights = (retrieval.weights or _EVEN) if retrieval.hits and retrieval.themes else LevelWeights(1.0, 1.0)
     low = _low_passages(passages_of(retrieval), weights.low)
     high, outlines = _high_passages(retrieval.themes, visible, weights.high)
-    low = _distinct(low)
+    low = _drop_repeated(low)
     share = weights.low / (weights.low + weights.high) if low and high else float(bool(low))
-    kept_low, kept_high = _within(low, int(budget_tokens * share)), []
+    kept_low, kept_high = _fit_passages(low, int(budget_tokens * share)), []
     if high:
-        kept_high = _within(high, budget_tokens - size_tokens(kept_low))
-        kept_low = _within(low, budget_tokens - size_tokens(kept_high))
-    merged = _merged([*kept_low, *kept_high])
+        kept_high = _fit_passages(high, budget_tokens - size_tokens(kept_low))
+        kept_low = _fit_passages(low, budget_tokens - size_tokens(kept_high))
+    merged = _merge_passages([*kept_low, *kept_high])
     merged.sort(key=lambda passage: -passage.score)
     return Context(tuple(replace(passage, marker=index) for index, passage in enumerate(merged, 1)), outlines)
 
@@ -205,17 +205,17 @@ def size_tokens(passages: Sequence[Passage]) -> int:
     return sum(estimate_tokens(passage.with_header) + FRAME_TOKENS for passage in passages)
 
 
-def halved(context: Context) -> Context:
+def halve_context(context: Context) -> Context:
     """Return the best passages, in half the tokens. Of a single passage, the sentences of its first half are left."""
     if len(context.passages) == 1:
         (passage,) = context.passages
         middle = len(passage.text) // 2
         end = max((sentence.end for sentence in split_sentences(passage.text) if sentence.end <= middle), default=middle)
         return replace(context, passages=(replace(passage, text=passage.text[:end]),))
-    return replace(context, passages=tuple(_within(context.passages, size_tokens(context.passages) // 2)))
+    return replace(context, passages=tuple(_fit_passages(context.passages, size_tokens(context.passages) // 2)))
 
 
-def _within(passages: Sequence[Passage], tokens: int) -> list[Passage]:
+def _fit_passages(passages: Sequence[Passage], tokens: int) -> list[Passage]:
     """Keep passages, best first, while they fit; the first always does, or there would be no evidence at all."""
     selected: list[Passage] = []
     remaining = tokens
@@ -228,7 +228,7 @@ def _within(passages: Sequence[Passage], tokens: int) -> list[Passage]:
     return selected
 
 
-def _distinct(passages: Sequence[Passage]) -> list[Passage]:
+def _drop_repeated(passages: Sequence[Passage]) -> list[Passage]:
     """Return passages, best first, without text that a better one has.
 
     A passage with the words of a better one is dropped. Chunks of one document may overlap: the overlap stays in the better one,
@@ -236,8 +236,8 @@ def _distinct(passages: Sequence[Passage]) -> list[Passage]:
     """
     selected: list[Passage] = []
     for passage in passages:
-        text = _words(passage.text)
-        if any(text in _words(better.text) for better in selected):
+        text = _join_words(passage.text)
+        if any(text in _join_words(better.text) for better in selected):
             continue
         trimmed = passage
         for better in selected:
@@ -262,17 +262,17 @@ def _without_overlap(passage: Passage, better: Passage) -> Passage:
     return replace(passage, text=passage.text[first:last], start_char=passage.start_char + first, header=header)
 
 
-def _words(text: str) -> str:
+def _join_words(text: str) -> str:
     """Return the words of a text, so that layout and letter case make no difference."""
     return " ".join(["", *_WORD.findall(text.casefold()), ""])
 
 
-def _merged(passages: Sequence[Passage]) -> list[Passage]:
+def _merge_passages(passages: Sequence[Passage]) -> list[Passage]:
     """Join passages of one chunk, and drop passages that a longer one contains."""
     selected: list[Passage] = []
     for passage in sorted(passages, key=lambda passage: -len(passage.text)):
-        text = _words(passage.text)
-        twin = next((index for index, longer in enumerate(selected) if text in _words(longer.text)), None)
+        text = _join_words(passage.text)
+        twin = next((index for index, longer in enumerate(selected) if text in _join_words(longer.text)), None)
         if twin is None:
             selected.append(passage)
             continue

@@ -24,11 +24,15 @@ class AnswerContradictions:
             trace = answer.retrieval.trace
             trace = replace(trace, warnings=(*trace.warnings, warning))
             answer = replace(answer, retrieval=replace(answer.retrieval, trace=trace))
-        cited_ones = [contradiction for contradiction in contradictions if _is_cited(answer, contradiction.a) or _is_cited(answer, contradiction.b)]
+        cited_ones = [
+            contradiction
+            for contradiction in contradictions
+            if _quotes_side(answer, contradiction.a) or _quotes_side(answer, contradiction.b)
+        ]
         return replace(answer, contradictions=tuple(cited_ones[:MAX_SHOWN]))
 
 
-def _is_cited(answer: Answer, side: Side) -> bool:
+def _quotes_side(answer: Answer, side: Side) -> bool:
     """Return whether a citation quotes the side's sentence, or a part of it."""
     quote = " ".join(side.quote.split())
     quotes = (" ".join(cited_quote.quote.split()) for cited_quote in answer.citations if cited_quote.chunk_id == side.chunk_id)

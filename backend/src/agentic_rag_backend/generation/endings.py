@@ -69,7 +69,7 @@ def answer_of(ending: Ending) -> Answer:
         text=NOT_ANSWERED if refused or generated is None else generated.text,
         introduction="" if refused or generated is None else generated.introduction,
         citations=citations,
-        nearest=cited(ending.nearest),
+        nearest=cite_quotations(ending.nearest),
         confidence=round(ending.confidence, 4),
         grounded=generated is not None and not refused and generated.supported > 0,
         retrieval=ending.retrieval,
@@ -82,7 +82,7 @@ def answer_of(ending: Ending) -> Answer:
     )
 
 
-def cited(quotations: Sequence[Verdict]) -> tuple[Citation, ...]:
+def cite_quotations(quotations: Sequence[Verdict]) -> tuple[Citation, ...]:
     """Return quotations as citations, numbered from 1."""
     draft = AnswerDraft()
     draft.add(quotations)

@@ -21,7 +21,7 @@ NEIGHBOUR = 0.5
 """Factor on the score of a neighbour, relative to its passage."""
 
 
-async def widened(context: Context, query: Query, documents: DocumentCatalogue, *, budget_tokens: int) -> Context:
+async def widen_context(context: Context, query: Query, documents: DocumentCatalogue, *, budget_tokens: int) -> Context:
     """Return the context with the surroundings of its best passages, as far as ``budget_tokens`` allows.
 
     The order of the passages and their markers stay. Neighbours follow with new markers, and only chunks that the query may show
@@ -31,13 +31,13 @@ async def widened(context: Context, query: Query, documents: DocumentCatalogue, 
         return context
     best = context.passages[:MAX_WIDENED]
     order = await documents.visible_chunk_ids(query.tenant_id, list(dict.fromkeys(passage.document_id for passage in best)))
-    nearby = {passage.marker: _nearby(passage, order.get(passage.document_id, ())) for passage in best}
+    nearby = {passage.marker: _neighbour_ids(passage, order.get(passage.document_id, ())) for passage in best}
     chunk_ids = {passage.chunk_id for passage in best}.union(*nearby.values())
     visible = await visible_chunks(documents, query, sorted(chunk_ids))
-    return _widened(context, best, nearby, visible, budget_tokens)
+    return _add_surroundings(context, best, nearby, visible, budget_tokens)
 
 
-def _nearby(passage: Passage, order: Sequence[str]) -> list[str]:
+def _neighbour_ids(passage: Passage, order: Sequence[str]) -> list[str]:
     """Return the chunk before and the chunk after a passage, in this order. A parent has none."""
     if passage.chunks or passage.chunk_id not in order:
         return []
@@ -45,7 +45,7 @@ def _nearby(passage: Passage, order: Sequence[str]) -> list[str]:
     return [*order[max(0, at - 1) : at], *order[at + 1 : at + 2]]
 
 
-def _widened(
+def _add_surroundings(
     context: Context,
     best: Sequence[Passage],
     nearby: Mapping[int, Sequence[str]],
@@ -65,7 +65,7 @@ def _widened(
                 passages[passage.marker - 1] = full
                 remaining -= cost
         for id in nearby[passage.marker]:
-            neighbour = _neighbour(passage, chunk, visible.get(id), passages)
+            neighbour = _neighbour_passage(passage, chunk, visible.get(id), passages)
             if neighbour is not None and size_tokens([neighbour]) <= remaining:
                 passages.append(replace(neighbour, marker=len(passages) + 1))
                 remaining -= size_tokens([neighbour])
@@ -76,7 +76,9 @@ def _shares_chunk(passage: Passage, passages: Sequence[Passage]) -> bool:
     return any(candidate.chunk_id == passage.chunk_id and candidate.marker != passage.marker for candidate in passages)
 
 
-def _neighbour(passage: Passage, chunk: VisibleChunk, beside: VisibleChunk | None, passages: Sequence[Passage]) -> Passage | None:
+def _neighbour_passage(
+    passage: Passage, chunk: VisibleChunk, beside: VisibleChunk | None, passages: Sequence[Passage]
+) -> Passage | None:
     """Return a chunk next to a passage, without the text that the chunks share; None if it is in another section or known."""
     if beside is None or beside.chunk.location.headings != chunk.chunk.location.headings:
         return None

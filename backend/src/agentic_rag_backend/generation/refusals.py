@@ -49,8 +49,8 @@ def refuses(reply: str, *, cites: bool) -> bool:
     # Half of a JSON object is no sentence.
     if reply.lstrip(" \n`json").startswith("{"):
         return False
-    return any(map(_denies, _WORD.findall(reply.casefold()))) and (not cites or _SOURCES.search(reply) is not None)
+    return any(map(_is_denial, _WORD.findall(reply.casefold()))) and (not cites or _SOURCES.search(reply) is not None)
 
 
-def _denies(word: str) -> bool:
+def _is_denial(word: str) -> bool:
     return word in _DENIALS or word.endswith(("n't", "n’t"))

@@ -50,7 +50,7 @@ class Bridges:
         mass = sum(self._rarity[name] for name in self.names[first] & self.names[second])
         return mass / (mass + HALF_RARITY)
 
-    def title_named(self, first: int, second: int) -> float:
+    def share_of_title(self, first: int, second: int) -> float:
         """Return the share of the words of ``first``'s title that ``second`` contains; words of the question do not count."""
         passages, sentences = self.reading.passages, self.reading.sentences
         title = passages[sentences[first].passage].title

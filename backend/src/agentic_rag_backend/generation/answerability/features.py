@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, EvidenceSentence
 from agentic_rag_backend.generation.answerability.matches import Matrix
-from agentic_rag_backend.generation.answerability.question import is_year, negates
+from agentic_rag_backend.generation.answerability.question import has_negation, is_year
 from agentic_rag_backend.language.opposites import OPPOSITES
 from agentic_rag_backend.language.questions import AnswerKind
 from agentic_rag_backend.models.embedding.base import TextVectors
@@ -47,18 +47,18 @@ def lexical_features(reading: EvidenceReading) -> dict[str, Matrix]:
         "passage": reading.rarity @ reading.in_passage,
         "passage_score": np.array([reading.passages[sentence.passage].score for sentence in reading.sentences], np.float32),
         "names_absent_passage": reading.rarity[names] @ (1.0 - reading.in_passage[names]),
-        "numbers_absent": any_absent(numbers, reading.in_window),
-        "numbers_absent_passage": any_absent(numbers, reading.in_passage),
-        "count_absent": any_absent(counts, reading.in_window),
+        "numbers_absent": flag_missing(numbers, reading.in_window),
+        "numbers_absent_passage": flag_missing(numbers, reading.in_passage),
+        "count_absent": flag_missing(counts, reading.in_window),
         "year_differs": _year_differs(reading),
-        **_answer_absent(reading),
+        **_flag_missing_answer(reading),
         "negation": _negation_differs(reading),
-        "opposite": _opposite(reading),
+        "opposite": _flag_opposites(reading),
         "statement": np.array([sentence.statement for sentence in reading.sentences], np.float32),
     }
 
 
-def any_absent(terms: NDArray[np.bool_], matrix: Matrix) -> Matrix:
+def flag_missing(terms: NDArray[np.bool_], matrix: Matrix) -> Matrix:
     """Return 1 for each column that lacks one of the chosen terms."""
     return np.asarray(1.0 - matrix[terms].min(axis=0, initial=1.0), dtype=np.float32)
 
@@ -69,10 +69,10 @@ def _year_differs(reading: EvidenceReading) -> Matrix:
     if not years.any():
         return np.zeros(len(reading.sentences), np.float32)
     has_year = np.array([any(is_year(form) for form in sentence.forms) for sentence in reading.sentences], np.float32)
-    return any_absent(years, reading.in_window) * has_year
+    return flag_missing(years, reading.in_window) * has_year
 
 
-def _answer_absent(reading: EvidenceReading) -> dict[str, Matrix]:
+def _flag_missing_answer(reading: EvidenceReading) -> dict[str, Matrix]:
     """Return 1 where the question asks for a recognisable item (see `EvidenceSentence.items`) and the sentence has none.
 
     A colour, a price, a share and a measure are always written in a recognisable form, unlike other items; ``value_absent`` is
@@ -88,16 +88,18 @@ def _negation_differs(reading: EvidenceReading) -> Matrix:
     """Return 1 where a negative question meets a sentence without negation."""
     if not reading.question.negative:
         return np.zeros(len(reading.sentences), np.float32)
-    return np.array([not negates(sentence.text) for sentence in reading.sentences], np.float32)
+    return np.array([not has_negation(sentence.text) for sentence in reading.sentences], np.float32)
 
 
-def _opposite(reading: EvidenceReading) -> Matrix:
+def _flag_opposites(reading: EvidenceReading) -> Matrix:
     """Return 1 where a sentence contains the opposite of a word of the question, and not the word."""
     opposites = {form: OPPOSITES[form] for form in reading.question.every_form if form in OPPOSITES}
     flags = np.zeros(len(reading.sentences), np.float32)
     if opposites:
         for number, sentence in enumerate(reading.sentences):
-            flags[number] = any(form not in sentence.forms and not sentence.forms.isdisjoint(antonyms) for form, antonyms in opposites.items())
+            flags[number] = any(
+                form not in sentence.forms and not sentence.forms.isdisjoint(antonyms) for form, antonyms in opposites.items()
+            )
     return flags
 
 
@@ -123,14 +125,14 @@ class Interaction:
             "similar": rarity @ best,
             "similar_window": rarity @ np.maximum(best, context),
             "matched": rarity @ self.strength,
-            "near": np.array([self._nearness(index) for index in range(len(self.chosen))], np.float32),
+            "near": np.array([self._measure_nearness(index) for index in range(len(self.chosen))], np.float32),
             "question_word": np.array([self._like_question_word(index) for index in range(len(self.chosen))], np.float32),
         }
 
     @cached_property
     def strength(self) -> Matrix:
         """(q, len(chosen)): the strength in [0, 1] of the best match of each term in each sentence."""
-        return np.stack([matches.max(axis=1, initial=0.0) for matches in self._matched], axis=1)
+        return np.stack([matches.max(axis=1, initial=0.0) for matches in self._matches], axis=1)
 
     @cached_property
     def between(self) -> Matrix:
@@ -159,12 +161,14 @@ class Interaction:
         return [np.maximum(terms @ vectors.words.T, 0.0) * content for vectors, content in pairs]
 
     @cached_property
-    def _matched(self) -> list[Matrix]:
+    def _matches(self) -> list[Matrix]:
         """For each sentence, (q, words): strength of the match in [0, 1]; 1 for related forms, less for similar meaning.
 
         Similarity is judged against that of the term with all words, so that the encoder's scale does not matter.
         """
-        values = np.concatenate([matrix[:, content] for matrix, content in zip(self._similar, self._content, strict=True)], axis=1)
+        values = np.concatenate(
+            [matrix[:, content] for matrix, content in zip(self._similar, self._content, strict=True)], axis=1
+        )
         if not values.size:
             return self._same
         mean, scale = values.mean(axis=1, keepdims=True), values.std(axis=1, keepdims=True) + 1e-6
@@ -174,9 +178,9 @@ class Interaction:
             matches.append(np.maximum(by_meaning * content, equal))
         return matches
 
-    def _nearness(self, index: int) -> float:
+    def _measure_nearness(self, index: int) -> float:
         """Return how near the question's terms are to the best possible answer in the sentence, in [0, 1]."""
-        sentence, matched = self._sentences[index], self._matched[index]
+        sentence, matched = self._sentences[index], self._matches[index]
         spans = sentence.items(self.reading.question)
         if spans is None:
             answers = np.flatnonzero(self._content[index] & (self._same[index].max(axis=0, initial=0.0) == 0.0))

@@ -103,7 +103,7 @@ class LanguageJudge:
         Raises:
             ModelUnavailable: the embedder did not answer.
         """
-        places = _places(passages)
+        places = _list_sentences(passages)
         if not places:
             return Estimate(0.0, ())
         question_text = ReadText(question[:ASKED_CHARACTERS], languages.question)
@@ -118,13 +118,15 @@ class LanguageJudge:
         mean = float((cohort @ vectors[0]).mean())
         features = {
             "relative": relative_to(mean, cosines[order[0]]),
-            "least_word": await self._least_word(self._similarity, question_text, ReadText(_around(places, order[0]), language)),
-            "absent": _absent(question_text, passages, languages),
+            "least_word": await self._least_word(
+                self._similarity, question_text, ReadText(_join_neighbours(places, order[0]), language)
+            ),
+            "absent": _share_missing(question_text, passages, languages),
         }
         weights = WITHIN if language == languages.question else ACROSS
         least = mean + FURTHER * (cosines[order[0]] - mean)
         chosen = [number for number in order[:MAX_ANSWERING] if cosines[number] >= least]
-        return Estimate(_logistic(weights, features), tuple(places[number] for number in chosen))
+        return Estimate(_apply_logistic(weights, features), tuple(places[number] for number in chosen))
 
     async def _least_word(self, similarity: RelativeSimilarity, read_text: ReadText, said: ReadText) -> float:
         """Return how near the best word of a text is to a word of the question, for the word for which it is least near.
@@ -163,7 +165,7 @@ BY_WORDS = {"intercept": -3.5, "covered": 8.0}
 """Log odds without an embedder that knows the language."""
 
 
-def _around(places: Sequence[Place], number: int) -> str:
+def _join_neighbours(places: Sequence[Place], number: int) -> str:
     """Return a sentence with its neighbours in the passage."""
     neighbours = places[max(0, number - 1) : number + 2]
     return " ".join(sentence.text for sentence in neighbours if sentence.passage == places[number].passage)
@@ -180,12 +182,12 @@ def _words_of(read: ReadText) -> list[str]:
     return list(dict.fromkeys(word_list))
 
 
-def _logistic(weights: dict[str, float], features: dict[str, float]) -> float:
+def _apply_logistic(weights: dict[str, float], features: dict[str, float]) -> float:
     value = weights["intercept"] + sum(weights[name] * features[name] for name in weights if name != "intercept")
     return 1.0 / (1.0 + math.exp(-max(-60.0, min(60.0, value))))
 
 
-def _places(passages: Sequence[PassageText]) -> list[Place]:
+def _list_sentences(passages: Sequence[PassageText]) -> list[Place]:
     sentences = [
         Place(number, sentence.start, sentence.text)
         for number, passage in enumerate(passages)
@@ -200,21 +202,21 @@ def _by_words(read_text: ReadText, places: Sequence[Place], languages: Languages
     shares = []
     for sentence in places:
         one_language = languages.passages[sentence.passage] == languages.question
-        shares.append(_share(read_text, sentence.text, languages.question) if one_language else 0.0)
+        shares.append(_share_covered(read_text, sentence.text, languages.question) if one_language else 0.0)
     order = sorted(range(len(places)), key=lambda number: -shares[number])
     covered = shares[order[0]]
     chosen = tuple(places[number] for number in order[:1])
-    return Estimate(_logistic(BY_WORDS, {"covered": covered}), chosen)
+    return Estimate(_apply_logistic(BY_WORDS, {"covered": covered}), chosen)
 
 
-def _share(read_text: ReadText, text: str, language: str) -> float:
+def _share_covered(read_text: ReadText, text: str, language: str) -> float:
     units = units_of(ReadText(text, language).terms)
     asking = QUESTION_WORDS.get(language, frozenset())
     content = {number for number in read_text.content if read_text.terms[number].form not in asking}
     return len(Matcher(read_text, units).covered(units) & content) / len(content) if content else 0.0
 
 
-def _absent(read_text: ReadText, passages: Sequence[PassageText], languages: Languages) -> float:
+def _share_missing(read_text: ReadText, passages: Sequence[PassageText], languages: Languages) -> float:
     """Return the share of the question's names and numbers that no passage contains, in [0, 1]."""
     numbers = {term.form for term in read_text.terms if term.number}
     text = "\n".join(f"{passage.title}\n{passage.text}" for passage in passages)

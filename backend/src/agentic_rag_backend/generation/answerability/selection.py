@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.generation.answerability.bridges import Bridges
-from agentic_rag_backend.generation.answerability.candidates import continuations, rarity_added
+from agentic_rag_backend.generation.answerability.candidates import list_continuations, sum_new_rarity
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
 from agentic_rag_backend.generation.answerability.features import Features, Interaction
@@ -61,7 +61,9 @@ class Selection:
         """How strongly a name or a title connects the best sentence with another chosen one, in [0, 1]; 0 for one document."""
         first, *following = self.numbers
         strength = max((self.bridges.strength(first, second) for second in following), default=0.0)
-        titles = (self.bridges.title_named(leader, second) for leader in self.numbers for second in self.numbers if leader != second)
+        titles = (
+            self.bridges.share_of_title(leader, second) for leader in self.numbers for second in self.numbers if leader != second
+        )
         return max(strength, *titles, 0.0) if following else 0.0
 
 
@@ -76,7 +78,7 @@ def select(
     while len(chosen) < min(MAX_CONNECTED, len(scores)):
         added = added_features(selection, scores, chosen)
         connected = (added["bridge"] > 0) | (added["title_named"] > 0)
-        next_ones = np.isin(interaction.chosen, continuations(reading, best)) & (features["statement"] > 0)
+        next_ones = np.isin(interaction.chosen, list_continuations(reading, best)) & (features["statement"] > 0)
         continued = next_ones & (account | (added["added"] > 0))
         gain = np.where(connected | continued, CONNECTED, np.where(added["follows"] > 0, 0.0, -UNCONNECTED))
         value = weights.further.of(added) + gain
@@ -102,12 +104,14 @@ def added_features(selection: Selection, scores: NDArray[np.float64], chosen: Se
         [
             (
                 max(bridges.strength(number, quotation) for quotation in quoted),
-                max(bridges.title_named(number, quotation) for quotation in quoted),
+                max(bridges.share_of_title(number, quotation) for quotation in quoted),
                 float(reading.rarity[(reading.held[:, number] > 0) & ~covered].sum()),
-                rarity_added(reading, quoted, number),
+                sum_new_rarity(reading, quoted, number),
                 float(reading.sentences[number].passage in passages),
                 float(any(quotation in reading.referred[number] for quotation in quoted)),
-                float(any(abs(number - quotation) == 1 for quotation in quoted) and reading.sentences[number].passage in passages),
+                float(
+                    any(abs(number - quotation) == 1 for quotation in quoted) and reading.sentences[number].passage in passages
+                ),
             )
             for number in interaction.chosen
         ],

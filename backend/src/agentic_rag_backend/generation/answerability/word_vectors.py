@@ -38,7 +38,7 @@ class CachedWordEncoder:
         async def encode(numbers: Sequence[int]) -> list[TextVectors]:
             return await self._encoder.encode_words([texts[at] for at in numbers], [spans[at] for at in numbers])
 
-        return await self._cached([_key(text, words) for text, words in zip(texts, spans, strict=True)], encode)
+        return await self._embed_cached([_key_of(text, words) for text, words in zip(texts, spans, strict=True)], encode)
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """See `TextEncoder`."""
@@ -50,13 +50,13 @@ class CachedWordEncoder:
             # Copies, because a row would keep all rows in memory.
             return [TextVectors(row.copy(), np.empty((0, len(row)), np.float32)) for row in rows]
 
-        return np.stack([vectors.whole for vectors in await self._cached([_key(text, None) for text in texts], embed)])
+        return np.stack([vectors.whole for vectors in await self._embed_cached([_key_of(text, None) for text in texts], embed)])
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """See `TextEncoder`."""
         return await self._encoder.embed_query(text)
 
-    async def _cached(
+    async def _embed_cached(
         self, keys: Sequence[bytes], encode: Callable[[Sequence[int]], Awaitable[list[TextVectors]]]
     ) -> list[TextVectors]:
         """Return the vectors of each key. ``encode`` makes those of the given places."""
@@ -67,10 +67,10 @@ class CachedWordEncoder:
         absent = [index for index, key in enumerate(keys) if entries[key] is None]
         count_cache_use(SENTENCES_CACHE, "miss" if absent else "hit")
         if absent:
-            entries |= self._keep(tenant, [keys[index] for index in absent], await encode(absent))
+            entries |= self._keep_entries(tenant, [keys[index] for index in absent], await encode(absent))
         return [vectors for key in keys if (vectors := entries[key]) is not None]
 
-    def _keep(self, tenant: TenantId, keys: Sequence[bytes], encoded: Sequence[TextVectors]) -> dict[bytes, TextVectors]:
+    def _keep_entries(self, tenant: TenantId, keys: Sequence[bytes], encoded: Sequence[TextVectors]) -> dict[bytes, TextVectors]:
         entries = dict(zip(keys, encoded, strict=True))
         for vectors in entries.values():
             for rows in (vectors.whole, vectors.words):
@@ -80,7 +80,7 @@ class CachedWordEncoder:
         return entries
 
 
-def _key(text: str, spans: Spans | None) -> bytes:
+def _key_of(text: str, spans: Spans | None) -> bytes:
     """Return the key of a text and its words; None: of the text as a passage."""
     words = None if spans is None else [*map(tuple, spans)]
     return hashlib.sha256(f"{words}\n{text}".encode("utf-8", "surrogatepass")).digest()

@@ -35,14 +35,14 @@ _MARKER = re.compile(r"\[\d+\]")
 _CALENDAR = frozenset((*calendar.day_name, *calendar.month_name))
 
 
-def self_contained(question: str, history: Sequence[Message]) -> str | None:
+def complete_question(question: str, history: Sequence[Message]) -> str | None:
     """Return a question with the names that it leans on, in parentheses; None if it leans on nothing.
 
     Args:
         history: earlier turns, oldest first.
     """
     turns = [_MARKER.sub("", turn.content[:MAX_TURN_CHARACTERS]) for turn in history[-MAX_TURNS:] if turn.role != "system"]
-    if not turns or len(question) > MAX_CHARACTERS or not leans(question, turns):
+    if not turns or len(question) > MAX_CHARACTERS or not leans_on_turns(question, turns):
         return None
     if _is_elliptical(question):
         last = next((turn.content for turn in reversed(history) if turn.role == "user"), "")
@@ -57,7 +57,7 @@ def self_contained(question: str, history: Sequence[Message]) -> str | None:
     return None
 
 
-def leans(question: str, turns: Sequence[str]) -> bool:
+def leans_on_turns(question: str, turns: Sequence[str]) -> bool:
     """Return whether a question refers to earlier turns.
 
     It does by a personal pronoun before its first name and, if it has no name, by any pronoun, by its brevity, by its opening, or

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.generation.conversation.follow_ups import MAX_CHARACTERS, self_contained
+from agentic_rag_backend.generation.conversation.follow_ups import MAX_CHARACTERS, complete_question
 from agentic_rag_backend.generation.conversation.turns import fenced_turns
 from agentic_rag_backend.language.words import all_forms, content_forms, names_and_numbers
 from agentic_rag_backend.models.llm.base import Message
@@ -57,7 +57,7 @@ class Rewriter:
         """Return the question in self-contained form. At most one model call; none if the question leans on nothing."""
         if not history:
             return SelfContained(question)
-        completed = self_contained(question, history)
+        completed = complete_question(question, history)
         if completed is None:
             return SelfContained(question)
         by_rules = SelfContained(completed, "rules")
@@ -66,7 +66,7 @@ class Rewriter:
         values = {"turns": fenced_turns(history, MAX_TURN_TOKENS), "question": fence("question", question)}
         reply = await self._calls.ask(built_in("follow_up"), values, _SCHEMA, max_tokens=REPLY_TOKENS)
         rewriting = line_in(reply.parsed or {}, "question", most=MAX_CHARACTERS)
-        failure = reply.failure or _fault(rewriting, question, history)
+        failure = reply.failure or _find_fault(rewriting, question, history)
         if failure is None:
             return SelfContained(rewriting, "model", reply.usage)
         _log.info("follow_up_by_rules", reason=failure)
@@ -74,7 +74,7 @@ class Rewriter:
         return SelfContained(by_rules.question, by_rules.by, reply.usage, reason)
 
 
-def _fault(rewriting: str, question: str, history: Sequence[Message]) -> str | None:
+def _find_fault(rewriting: str, question: str, history: Sequence[Message]) -> str | None:
     """Return what is wrong with a model's question: it is empty, repeats the prompt, or has names that the conversation lacks."""
     if not rewriting:
         return "empty_reply"

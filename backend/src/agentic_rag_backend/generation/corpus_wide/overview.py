@@ -87,42 +87,44 @@ class _Sentence:
     @property
     def expected(self) -> float:
         """Return the value that is known without embedding the sentence."""
-        return (WORDS_SHARE * self.word_share + (1 - WORDS_SHARE) * self.passage_cosine) * self._stands
+        return (WORDS_SHARE * self.word_share + (1 - WORDS_SHARE) * self.passage_cosine) * self._standing_share
 
     @property
     def worth(self) -> float:
         """Return the value in [0, 1]."""
         sentence_share = 1 - WORDS_SHARE - PASSAGE_SHARE
         nearness = sentence_share * max(0.0, self.cosine) + PASSAGE_SHARE * self.passage_cosine
-        return (WORDS_SHARE * self.word_share + nearness) * self._stands
+        return (WORDS_SHARE * self.word_share + nearness) * self._standing_share
 
     @property
-    def _stands(self) -> float:
+    def _standing_share(self) -> float:
         return STANDING_BASE + (1 - STANDING_BASE) * self.standing
 
 
-async def overview(question: str, collected: Collected, encoder: TextEncoder, *, of_all: bool = False) -> PartialAnswers:
+async def select_overview(question: str, collected: Collected, encoder: TextEncoder, *, of_all: bool = False) -> PartialAnswers:
     """Return the sentences that are relevant to the question, selected to complement each other.
 
     Args:
         of_all: the question is about everything, so no sentence is similar to it. Each theme gives its central sentence.
     """
-    candidates = _central(collected) if of_all else _statements(question, collected)
+    candidates = _select_central(collected) if of_all else _select_statements(question, collected)
     if not candidates:
         return PartialAnswers(())
     vectors = await encoder.embed([plain(sentence.passage.text) for sentence in candidates])
     if not of_all:
-        vector = await _asked(question, encoder)
-        candidates = [replace(sentence, cosine=float(cosine)) for sentence, cosine in zip(candidates, vectors @ vector, strict=True)]
+        vector = await _embed_question(question, encoder)
+        candidates = [
+            replace(sentence, cosine=float(cosine)) for sentence, cosine in zip(candidates, vectors @ vector, strict=True)
+        ]
     relevant = [index for index, sentence in enumerate(candidates) if of_all or sentence.cosine >= MIN_COSINE]
     aspect = None if of_all else aspect_of(question)
     if aspect is not None:
         relevant = [index for index in relevant if expresses(candidates[index].passage.text, aspect)]
-    chosen = _merged(candidates, relevant, vectors @ vectors.T, least=0.0 if of_all else KEPT_SHARE)
+    chosen = _choose_sentences(candidates, relevant, vectors @ vectors.T, least=0.0 if of_all else KEPT_SHARE)
     scores = [sentence.word_share if of_all else sentence.cosine for sentence in candidates]
-    points = [_point(candidates[index].passage, scores[index]) for index in chosen]
+    points = [_make_point(candidates[index].passage, scores[index]) for index in chosen]
     return PartialAnswers(
-        points=tuple(in_order_of_time(points, _date)),
+        points=tuple(in_order_of_time(points, _date_of)),
         scores=tuple(max(0.0, min(1.0, scores[index])) for index in relevant),
         zero=len(candidates) - len(relevant),
     )
@@ -130,12 +132,12 @@ async def overview(question: str, collected: Collected, encoder: TextEncoder, *,
 
 def nearest_passages(collected: Collected) -> list[PassageText]:
     """Return the passages nearest to the question, best first, at most `JUDGED_PASSAGES`."""
-    ranked = sorted(_chunks(collected), key=lambda pair: (-pair[1], pair[0].chunk.id))[:JUDGED_PASSAGES]
+    ranked = sorted(_list_chunks(collected), key=lambda pair: (-pair[1], pair[0].chunk.id))[:JUDGED_PASSAGES]
     best = ranked[0][1] or 1.0 if ranked else 1.0
     return [PassageText(chunk.document_title, chunk.chunk.text, cosine / best) for chunk, cosine in ranked]
 
 
-async def _asked(question: str, encoder: TextEncoder) -> NDArray[np.float32]:
+async def _embed_question(question: str, encoder: TextEncoder) -> NDArray[np.float32]:
     """Return the mean of the vectors of the question and of the question without its names.
 
     The names of a question about a theme set the scene: all sentences that have them are near to it.
@@ -153,20 +155,20 @@ async def _asked(question: str, encoder: TextEncoder) -> NDArray[np.float32]:
 
 
 def ordered_by_time(points: Sequence[Point]) -> bool:
-    """Return whether the points have dates, so that `overview` puts them in order of time."""
-    return has_dates(points, _date)
+    """Return whether the points have dates, so that `select_overview` puts them in order of time."""
+    return has_dates(points, _date_of)
 
 
-def _date(point: Point) -> tuple[int, int, int] | None:
+def _date_of(point: Point) -> tuple[int, int, int] | None:
     return first_date(point.statement) or first_date(point.passages[0].title)
 
 
-def _statements(question: str, collected: Collected) -> list[_Sentence]:
+def _select_statements(question: str, collected: Collected) -> list[_Sentence]:
     """Return the statements that promise most by their passage and their words, few of each passage."""
     weights = _question_weights(question)
     candidates = [
         (_Sentence(passage, stands, cosine), frozenset(form for form in weights if related(form, content_forms(passage.text))))
-        for chunk, cosine in _chunks(collected)
+        for chunk, cosine in _list_chunks(collected)
         for passage in (passage_of(chunk, sentence.start, sentence.end, 0.0) for sentence in split_sentences(chunk.chunk.text))
         if (stands := standing(passage.text)) >= MIN_STANDING
     ]
@@ -178,7 +180,9 @@ def _statements(question: str, collected: Collected) -> list[_Sentence]:
     sentences = [replace(sentence, word_share=sum(weighed[form] for form in forms) / total) for sentence, forms in candidates]
     counts: Counter[str] = Counter()
     chosen: list[_Sentence] = []
-    for sentence in sorted(sentences, key=lambda sentence: (-sentence.expected, sentence.passage.chunk_id, sentence.passage.start_char)):
+    for sentence in sorted(
+        sentences, key=lambda sentence: (-sentence.expected, sentence.passage.chunk_id, sentence.passage.start_char)
+    ):
         if len(chosen) < EMBEDDED and counts[sentence.passage.chunk_id] < SENTENCES_PER_PASSAGE:
             counts[sentence.passage.chunk_id] += 1
             chosen.append(sentence)
@@ -193,16 +197,16 @@ def _without_formulas(candidates: Sequence[tuple[_Sentence, frozenset[str]]]) ->
     return [(sentence, forms) for sentence, forms in candidates if len(documents[content_forms(sentence.passage.text)]) < FORMULA]
 
 
-def _cosine(hit: Hit, scale: CosineScale) -> float:
+def _cosine_of(hit: Hit, scale: CosineScale) -> float:
     return max(0.0, scale.converted(hit.scores["dense"])) if "dense" in hit.scores else 0.0
 
 
-def _chunks(collected: Collected) -> list[tuple[VisibleChunk, float]]:
+def _list_chunks(collected: Collected) -> list[tuple[VisibleChunk, float]]:
     """Return the passages nearest to the question and those behind the themes' findings, each once, with their cosines.
 
     The cosine of a passage that was not searched for is estimated by the score of the first theme that rests on it.
     """
-    cosines = {hit.id: _cosine(hit, collected.scale) for hit in collected.hits}
+    cosines = {hit.id: _cosine_of(hit, collected.scale) for hit in collected.hits}
     chunks = {hit.id: hit.visible for hit in collected.hits}
     farthest = min((value for value in cosines.values() if value > 0), default=1.0)
     for theme in collected.themes[:MAX_THEMES]:
@@ -220,7 +224,7 @@ def _question_weights(question: str) -> dict[str, float]:
     return {form: NAME_WEIGHT if form in names else 1.0 for form in content_forms(question)}
 
 
-def _central(collected: Collected) -> list[_Sentence]:
+def _select_central(collected: Collected) -> list[_Sentence]:
     """Return the sentence that states the first finding of each of the best documented themes, if one stands by itself."""
     sentences: list[_Sentence] = []
     for theme in collected.themes[:MAX_THEMES]:
@@ -233,31 +237,37 @@ def _central(collected: Collected) -> list[_Sentence]:
     return sentences[:EMBEDDED]
 
 
-def _merged(sentences: Sequence[_Sentence], relevant: Sequence[int], between: NDArray[np.float32], *, least: float) -> list[int]:
+def _choose_sentences(
+    sentences: Sequence[_Sentence], relevant: Sequence[int], between: NDArray[np.float32], *, least: float
+) -> list[int]:
     """Choose by falling value: relevance to the question, difference from the chosen sentences, another document."""
     chosen: list[int] = []
     documents: Counter[str] = Counter()
     best = max((sentences[index].worth for index in relevant), default=0.0)
     remaining = [index for index in relevant if sentences[index].worth >= least * best]
 
-    def alike(index: int) -> float:
+    def max_similarity(index: int) -> float:
         return max((float(between[index, chosen_index]) for chosen_index in chosen), default=0.0)
 
-    def gain(index: int) -> float:
+    def gain_of(index: int) -> float:
         repeated = documents[sentences[index].passage.document_id]
-        return sentences[index].worth - REDUNDANCY * max(0.0, alike(index)) * sentences[index].worth - SAME_DOCUMENT * repeated
+        return (
+            sentences[index].worth
+            - REDUNDANCY * max(0.0, max_similarity(index)) * sentences[index].worth
+            - SAME_DOCUMENT * repeated
+        )
 
     while remaining and len(chosen) < MAX_SENTENCES:
-        following = max(remaining, key=lambda index: (gain(index), -index))
+        following = max(remaining, key=lambda index: (gain_of(index), -index))
         remaining.remove(following)
         document = sentences[following].passage.document_id
-        if alike(following) <= MAX_ALIKE and documents[document] < MAX_PER_DOCUMENT:
+        if max_similarity(following) <= MAX_ALIKE and documents[document] < MAX_PER_DOCUMENT:
             chosen.append(following)
             documents[document] += 1
     return chosen
 
 
-def _point(passage: Passage, score: float) -> Point:
+def _make_point(passage: Passage, score: float) -> Point:
     # A bracketed number in the document would look like a marker.
     text = plain(_BRACKETED_NUMBER.sub("", passage.text))
     return Point(text, (passage,), round(BEST_SCORE * max(0.0, min(1.0, score)), 1))

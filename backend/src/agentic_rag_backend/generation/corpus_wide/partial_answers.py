@@ -101,7 +101,7 @@ def themes_with_passages(
     return selected
 
 
-def pack(themes: Sequence[ThemeWithPassages], *, most: int, room: int) -> list[list[ThemeWithPassages]]:
+def pack_themes(themes: Sequence[ThemeWithPassages], *, most: int, room: int) -> list[list[ThemeWithPassages]]:
     """Divide themes over at most ``most`` calls, neighbours together, about as many tokens in each and at most ``room``.
 
     The last themes are left out if the calls have no room for them.
@@ -130,11 +130,11 @@ async def partial_answers(
 
     ``room`` is the token budget of the themes and passages of one call.
     """
-    bundles = pack(themes, most=spending.left, room=room) if spending.left else []
+    bundles = pack_themes(themes, most=spending.left, room=room) if spending.left else []
     spending.begin(len(bundles))
-    numbered = [_numbered(bundle) for bundle in bundles]
+    numbered = [_number_passages(bundle) for bundle in bundles]
     replies = await asyncio.gather(
-        *(_ask(question, bundle, passages, calls) for bundle, passages in zip(bundles, numbered, strict=True))
+        *(_ask_model(question, bundle, passages, calls) for bundle, passages in zip(bundles, numbered, strict=True))
     )
     points: list[Point] = []
     failed: list[str] = []
@@ -150,7 +150,7 @@ async def partial_answers(
             if score <= 0:
                 zero += 1
                 continue
-            point = _checked(item, score, checker)
+            point = _check_point(item, score, checker)
             unsupported += point is None
             points += [point] if point is not None else []
     order = sorted(range(len(points)), key=lambda number: (-points[number].score, number))
@@ -164,12 +164,12 @@ async def partial_answers(
     )
 
 
-def _numbered(bundle: Sequence[ThemeWithPassages]) -> list[Passage]:
+def _number_passages(bundle: Sequence[ThemeWithPassages]) -> list[Passage]:
     passages = [passage for theme in bundle for passage in theme.passages]
     return [replace(passage, marker=number) for number, passage in enumerate(passages, 1)]
 
 
-async def _ask(
+async def _ask_model(
     question: str, bundle: Sequence[ThemeWithPassages], passages: Sequence[Passage], calls: StructuredCalls
 ) -> StructuredReply:
     values = {
@@ -182,7 +182,7 @@ async def _ask(
     return await calls.ask(built_in("global_map"), values, _SCHEMA, max_tokens=MAP_REPLY_TOKENS)
 
 
-def _checked(item: Mapping[str, Any], score: float, checker: LexicalVerifier) -> Point | None:
+def _check_point(item: Mapping[str, Any], score: float, checker: LexicalVerifier) -> Point | None:
     """Return the point, or None if no passage supports it."""
     # A marker inside the statement would look like one of ours.
     claims = read_claims(line_in(item, "statement", most=_LONGEST_STATEMENT))
