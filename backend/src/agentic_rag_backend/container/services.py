@@ -597,7 +597,7 @@ class Container:
             judge=self._judge,
             verifier=verifier_factory(
                 self.settings.claim_verifier,
-                VerifierParts(self._adapters.evidence_encoder, calls, similarity=self._similarity, reader=self._adapters.reader),
+                VerifierParts(calls, similarity=self._similarity, reader=self._adapters.reader),
             ),
             calls=calls,
             contradictions=AnswerContradictions(self.contradictions_of_results),

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.claims.base import ClaimVerifier, Reason, SupportingSpan, Verdict
-from agentic_rag_backend.generation.claims.embedding import MAX_QUOTES, MIN_OVERLAP
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.language.independence import refers_back
@@ -26,6 +25,10 @@ from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 
+MIN_OVERLAP = 0.35
+"""Least share of a claim's words that a quote must cover to be read with it."""
+MAX_QUOTES = 3
+"""Quotes in other words that are read with one claim."""
 MAX_PAIRS = 60
 """Pairs of one answer that are read. The other checks decide about further claims."""
 _REASONS: dict[Label, Reason] = {"contradiction": "negated", "neutral": "unsupported"}

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from agentic_rag_backend.generation.claims.base import SupportingSpan
-from agentic_rag_backend.generation.claims.lexicon import is_irregular
 from agentic_rag_backend.generation.claims.passages import LONGEST_QUOTE, IndexedPassage
 from agentic_rag_backend.generation.claims.tokens import BRACKETED_NUMBER
+from agentic_rag_backend.language.languages import ENGLISH
+from agentic_rag_backend.language.lexicon import Language, language_of_code
 from agentic_rag_backend.language.words import STOP_WORDS, comparable
 
 MAX_ITEM_WORDS = 8
@@ -33,12 +34,6 @@ _VERBAL = re.compile(
 )
 """Words of clauses. "Mira Voss, a painter, founded the mill" is no list, though all its parts may stand in a passage."""
 _WORD = re.compile(r"[a-z]+")
-_LIMITS_BEFORE = frozenset({"only", "not", "never", "no", "almost", "nearly"})
-_LIMITS_OF_NUMBERS = frozenset(
-    {"than", "between", "about", "around", "under", "over", "below", "above", "least", "most", "to", "-", "−"}
-)
-"""Words before a number that make it another one: "fewer than 12"."""
-_LIMITS_AFTER = frozenset({"only", "unless", "except"})
 _CODE = re.compile(r"\w[(\[]\S|[{}=]")
 """Signs of a line of code. Lines of prose may end with a semicolon, too."""
 _OPERATORS = re.compile(r"[-+*/%^&|!<>=]+")
@@ -59,11 +54,12 @@ class Copy:
     """A claim, or an item of it, as it stands in a passage.
 
     ``support`` is the sentence around it. ``whole``: it begins and ends with a sentence, a list item, a row or a line of code.
-    ``qualified``: a word next to it in its sentence limits it, such as "fewer than" before a number.
+    ``qualified``: it is a part of a formula.
     ``owned``: it follows "of", so that a clause has lost its subject: "Holt sold it" in "The brother of Holt sold it".
     """
 
     support: SupportingSpan
+    language: Language
     whole: bool
     qualified: bool = False
     owned: bool = False
@@ -115,11 +111,9 @@ class VerbatimPassage:
             start, end = around if around[1] - around[0] <= max(LONGEST_QUOTE, end - start) else (start, end)
         forms = frozenset(token.form for token in self._indexed.within(start, end))
         before = self._pieces[first - 1].text if first and self._pieces[first - 1].start >= start else ""
-        after = self._pieces[last + 1].text if last + 1 < len(self._pieces) and self._pieces[last + 1].end <= end else ""
-        limited = before in _LIMITS_BEFORE or (before in _LIMITS_OF_NUMBERS and self._pieces[first].text[0].isdigit())
         formula = any(piece.text == "=" for piece in self._pieces[first : last + 1]) and self._is_part(first, last)
-        qualified = not whole and (limited or formula or after in _LIMITS_AFTER)
-        return Copy(SupportingSpan(self._indexed.passage, start, end, 1.0, forms), whole, qualified, before == "of")
+        support = SupportingSpan(self._indexed.passage, start, end, 1.0, forms)
+        return Copy(support, self._indexed.language, whole, formula and not whole, before == "of")
 
     def _is_part(self, first: int, last: int) -> bool:
         """Return whether a formula goes on after the last piece, or began before the first."""
@@ -223,7 +217,8 @@ class VerbatimPassages:
 
 def has_verb(text: str) -> bool:
     """Return whether a text may be a clause: it has a form that only verbs have."""
-    return bool(_VERBAL.search(text)) or any(is_irregular(match[0]) for match in _WORD.finditer(text))
+    irregular = language_of_code(ENGLISH).irregular_forms
+    return bool(_VERBAL.search(text)) or any(comparable(match[0]) in irregular for match in _WORD.finditer(text))
 
 
 def _pieces_of(text: str) -> list[str]:
