@@ -24,7 +24,8 @@ def _describe_name(name: SharedName, titles: Mapping[str, str]) -> str:
     first = f"The documents speak of more than one {name.name}: {join_texts(called)}."
     if not about:
         return first
-    return f"{first} The quoted passages are about {join_texts([f'{_describe_bearer(bearer)} (“{title}”)' for bearer, title in about])}."
+    quoted = join_texts([f"{_describe_bearer(bearer)} (“{title}”)" for bearer, title in about])
+    return f"{first} The quoted passages are about {quoted}."
 
 
 def _describe_bearer(bearer: KnownBearer) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
@@ -20,13 +20,15 @@ from agentic_rag_backend.language.words import STOP_WORDS, comparable
 
 _SHORTEST_STEM = 3
 _EMPTY: frozenset[str] = frozenset()
+_LIST = "frozenset[str]"
+"""Type of the fields that are lists of words."""
 
 
 @dataclass(frozen=True, eq=False)
 class Language:
     """The words of one language, by its ISO 639-1 code.
 
-    ``capital_nouns``: nouns have a capital, so that a capital alone shows no name. ``unspaced``: there are no spaces between words.
+    ``capital_nouns``: nouns have a capital, so that a capital shows no name. ``unspaced``: there are no spaces between words.
     ``takes_back``: words shortly after a denial that take it back ("not … until"), and ``limits`` directly after it ("not only").
     ``particles`` stand beside names in a script without capitals, ``transliteration`` has the characters of foreign names.
     ``marks`` are months, weekdays, directions and ordinals by their words: "october" is "month:10".
@@ -56,6 +58,7 @@ class Language:
     pronouns: frozenset[str] = _EMPTY
     articles: frozenset[str] = _EMPTY
     conjunctions: frozenset[str] = _EMPTY
+    noun_phrases: frozenset[str] = _EMPTY
     links: frozenset[str] = _EMPTY
     particles: frozenset[str] = _EMPTY
     transliteration: frozenset[str] = _EMPTY
@@ -115,43 +118,34 @@ def language_of_code(code: str | None) -> Language:
 
 def _parse_language(code: str, values: Mapping[str, Any]) -> Language:
     common, irregular = _group_forms(values.get("irregular", ""), values.get("synonyms", ""))
-    lists = [values[item.name] for item in fields(Language) if item.type == "frozenset[str]" and item.name in values]
-    stops = STOP_WORDS if code == ENGLISH else FUNCTION_WORDS.get(code, _EMPTY) | frozenset(values.get("stop_words", "").split())
+    lists = {item.name: values[item.name] for item in fields(Language) if item.type == _LIST and item.name in values}
+    stops = STOP_WORDS if code == ENGLISH else FUNCTION_WORDS.get(code, _EMPTY) | frozenset(lists.get("stop_words", "").split())
     language = Language(
-        code,
-        function_words=frozenset(plain_form(word) for words in (*lists, *stops) for word in words.split()),
-        endings=tuple(sorted(map(plain_form, values.get("endings", "").split()), key=len, reverse=True)),
-        prefixes=tuple(values.get("prefixes", "").split()),
-        common_forms=common,
-    )
-    parsed: dict[str, Any] = {
-        item.name: language.forms_of(values[item.name])
-        for item in fields(Language)
-        if item.type == "frozenset[str]" and item.name in values
-    }
-    scales = {form: scale for word, scale in values.get("scales", {}).items() for form in language.forms_of(word)}
-    units = {form: form for form in language.forms_of(values.get("units", ""))} | values.get("same_units", {})
-    parsed |= {
-        "stop_words": stops,
-        "transliteration": frozenset(values.get("transliteration", "").strip()),
-        "irregular_forms": irregular,
-        "logic": {form: number for number, group in enumerate(_split_groups(values, "logic")) for form in language.forms_of(group)},
-        "opposites": _pair_opposites(language, _split_groups(values, "opposites")),
-        "numbers": {comparable(word) if code == ENGLISH else plain_form(word): number for word, number in values.get("numbers", {}).items()},
-        "scales": scales,
-        "units": units | {form: str(scale) for form, scale in scales.items()},
-        "marks": {plain_form(word): mark for mark, group in values.get("marks", {}).items() for word in group.split()},
-    }
-    return Language(
         code,
         capital_nouns=values.get("capital_nouns", False),
         unspaced=values.get("unspaced", False),
-        endings=language.endings,
-        prefixes=language.prefixes,
-        function_words=language.function_words,
+        endings=tuple(sorted(map(plain_form, values.get("endings", "").split()), key=len, reverse=True)),
+        prefixes=tuple(values.get("prefixes", "").split()),
+        function_words=frozenset(plain_form(word) for words in (*lists.values(), *stops) for word in words.split()),
         common_forms=common,
-        **parsed,
+        irregular_forms=irregular,
+        marks={plain_form(word): mark for mark, group in values.get("marks", {}).items() for word in group.split()},
     )
+    read: dict[str, Any] = {name: language.forms_of(words) for name, words in lists.items()}
+    plain = comparable if code == ENGLISH else plain_form
+    read["stop_words"] = stops
+    read["transliteration"] = frozenset(values.get("transliteration", "").strip())
+    read["numbers"] = {plain(word): number for word, number in values.get("numbers", {}).items()}
+    read["scales"] = {language.form_of(word): scale for word, scale in values.get("scales", {}).items()}
+    read["units"] = {
+        **{form: form for form in language.forms_of(values.get("units", ""))},
+        **values.get("same_units", {}),
+        **{form: str(scale) for form, scale in read["scales"].items()},
+    }
+    groups = enumerate(_split_groups(values, "logic"))
+    read["logic"] = {form: number for number, group in groups for form in language.forms_of(group)}
+    read["opposites"] = _pair_opposites(language, _split_groups(values, "opposites"))
+    return replace(language, **read)
 
 
 def _split_groups(values: Mapping[str, Any], name: str) -> list[str]:

@@ -10,8 +10,7 @@ import pytest
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.claims import entailment
 from agentic_rag_backend.generation.claims.base import Verdict
-from agentic_rag_backend.generation.claims.embedding import MIN_OVERLAP
-from agentic_rag_backend.generation.claims.entailment import EntailmentVerifier
+from agentic_rag_backend.generation.claims.entailment import MIN_OVERLAP, EntailmentVerifier
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage

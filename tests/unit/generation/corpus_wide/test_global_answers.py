@@ -396,7 +396,7 @@ async def test_passages_are_compared_on_the_scale_of_their_encoder(monkeypatch: 
         scales.append(collected.scale)
         return PartialAnswers(())
 
-    monkeypatch.setattr(global_answers, "overview", recorded)
+    monkeypatch.setattr(global_answers, "select_overview", recorded)
     away = Scripted(lambda _: ModelUnavailable("away"))
     await ask(away, calibration=calibrated("other", "measured", questions=scale, passages=scale))
     assert scales == [scale]

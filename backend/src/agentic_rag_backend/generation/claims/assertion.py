@@ -15,9 +15,11 @@ from typing import Literal
 
 from agentic_rag_backend.generation.claims.polarity import is_denial
 from agentic_rag_backend.generation.claims.tokens import Token, content_of
-from agentic_rag_backend.language.lexicon import Language
+from agentic_rag_backend.language.languages import ENGLISH
+from agentic_rag_backend.language.lexicon import Language, language_of_code
 
-_NOUN_PHRASE = frozenset("the a an this that these those his her its their he she it they we there".split())
+_NOUN_PHRASE = language_of_code(ENGLISH).noun_phrases
+"""Words with which a clause may begin without "that" before it: "never said the committee agreed"."""
 _TURNS = frozenset({"but", "although", "though", "while", "whereas", "and", "so", "yet", "because"})
 _STOPS = ";:.!?"
 _REACH = 8

@@ -6,7 +6,7 @@ other names there, the claim changed it. A claim in other words has other frames
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -45,44 +45,58 @@ def changes_frame(
     return None
 
 
-def list_frames(
-    tokens: Sequence[Token], names: Collection[str], language: Language
-) -> list[tuple[Mention, frozenset[Frame]]]:
-    """Return the names and numbers with the words around them."""
+def list_frames(tokens: Sequence[Token], names: Collection[str], language: Language) -> list[tuple[Mention, frozenset[Frame]]]:
+    """Return the names and numbers with the words around them.
+
+    In further frames all names are alike: "besiegte <name>" stands before "Anna Petersen", and "<name> besiegte" if the two
+    names change places.
+    """
+    if language.capital_nouns:
+        tokens = list(_mark_nouns(tokens, language))
     mentions = mentions_in(tokens, names, linked=False)
     frames = [(mention, _frames_of(tokens, mention, language)) for mention in mentions]
-    places = {mention.first: mention for mention in mentions if not mention.number}
-    collapsed: list[Token] = []
-    shifted: list[tuple[Mention, Mention]] = []
-    index = 0
-    while index < len(tokens):
-        mention = places.get(index)
-        if mention is None:
-            collapsed.append(tokens[index])
-            index += 1
-            continue
-        shifted.append((mention, replace(mention, first=len(collapsed), last=len(collapsed))))
-        collapsed.append(replace(tokens[index], form=_NAME, content=False))
-        index = mention.last + 1
-    for mention, place in shifted:
-        frames.append((mention, frozenset(("named", *f) for f in _frames_of(collapsed, place, language) if _NAME in f)))
+    collapsed, places = _collapse_names(tokens, mentions)
+    for mention, place in places:
+        alike = _frames_of(collapsed, place, language, named=True)
+        frames.append((mention, frozenset((_NAME, *frame) for frame in alike if _NAME in frame)))
     return frames
 
 
-def _frames_of(tokens: Sequence[Token], mention: Mention, language: Language) -> frozenset[Frame]:
+def _mark_nouns(tokens: Sequence[Token], language: Language) -> Iterator[Token]:
+    """Yield the tokens of a language whose nouns have capitals: each noun without an article may be a name here."""
+    for index, token in enumerate(tokens):
+        before = tokens[index - 1].form if index and not token.first and not token.breaks else ""
+        capital = token.raw[0].isupper() and before not in language.articles | language.pronouns
+        yield token if capital is token.capital else replace(token, capital=capital)
+
+
+def _collapse_names(tokens: Sequence[Token], mentions: Sequence[Mention]) -> tuple[list[Token], list[tuple[Mention, Mention]]]:
+    """Return the words with one word for each name, and each name with its place in them."""
+    collapsed: list[Token] = []
+    places: list[tuple[Mention, Mention]] = []
+    end = 0
+    for mention in mentions:
+        if not mention.number:
+            collapsed += tokens[end : mention.first]
+            places.append((mention, replace(mention, first=len(collapsed), last=len(collapsed))))
+            collapsed.append(replace(tokens[mention.first], form=_NAME, content=False))
+            end = mention.last + 1
+    return [*collapsed, *tokens[end:]], places
+
+
+def _frames_of(tokens: Sequence[Token], mention: Mention, language: Language, *, named: bool = False) -> frozenset[Frame]:
     before = _select_words(tokens, mention, -1, language)
     after = _select_words(tokens, mention, 1, language)
     sides = [("before", _take_enough(before))]
-    # Where nouns have capitals, the words after a name change with the order of the sentence.
-    if mention.number or not language.capital_nouns:
+    # Where nouns have capitals, the words after a name change with the order of the sentence, except after its subject.
+    begins = any(token.first for token in tokens[max(0, mention.first - 1) : mention.first + 1])
+    if mention.number or not language.capital_nouns or (named and begins):
         sides.append(("after", _take_enough(after)))
-        if before and after:
-            sides.append(("around", [before[0], *_take_enough(after, least=0 if before[0].content else 1)]))
-            sides.append(("around", [before[0], after[0]]))
+    if before and after and (mention.number or not language.capital_nouns):
+        sides.append(("around", [before[0], *_take_enough(after, least=0 if before[0].content else 1)]))
+        sides.append(("around", [before[0], after[0]]))
     return frozenset(
-        (side, *(word.form for word in words))
-        for side, words in sides
-        if len(words) > 1 and any(word.content for word in words)
+        (side, *(word.form for word in words)) for side, words in sides if len(words) > 1 and any(word.content for word in words)
     )
 
 

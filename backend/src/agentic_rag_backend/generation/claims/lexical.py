@@ -145,10 +145,8 @@ class LexicalVerifier:
         if copied:
             return Verdict(claim, copied)
         part = self._verbatim.find(claim.text, claim.markers)
-        if part is not None and part.qualified:
+        if part is not None and (part.qualified or (part.limited and has_verb(claim.text))):
             return Verdict(claim, reason="modality")
-        if part is not None and part.owned and not part.whole and has_verb(claim.text):
-            return Verdict(claim, reason="roles")
         cited = self._cited(claim)
         entry = check_entry(claim.text, [*cited, *(held for held in self._by_marker.values() if held not in cited)])
         if entry is not None:
@@ -218,9 +216,7 @@ class LexicalVerifier:
 
     def nearest(self, claim: Claim) -> list[SupportingSpan]:
         """Return the quotes that share most words with a claim, of cited passages first; none without a common word."""
-        spans = [
-            self._coverage.align(read_tokens(claim.text, passage.language), passage) for passage in self._by_marker.values()
-        ]
+        spans = [self._coverage.align(read_tokens(claim.text, passage.language), passage) for passage in self._by_marker.values()]
         spans = [span for span in spans if span.score > 0.0]
         return sorted(spans, key=lambda span: (span.passage.marker not in claim.markers, -span.score))
 
@@ -256,11 +252,7 @@ class LexicalVerifier:
         rows = [row for passage, support in chosen for row in passage.rows(support.start, support.end)]
         evidence = _collect_evidence(tokens, chosen)
         reason = "number" if misplaces_number(tokens, rows) else find_conflict(claim.text, tokens, evidence)
-        if (
-            reason is None
-            and every_word
-            and (_lacks_words(tokens, covered, evidence) or _adds_logic(tokens, evidence))
-        ):
+        if reason is None and every_word and (_lacks_words(tokens, covered, evidence) or _adds_logic(tokens, evidence)):
             reason = "unsupported"
         if reason is None and (share < least or not self._covers_parts(tokens, covered, min(1.0, least / MIN_SUPPORT))):
             reason = "unsupported"
@@ -314,7 +306,7 @@ def _adds_logic(tokens: Sequence[Token], evidence: Evidence) -> bool:
 
 def _is_asserted(text: str, copy: Copy, *, item: bool) -> bool:
     """Return whether the sentence around a copy asserts it. A short ``item`` of a list states nothing by itself."""
-    if copy.qualified or (copy.owned and not copy.whole and has_verb(text)):
+    if copy.qualified or (copy.limited and has_verb(text)):
         return False
     language = copy.language
     tokens = read_tokens(text, language)

@@ -10,7 +10,6 @@ from agentic_rag_backend.generation.claims.tokens import Token, mentions_in
 from agentic_rag_backend.language.lexicon import Language
 
 
-
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """Words around quotes that can resolve "he" and "the institute": of the titles, and of the sentences before the quotes."""

@@ -20,6 +20,4 @@ def states_opposite(
     if find_denials(claim, language) or any(find_denials(quote, language) for quote in quotes):
         return False
     claimed, quoted = content_of(claim), frozenset[str]().union(*map(content_of, quotes))
-    return any(
-        form not in names and language.opposites.get(form, frozenset()) & (quoted - claimed) for form in claimed - quoted
-    )
+    return any(form not in names and language.opposites.get(form, frozenset()) & (quoted - claimed) for form in claimed - quoted)

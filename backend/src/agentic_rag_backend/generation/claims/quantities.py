@@ -24,9 +24,13 @@ def changes_quantity(
             if token.number:
                 stated.setdefault(token.form, set()).add(unit_of(quote, index, language))
     for index, token in enumerate(claim):
-        if token.number and (token.form in stated or token.form not in exempt):
-            if unit_of(claim, index, language) not in stated.get(token.form, ()):
-                return True
+        units = stated.get(token.form)
+        if (
+            token.number
+            and (units is not None or token.form not in exempt)
+            and unit_of(claim, index, language) not in (units or ())
+        ):
+            return True
     return False
 
 

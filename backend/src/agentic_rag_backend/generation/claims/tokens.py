@@ -31,9 +31,9 @@ _LONGEST_WORD = 4
 class Token:
     """A word, or a character of a script without spaces.
 
-    ``form`` is normalised: number words are digits, months and weekdays marks ("month:10"), except in English. ``gap`` is the text
-    between the word before and this one. ``capital`` marks an upper-case first letter of a word that may be a name, ``first`` the
-    first word of a sentence, and ``content`` a word that carries meaning by itself.
+    ``form`` is normalised: number words are digits, and months and weekdays are marks ("month:10"), except in English. ``gap`` is
+    the text before this word, back to the word before. ``capital`` marks an upper-case first letter of a word that may be a name,
+    ``first`` the first word of a sentence, and ``content`` a word that carries meaning by itself.
     """
 
     start: int

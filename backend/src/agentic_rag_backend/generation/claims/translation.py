@@ -6,7 +6,7 @@ An embedder hardly distinguishes 1912 from 1921, or a denial. So numbers, months
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan, Verdict
 from agentic_rag_backend.generation.claims.conflicts import misquotes
 from agentic_rag_backend.generation.claims.lexical import MAX_CLAIM_CHARACTERS, LexicalVerifier
-from agentic_rag_backend.generation.claims.passages import IndexedPassage
+from agentic_rag_backend.generation.claims.passages import IndexedPassage, Window
 from agentic_rag_backend.generation.claims.polarity import find_denials, find_hedges
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.claims.tokens import Token, mentions_in, read_tokens
@@ -169,26 +169,31 @@ def list_candidates(verdict: Verdict, lexical: LexicalVerifier) -> list[Candidat
     candidates: list[Candidate] = []
     for marker in compared:
         passage, language = passages[marker], languages[marker]
-        tokens = read_tokens(claim.text, language)
+        text = _ReadClaim(claim.text, read_tokens(claim.text, language), language)
         for window in sorted(passage.windows, key=lambda window: (window.double, window.start))[:MAX_QUOTES]:
-            reason = "quote" if quotes_nothing else _find_contradiction(claim.text, tokens, language, passage, window.start, window.end)
+            reason = "quote" if quotes_nothing else _find_contradiction(text, passage, window)
             support = SupportingSpan(passage.passage, window.start, window.end, 0.0, frozenset())
             candidates.append(Candidate(support, passage.language.code, reason))
     return candidates[:MAX_QUOTES]
 
 
-def _find_contradiction(
-    claim: str, tokens: Sequence[Token], language: Language, passage: IndexedPassage, start: int, end: int
-) -> Reason | None:
-    quote = passage.within(start, end)
+@dataclass(frozen=True, slots=True)
+class _ReadClaim:
+    text: str
+    tokens: Sequence[Token]
+    language: Language
+
+
+def _find_contradiction(claim: _ReadClaim, passage: IndexedPassage, window: Window) -> Reason | None:
+    quote = passage.within(window.start, window.end)
     stated = [*quote, *passage.title]
-    if not _values_of(tokens, language) <= _values_of(stated, passage.language):
+    if not _values_of(claim.tokens, claim.language) <= _values_of(stated, passage.language):
         return "number"
-    if not _has_names(claim, tokens, language, passage, start, stated):
+    if not _has_names(claim, passage, window.start, stated):
         return "name"
-    if bool(find_denials(tokens, language)) is not bool(find_denials(quote, passage.language)):
+    if bool(find_denials(claim.tokens, claim.language)) is not bool(find_denials(quote, passage.language)):
         return "negated"
-    return "modality" if find_hedges(quote, passage.language) and not find_hedges(tokens, language) else None
+    return "modality" if find_hedges(quote, passage.language) and not find_hedges(claim.tokens, claim.language) else None
 
 
 def _values_of(tokens: Sequence[Token], language: Language) -> set[str]:
@@ -196,7 +201,7 @@ def _values_of(tokens: Sequence[Token], language: Language) -> set[str]:
     values: set[str] = set()
     for index, token in enumerate(tokens):
         mark = language.marks.get(plain_form(token.raw), token.form)
-        if mark.startswith(_DATES) and not (token.raw == "may"):
+        if mark.startswith(_DATES) and token.raw != "may":
             values.add(mark)
         elif token.form[:1].isdigit():
             following = tokens[index + 1].form if index + 1 < len(tokens) else ""
@@ -212,16 +217,14 @@ def _scale_number(form: str, scale: int) -> str:
     return str(int(value)) if value == int(value) else repr(round(value, 6))
 
 
-def _has_names(
-    claim: str, tokens: Sequence[Token], language: Language, passage: IndexedPassage, start: int, stated: Sequence[Token]
-) -> bool:
+def _has_names(claim: _ReadClaim, passage: IndexedPassage, start: int, stated: Sequence[Token]) -> bool:
     """Return whether the quote, the title, or, for a pronoun, the text before the quote contains the claim's names.
 
     A name in other letters cannot be compared, so that a claim with such a name does not hold.
     """
-    names = list(_names_of(tokens, language))
-    if not (is_mostly_latin(passage.passage.text) and is_mostly_latin(claim)):
-        return not names and not _FOREIGN_NAME.search(claim)
+    names = list(_names_of(claim.tokens, claim.language))
+    if not (is_mostly_latin(passage.passage.text) and is_mostly_latin(claim.text)):
+        return not names and not _FOREIGN_NAME.search(claim.text)
     pronoun = any(token.form in passage.language.pronouns for token in stated)
     known = {plain_form(token.raw) for token in (*stated, *(passage.within(0, start) if pronoun else ()))}
     return all(any(_is_same_name(name, word) for word in known) for name in names)

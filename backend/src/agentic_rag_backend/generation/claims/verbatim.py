@@ -34,6 +34,9 @@ _VERBAL = re.compile(
 )
 """Words of clauses. "Mira Voss, a painter, founded the mill" is no list, though all its parts may stand in a passage."""
 _WORD = re.compile(r"[a-z]+")
+_LIMITS = frozenset({"only", "not", "never", "no", "almost", "nearly", "unless", "except"})
+_LIMITS_OF_NUMBERS = frozenset({"than", "between", "about", "around", "under", "over", "below", "above", "least", "most", "to"})
+"""Words before a number that make it another one: "fewer than 12"."""
 _CODE = re.compile(r"\w[(\[]\S|[{}=]")
 """Signs of a line of code. Lines of prose may end with a semicolon, too."""
 _OPERATORS = re.compile(r"[-+*/%^&|!<>=]+")
@@ -54,15 +57,15 @@ class Copy:
     """A claim, or an item of it, as it stands in a passage.
 
     ``support`` is the sentence around it. ``whole``: it begins and ends with a sentence, a list item, a row or a line of code.
-    ``qualified``: it is a part of a formula.
-    ``owned``: it follows "of", so that a clause has lost its subject: "Holt sold it" in "The brother of Holt sold it".
+    ``qualified``: it is a part of a formula, or a number without its sign. ``limited``: words next to it change its meaning if it
+    is a clause: "fewer than" before "12 people died", "the brother of" before "Holt sold it". As an item, "12" is an answer.
     """
 
     support: SupportingSpan
     language: Language
     whole: bool
     qualified: bool = False
-    owned: bool = False
+    limited: bool = False
 
 
 class VerbatimPassage:
@@ -111,9 +114,13 @@ class VerbatimPassage:
             start, end = around if around[1] - around[0] <= max(LONGEST_QUOTE, end - start) else (start, end)
         forms = frozenset(token.form for token in self._indexed.within(start, end))
         before = self._pieces[first - 1].text if first and self._pieces[first - 1].start >= start else ""
+        after = self._pieces[last + 1].text if last + 1 < len(self._pieces) and self._pieces[last + 1].end <= end else ""
+        limited = before in _LIMITS_OF_NUMBERS and self._pieces[first].text[0].isdigit()
+        limited = not whole and (limited or not _LIMITS.isdisjoint((before, after)))
         formula = any(piece.text == "=" for piece in self._pieces[first : last + 1]) and self._is_part(first, last)
         support = SupportingSpan(self._indexed.passage, start, end, 1.0, forms)
-        return Copy(support, self._indexed.language, whole, formula and not whole, before == "of")
+        qualified = not whole and (formula or (before in ("-", "−") and self._pieces[first].text[0].isdigit()))
+        return Copy(support, self._indexed.language, whole, qualified, limited or (before == "of" and not whole))
 
     def _is_part(self, first: int, last: int) -> bool:
         """Return whether a formula goes on after the last piece, or began before the first."""

@@ -1,7 +1,7 @@
 """Answers to corpus-wide questions: partial answers from themes are scored, and the useful ones are merged into one answer.
 
-Map: `partial_answers` by the cheap model, or `select_overview` without a model or after every call of it failed. Reduce: one call of
-the answer's own model over the best points and the passages behind them. If no point is left, or the best is below
+Map: `partial_answers` by the cheap model, or `select_overview` without a model or after every call of it failed. Reduce: one call
+of the answer's own model over the best points and the passages behind them. If no point is left, or the best is below
 ``ANSWER_MIN_CONFIDENCE``, the answer is a refusal and no further call is made.
 """
 

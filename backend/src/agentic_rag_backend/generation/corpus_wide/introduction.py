@@ -25,8 +25,8 @@ def introduce_themes(points: Sequence[Point], themes: Sequence[ThemeHit], *, of_
     documents = len({passage.document_id for point in points for passage in point.passages})
     if of_all:
         return (
-            f"The documents have {len(themes)} themes; each of these {len(points)} sentences from {_count_documents(documents)} states "
-            f"a finding of one of the best documented themes."
+            f"The documents have {len(themes)} themes; each of these {len(points)} sentences from {_count_documents(documents)} "
+            f"states a finding of one of the best documented themes."
         )
     dates = sorted(year for point in points for year in years(point.statement))
     period = f" ({dates[0]} to {dates[-1]})" if dates and dates[0] < dates[-1] else ""
