@@ -357,16 +357,15 @@ class AnswerService:
         judgement = await self._judge_evidence(plan.query.text, context)
         details = {**judgement.details, "evidence_confidence": round(judgement.confidence, 4)}
         retrieval = replace(retrieval, trace=with_details(retrieval.trace, **details))
-        quotable = judgement.confidence >= self._options.min_confidence
+        quotable = judgement.confidence >= options.min_confidence
+        quoted = [context.passages[quotation.passage] for quotation in judgement.quotations]
         brief = replace(
             brief,
             retrieval=retrieval,
             answerable=judgement.confidence,
             quotations=quotations_of(judgement, context),
             quotable=quotable,
-            introduction=introduce_bearers(
-                retrieval, [context.passages[quotation.passage] for quotation in judgement.quotations]
-            ),
+            introduction=introduce_bearers(retrieval, quoted),
         )
         if _is_foreign(retrieval, judgement) if generative else not quotable:
             return replace(brief, refusal="below_confidence")

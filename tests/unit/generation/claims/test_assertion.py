@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.generation.claims.assertion import list_unasserted
+from agentic_rag_backend.generation.claims.assertion import list_open_parts
 from agentic_rag_backend.generation.claims.base import Reason
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
@@ -86,5 +86,5 @@ def test_a_claim_that_keeps_the_words_before_the_part_holds(document: str, claim
 def test_a_part_ends_with_its_clause() -> None:
     text = "Nobody said that Anna left, but Kolk stayed; she denied that it rained."
     english, tokens = language_of_code("en"), read_tokens(text)
-    parts = [(part.kind, text[tokens[part.start].start : tokens[part.end - 1].end]) for part in list_unasserted(tokens, english)]
+    parts = [(part.kind, text[tokens[part.start].start : tokens[part.end - 1].end]) for part in list_open_parts(tokens, english)]
     assert parts == [("negated", "Anna left"), ("modality", "it rained")]

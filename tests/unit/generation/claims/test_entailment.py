@@ -111,7 +111,7 @@ async def test_a_quote_for_other_words_does_not_outweigh_a_contradiction() -> No
     reader = ScriptedReader("entailment")
     passages = (passage(TEXT), passage("Mira Voss led the Halden Institute from 1995 on.", 2))
     (verdict,) = await verifier_of(reader, *passages).verify([Claim(WRONG_YEAR, (1,))])
-    assert LexicalVerifier(passages).paraphrased(verdict.claim, least=MIN_OVERLAP)
+    assert LexicalVerifier(passages).quotes_for_paraphrase(verdict.claim, least=MIN_OVERLAP)
     assert (verdict.reason, reader.pairs) == ("number", [])
 
 

@@ -243,7 +243,7 @@ def test_a_quote_is_always_verbatim(text: str, written: str, start: int) -> None
     document = "x" * start + text
     checker = LexicalVerifier((passage(1, text, start=start),))
     for claim in (*read_claims(written), *read_claims(text), Claim(written, (1,))):
-        for support in (*checker.check(claim).supports, *checker.paraphrased(claim, least=0.1)):
+        for support in (*checker.check(claim).supports, *checker.quotes_for_paraphrase(claim, least=0.1)):
             assert support.quote
             begin = support.passage.start_char
             assert document[begin + support.start : begin + support.end] == support.quote

@@ -41,17 +41,17 @@ class Unasserted:
     end: int
 
 
-def list_unasserted(tokens: Sequence[Token], language: Language) -> Iterator[Unasserted]:
+def list_open_parts(tokens: Sequence[Token], language: Language) -> Iterator[Unasserted]:
     """Yield the parts that a text does not assert, in order."""
     for index, token in enumerate(tokens):
         if token.form in language.conditions:
             # "If it rains, the gate closes": the comma separates the condition from the statement.
             yield Unasserted("modality", index + 1, _end_of_clause(tokens, index + 1, comma=token.first))
-        elif token.form in language.statements and _is_denied(tokens, index, language):
+        elif token.form in language.statements and _has_denial_before(tokens, index, language):
             start = _start_of_clause(tokens, index, bare=token.form in language.bare_statements)
             if start is not None:
                 yield Unasserted("negated", start, _end_of_clause(tokens, start))
-        elif token.form in language.doubts and not _is_denied(tokens, index, language):
+        elif token.form in language.doubts and not _has_denial_before(tokens, index, language):
             start = _start_of_clause(tokens, index, bare=False)
             if start is not None:
                 yield Unasserted("modality", start, _end_of_clause(tokens, start))
@@ -65,8 +65,8 @@ def asserts_more(
     A claim asserts no part if it has a denial, a doubt, a hedge or a condition that is not in the part itself.
     """
     forms = content_of(claim)
-    qualifiers = frozenset(token.form for token in claim if _qualifies(token, language))
-    parts = [(part, quote[part.start : part.end]) for quote in quotes for part in list_unasserted(quote, language)]
+    qualifiers = frozenset(token.form for token in claim if _is_qualifier(token, language))
+    parts = [(part, quote[part.start : part.end]) for quote in quotes for part in list_open_parts(quote, language)]
     inside = {id(token) for _, tokens in parts for token in tokens}
     asserted = content_of(token for quote in quotes for token in quote if id(token) not in inside)
     for part, tokens in parts:
@@ -78,7 +78,7 @@ def asserts_more(
     return None
 
 
-def _is_denied(tokens: Sequence[Token], index: int, language: Language) -> bool:
+def _has_denial_before(tokens: Sequence[Token], index: int, language: Language) -> bool:
     """Return whether a denial applies to the word: one before it in its clause."""
     for at in range(index - 1, max(-1, index - 1 - _REACH), -1):
         if tokens[at + 1].first or any(mark in tokens[at + 1].gap for mark in _STOPS):
@@ -86,7 +86,7 @@ def _is_denied(tokens: Sequence[Token], index: int, language: Language) -> bool:
         form = tokens[at].form
         if form == "that" and at + 1 < index:
             return False
-        if _denies(tokens[at], language):
+        if _is_denier(tokens[at], language):
             return True
     return False
 
@@ -115,11 +115,11 @@ def _end_of_clause(tokens: Sequence[Token], start: int, *, comma: bool = False) 
     return last
 
 
-def _qualifies(token: Token, language: Language) -> bool:
+def _is_qualifier(token: Token, language: Language) -> bool:
     form = token.form
     uncertain = form in language.doubts or form in language.hedges or form in language.conditions or form == "would"
-    return uncertain or _denies(token, language)
+    return uncertain or _is_denier(token, language)
 
 
-def _denies(token: Token, language: Language) -> bool:
+def _is_denier(token: Token, language: Language) -> bool:
     return token.form in language.deniers or is_denial(token, language)

@@ -56,8 +56,8 @@ def list_frames(tokens: Sequence[Token], names: Collection[str], language: Langu
     mentions = mentions_in(tokens, names, linked=False)
     frames = [(mention, _frames_of(tokens, mention, language)) for mention in mentions]
     collapsed, places = _collapse_names(tokens, mentions)
-    for mention, place in places:
-        alike = _frames_of(collapsed, place, language, named=True)
+    for mention, position in places:
+        alike = _frames_of(collapsed, position, language, named=True)
         frames.append((mention, frozenset((_NAME, *frame) for frame in alike if _NAME in frame)))
     return frames
 

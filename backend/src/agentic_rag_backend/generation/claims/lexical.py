@@ -114,13 +114,13 @@ class LexicalVerifier:
         verdict = self._check_text(plain)
         if verdict.holds:
             return replace(verdict, claim=claim)
-        if verdict.reason == "quote" or (verdict.reason in ("name", "number") and self._invents(plain)):
+        if verdict.reason == "quote" or (verdict.reason in ("name", "number") and self._has_invention(plain)):
             return Verdict(claim, reason=verdict.reason, rejected=True)
-        return replace(verdict, claim=claim, supports=self._nearest_cited(plain))
+        return replace(verdict, claim=claim, supports=self._nearest_quote(plain))
 
-    def _invents(self, claim: Claim) -> bool:
+    def _has_invention(self, claim: Claim) -> bool:
         """Return whether a claim has a name or number that neither the passages that it cites have nor the question."""
-        evidence = self._cited(claim) or list(self._by_marker.values())
+        evidence = self._cited_passages(claim) or list(self._by_marker.values())
         forms = self._asked.union(*(passage.title_forms for passage in evidence), *(passage.forms for passage in evidence))
         return any(
             token.form not in forms
@@ -128,27 +128,27 @@ class LexicalVerifier:
             if token.number or (token.capital and not token.first)
         )
 
-    def _nearest_cited(self, claim: Claim) -> tuple[SupportingSpan, ...]:
+    def _nearest_quote(self, claim: Claim) -> tuple[SupportingSpan, ...]:
         """Return the quote that shares most words with a claim, of the cited passages; of any passage if it cites none."""
         cites = any(marker in self._by_marker for marker in claim.markers)
         least = 0.0 if cites else MIN_NEAREST
         return tuple(
             span
-            for span in self.nearest(claim)[:1]
+            for span in self.nearest_quotes(claim)[:1]
             if span.score >= least and (not cites or span.passage.marker in claim.markers)
         )
 
     def _check_text(self, claim: Claim) -> Verdict:
         if not content_of(read_tokens(claim.text)):
             return Verdict(claim, reason="unsupported")
-        copied = self.copied(claim)
+        copied = self.quotes_copied_by(claim)
         if copied:
             return Verdict(claim, copied)
         part = self._verbatim.find(claim.text, claim.markers)
         if part is not None and (part.qualified or (part.limited and has_verb(claim.text))):
             return Verdict(claim, reason="modality")
-        cited = self._cited(claim)
-        entry = check_entry(claim.text, [*cited, *(held for held in self._by_marker.values() if held not in cited)])
+        cited = self._cited_passages(claim)
+        entry = check_entry(claim.text, [*cited, *(passage for passage in self._by_marker.values() if passage not in cited)])
         if entry is not None:
             return Verdict(claim, (entry,)) if isinstance(entry, SupportingSpan) else Verdict(claim, reason=entry)
         reasons: dict[Language, Reason] = {}
@@ -159,9 +159,10 @@ class LexicalVerifier:
             reasons[language] = verdict.reason
         # The first passage that the claim cites gives the reason; the claim may be in another language.
         languages = [passage.language for passage in cited or self._by_marker.values()]
-        return Verdict(claim, reason=next((reasons[language] for language in languages if language in reasons), "language"))
+        nothing: Reason = "language" if languages else "unsupported"
+        return Verdict(claim, reason=next((reasons[language] for language in languages if language in reasons), nothing))
 
-    def _cited(self, claim: Claim) -> list[IndexedPassage]:
+    def _cited_passages(self, claim: Claim) -> list[IndexedPassage]:
         return [self._by_marker[marker] for marker in claim.markers if marker in self._by_marker]
 
     def _by_language(self, claim: Claim) -> Iterator[tuple[Language, list[IndexedPassage]]]:
@@ -181,18 +182,18 @@ class LexicalVerifier:
 
         The words that the passage lacks must show another language, too: "van der Rohe" is no Dutch if the passage names him.
         """
-        near = passage.language
+        passage_language = passage.language
         for text in (claim.text, passage.without_words(claim.text)):
-            language = language_of_code(language_near(text, near.code, least=_LEAST_DIFFERENT))
-            if language is near:
-                return near
-        return language_of_code(language_near(claim.text, near.code, least=_LEAST_DIFFERENT))
+            language = language_of_code(language_near(text, passage_language.code, least=_LEAST_DIFFERENT))
+            if language is passage_language:
+                return passage_language
+        return language_of_code(language_near(claim.text, passage_language.code, least=_LEAST_DIFFERENT))
 
-    def copied(self, claim: Claim) -> tuple[SupportingSpan, ...]:
+    def quotes_copied_by(self, claim: Claim) -> tuple[SupportingSpan, ...]:
         """Return the quotes of which a claim is a copy; of a list, those of its items. Empty if it is none."""
         copy = self._verbatim.find(claim.text, claim.markers)
-        copies = [(claim.text, copy)] if copy is not None else self._verbatim.items(claim.text, claim.markers) or []
-        if not all(_is_asserted(text, part, item=copy is None) for text, part in copies):
+        copies = [(claim.text, copy)] if copy is not None else self._verbatim.list_items(claim.text, claim.markers) or []
+        if not all(_asserts_copy(text, part, item=copy is None) for text, part in copies):
             return ()
         return tuple(dict.fromkeys(part.support for _, part in copies))
 
@@ -203,24 +204,26 @@ class LexicalVerifier:
         supports, reason = self._check_quotes(claim, tokens, cited, MIN_SUPPORT)
         if reason is None:
             return Verdict(claim, supports)
-        for passage in sorted(passages, key=lambda passage: -self._coverage.align(tokens, passage).score):
+        for passage in sorted(passages, key=lambda passage: -self._coverage.align_claim(tokens, passage).score):
             supports, why = self._check_quotes(claim, tokens, [passage], MIN_UNCITED_SUPPORT)
             if why is None:
                 return Verdict(claim, supports)
             reason = why if reason == "unsupported" else reason
         return Verdict(claim, reason=reason)
 
-    def covers(self, claim: Claim, passage: IndexedPassage) -> bool:
+    def is_covered_by(self, claim: Claim, passage: IndexedPassage) -> bool:
         """Return whether a passage covers so much of a claim that it is in its language. Translations share names only."""
-        return self._coverage.align(read_tokens(claim.text, passage.language), passage).score >= MIN_SUPPORT
+        return self._coverage.align_claim(read_tokens(claim.text, passage.language), passage).score >= MIN_SUPPORT
 
-    def nearest(self, claim: Claim) -> list[SupportingSpan]:
+    def nearest_quotes(self, claim: Claim) -> list[SupportingSpan]:
         """Return the quotes that share most words with a claim, of cited passages first; none without a common word."""
-        spans = [self._coverage.align(read_tokens(claim.text, passage.language), passage) for passage in self._by_marker.values()]
+        spans = [
+            self._coverage.align_claim(read_tokens(claim.text, passage.language), passage) for passage in self._by_marker.values()
+        ]
         spans = [span for span in spans if span.score > 0.0]
         return sorted(spans, key=lambda span: (span.passage.marker not in claim.markers, -span.score))
 
-    def paraphrased(self, claim: Claim, *, least: float) -> list[SupportingSpan]:
+    def quotes_for_paraphrase(self, claim: Claim, *, least: float) -> list[SupportingSpan]:
         """Return the quotes in English that cover at least ``least`` of a claim and contradict it in nothing, best first."""
         tokens = read_tokens(claim.text)
         english = [passage for passage in self._by_marker.values() if passage.language.code == ENGLISH]
@@ -231,7 +234,7 @@ class LexicalVerifier:
     def is_prose(self, quote: SupportingSpan) -> bool:
         """Return whether a quote is in English, or shows no language, and has no row of a table."""
         passage = self._by_marker[quote.passage.marker]
-        return passage.language.code == ENGLISH and not passage.rows(quote.start, quote.end)
+        return passage.language.code == ENGLISH and not passage.rows_in(quote.start, quote.end)
 
     def _check_quotes(
         self,
@@ -242,14 +245,14 @@ class LexicalVerifier:
         *,
         every_word: bool = True,
     ) -> tuple[tuple[SupportingSpan, ...], Reason | None]:
-        aligned = [(passage, self._coverage.align(tokens, passage)) for passage in cited]
+        aligned = [(passage, self._coverage.align_claim(tokens, passage)) for passage in cited]
         chosen = [(passage, support) for passage, support in aligned if support.score >= MIN_PASSAGE_SHARE]
         supports = tuple(support for _, support in chosen)
         covered = frozenset().union(*(support.covered for support in supports))
-        share = self._coverage.share(content_of(tokens), covered)
+        share = self._coverage.share_of(content_of(tokens), covered)
         if not chosen or share < min(least, MIN_SUPPORT):
             return (), "unsupported"
-        rows = [row for passage, support in chosen for row in passage.rows(support.start, support.end)]
+        rows = [row for passage, support in chosen for row in passage.rows_in(support.start, support.end)]
         evidence = _collect_evidence(tokens, chosen)
         reason = "number" if misplaces_number(tokens, rows) else find_conflict(claim.text, tokens, evidence)
         if reason is None and every_word and (_lacks_words(tokens, covered, evidence) or _adds_logic(tokens, evidence)):
@@ -261,11 +264,11 @@ class LexicalVerifier:
     def _covers_parts(self, tokens: Sequence[Token], covered: frozenset[str], strictness: float) -> bool:
         """Return whether the quotes cover enough of each clause, and of the words that are no names or numbers."""
         names = frozenset(form for passage in self._by_marker.values() for form in passage.names) | names_in(tokens)
-        if not self._covers(_statement_of(tokens, names), covered, strictness * MIN_STATEMENT_SUPPORT):
+        if not self._reaches_share(_statement_of(tokens, names), covered, strictness * MIN_STATEMENT_SUPPORT):
             return False
         clauses = _split_clauses(tokens)
         if any(
-            not self._covers(content_of(clause), covered, strictness * MIN_CLAUSE_SUPPORT)
+            not self._reaches_share(content_of(clause), covered, strictness * MIN_CLAUSE_SUPPORT)
             for clause in clauses
             if len(content_of(clause)) >= _CLAUSE_WORDS
         ):
@@ -274,8 +277,8 @@ class LexicalVerifier:
         added = (_statement_of(clause, names) for clause in clauses[1:])
         return all(forms <= covered for forms in added if len(forms) < _CLAUSE_WORDS)
 
-    def _covers(self, forms: frozenset[str], covered: frozenset[str], least: float) -> bool:
-        return not forms or self._coverage.share(forms, covered) >= least
+    def _reaches_share(self, forms: frozenset[str], covered: frozenset[str], least: float) -> bool:
+        return not forms or self._coverage.share_of(forms, covered) >= least
 
 
 def _lacks_words(tokens: Sequence[Token], covered: frozenset[str], evidence: Evidence) -> bool:
@@ -291,20 +294,22 @@ def _lacks_words(tokens: Sequence[Token], covered: frozenset[str], evidence: Evi
         return any(noun.form not in forms for noun in later if not noun.first)
     if evidence.language.code != ENGLISH:
         return False
-    named = frozenset(form for mention in mentions_in(tokens, evidence.names) if not mention.number for form in mention.forms)
+    name_forms = frozenset(
+        form for mention in mentions_in(tokens, evidence.names) if not mention.number for form in mention.forms
+    )
     clauses = [content_of(clause) for clause in _split_clauses(tokens)]
-    return any(len(forms) <= SHORT_CLAUSE and not forms <= covered | named for forms in clauses)
+    return any(len(forms) <= SHORT_CLAUSE and not forms <= covered | name_forms for forms in clauses)
 
 
 def _adds_logic(tokens: Sequence[Token], evidence: Evidence) -> bool:
     """Return whether a claim has a word that says how things go together, and no quote has one of the same meaning."""
     logic = evidence.language.logic
-    stated = {logic.get(token.form) for quote in evidence.quotes for token in quote}
+    meanings = {logic.get(token.form) for quote in evidence.quotes for token in quote}
     forms = frozenset(token.form for token in tokens) - evidence.language.ambiguous
-    return any(logic[form] not in stated for form in forms if form in logic)
+    return any(logic[form] not in meanings for form in forms if form in logic)
 
 
-def _is_asserted(text: str, copy: Copy, *, item: bool) -> bool:
+def _asserts_copy(text: str, copy: Copy, *, item: bool) -> bool:
     """Return whether the sentence around a copy asserts it. A short ``item`` of a list states nothing by itself."""
     if copy.qualified or (copy.limited and has_verb(text)):
         return False
@@ -336,10 +341,10 @@ def _split_clauses(tokens: Sequence[Token]) -> list[list[Token]]:
 
 
 def _collect_evidence(claim: Sequence[Token], chosen: Sequence[tuple[IndexedPassage, SupportingSpan]]) -> Evidence:
-    known = frozenset[str]().union(*(passage.names for passage, _ in chosen))
+    names = frozenset[str]().union(*(passage.names for passage, _ in chosen))
     before = frozenset(token.form for passage, support in chosen for token in passage.within(0, support.start))
     titles = frozenset[str]().union(
-        *(passage.title_forms | passage.labels(support.start, support.end) for passage, support in chosen)
+        *(passage.title_forms | passage.labels_in(support.start, support.end) for passage, support in chosen)
     )
     return Evidence(
         language=chosen[0][0].language,
@@ -347,6 +352,6 @@ def _collect_evidence(claim: Sequence[Token], chosen: Sequence[tuple[IndexedPass
         texts=[text for passage, _ in chosen for text in (passage.tokens, passage.title)],
         originals=[text for passage, _ in chosen for text in (passage.passage.text, passage.passage.title)],
         around=Surroundings(titles, before),
-        names=known | names_in(claim, known),
-        known=known,
+        names=names | names_in(claim, names),
+        known=names,
     )

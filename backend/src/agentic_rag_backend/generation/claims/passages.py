@@ -100,7 +100,7 @@ class IndexedPassage:
         ]
         spans.sort(key=lambda span: (span[2], span[1] - span[0], span[0]))
         return [
-            Window(*span, frozenset(token.form for token in self.within(*span[:2])), self.labels(*span[:2])) for span in spans
+            Window(*span, frozenset(token.form for token in self.within(*span[:2])), self.labels_in(*span[:2])) for span in spans
         ]
 
     def without_words(self, text: str) -> str:
@@ -111,16 +111,16 @@ class IndexedPassage:
     def _words(self) -> frozenset[str]:
         return frozenset(word.lower() for text in (self.passage.text, self.passage.title) for word in _WORD.findall(text))
 
-    def rows(self, start: int, end: int) -> list[Entry]:
+    def rows_in(self, start: int, end: int) -> list[Entry]:
         """Return the rows of tables of which a span contains a part."""
         first = bisect_right(self._row_ends, start)
         last = bisect_left(self._row_starts, end)
         return self._rows[first:last]
 
-    def labels(self, start: int, end: int) -> frozenset[str]:
+    def labels_in(self, start: int, end: int) -> frozenset[str]:
         """Return the forms of the names of columns, and of the line above the table, for the rows in a span."""
         texts = {
-            text for row in self.rows(start, end) for text in (*row.blank, *(value.label for value in row.values), row.context)
+            text for row in self.rows_in(start, end) for text in (*row.blank, *(value.label for value in row.values), row.context)
         }
         return frozenset(token.form for text in texts for token in read_tokens(text, self.language))
 
@@ -160,12 +160,12 @@ class Coverage:
         self._rarity: Mapping[str, float] = inverse_frequency(window.forms for passage in passages for window in passage.windows)
         self._unseen = max(self._rarity.values(), default=1.0)
 
-    def share(self, forms: frozenset[str], covered: frozenset[str]) -> float:
+    def share_of(self, forms: frozenset[str], covered: frozenset[str]) -> float:
         """Return the share of ``forms`` that is in ``covered``, in [0, 1]."""
         total = sum(self._weight_of(form) for form in forms)
         return sum(self._weight_of(form) for form in forms & covered) / total if total else 0.0
 
-    def align(self, claim: Sequence[Token], passage: IndexedPassage) -> SupportingSpan:
+    def align_claim(self, claim: Sequence[Token], passage: IndexedPassage) -> SupportingSpan:
         """Return the quote that covers most of the claim; of equals the shorter, then the earlier."""
         forms = content_of(claim)
         best = SupportingSpan(passage.passage, 0, 0, 0.0, frozenset())
@@ -173,7 +173,7 @@ class Coverage:
             covered = forms & window.forms
             # The title resolves "he", and a header names the columns: their words count if the quote covers the rest.
             covered = covered | (forms & (passage.title_forms | window.labels)) if covered else covered
-            score = self.share(forms, covered)
+            score = self.share_of(forms, covered)
             if best.score >= ENOUGH and window.double and len(covered - best.covered) < FURTHER_WORDS:
                 continue
             if score > best.score + (SECOND_SENTENCE if best.score else 0.0):

@@ -62,7 +62,7 @@ def denies_otherwise(claim: Sequence[Token], quotes: Iterable[Sequence[Token]], 
             return True
     scoped = {form for scope in claimed for form in scope.forms}
     forms = content_of(claim) - scoped
-    return any(scope.forms[:1] and scope.forms[0] not in scoped and _affirms(scope, forms, quote) for scope, quote in denied)
+    return any(scope.forms[:1] and scope.forms[0] not in scoped and _states_scope(scope, forms, quote) for scope, quote in denied)
 
 
 def hides_hedge(claim: Sequence[Token], quotes: Iterable[Sequence[Token]], language: Language) -> bool:
@@ -70,7 +70,7 @@ def hides_hedge(claim: Sequence[Token], quotes: Iterable[Sequence[Token]], langu
     hedged = {form for scope in find_hedges(claim, language) for form in scope.forms}
     forms = content_of(claim)
     return any(
-        not hedged & set(scope.forms) and _affirms(scope, forms, quote)
+        not hedged & set(scope.forms) and _states_scope(scope, forms, quote)
         for quote in quotes
         for scope in find_hedges(quote, language)
     )
@@ -81,7 +81,7 @@ def is_denial(token: Token, language: Language) -> bool:
     return token.form in language.negations or token.form in language.denying_verbs or token.form.endswith("n't")
 
 
-def _affirms(scope: Scope, forms: frozenset[str], quote: Sequence[Token]) -> bool:
+def _states_scope(scope: Scope, forms: frozenset[str], quote: Sequence[Token]) -> bool:
     """Return whether ``forms`` state the words of the scope. If the quote repeats the first, both words must match."""
     if not scope.forms or scope.forms[0] not in forms:
         return False

@@ -18,13 +18,13 @@ def changes_quantity(
     Args:
         exempt: numbers that need not be in the quotes, such as those of a title.
     """
-    stated: dict[str, set[str]] = {}
+    quoted: dict[str, set[str]] = {}
     for quote in quotes:
         for index, token in enumerate(quote):
             if token.number:
-                stated.setdefault(token.form, set()).add(unit_of(quote, index, language))
+                quoted.setdefault(token.form, set()).add(unit_of(quote, index, language))
     for index, token in enumerate(claim):
-        units = stated.get(token.form)
+        units = quoted.get(token.form)
         if (
             token.number
             and (units is not None or token.form not in exempt)

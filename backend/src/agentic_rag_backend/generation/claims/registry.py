@@ -46,15 +46,15 @@ def embedding(parts: VerifierParts, passages: Sequence[Passage], question: str) 
 
 def auto(parts: VerifierParts, passages: Sequence[Passage], question: str) -> ClaimVerifier:
     """As `embedding`. Then a language model, if there is one, decides about the claims that are left undecided."""
-    return _judged(parts, passages, question, supported_too=False)
+    return _judged_by_model(parts, passages, question, supported_too=False)
 
 
 def model(parts: VerifierParts, passages: Sequence[Passage], question: str) -> ClaimVerifier:
     """As `auto`. The language model can reject supported claims, too."""
-    return _judged(parts, passages, question, supported_too=True)
+    return _judged_by_model(parts, passages, question, supported_too=True)
 
 
-def _judged(parts: VerifierParts, passages: Sequence[Passage], question: str, *, supported_too: bool) -> ClaimVerifier:
+def _judged_by_model(parts: VerifierParts, passages: Sequence[Passage], question: str, *, supported_too: bool) -> ClaimVerifier:
     words = LexicalVerifier(passages, question)
     before = EmbeddingVerifier(words, parts.similarity)
     if not parts.calls.possible:

@@ -116,12 +116,12 @@ def _form_of(word: str, following: str, language: Language) -> str:
 
 
 def _split_run(start: int, run: str, language: Language) -> Iterator[tuple[int, int, str]]:
-    known = language.negations | language.hedges | language.limits | language.marks.keys()
+    lexicon = language.negations | language.hedges | language.limits | language.marks.keys()
     at = 0
     while at < len(run):
         numerals = _NUMERALS.match(run, at)
         value = _value_of(numerals[0], run[at - 1 : at]) if numerals else None
-        size = next((size for size in range(_LONGEST_WORD, 1, -1) if run[at : at + size] in known), 1)
+        size = next((size for size in range(_LONGEST_WORD, 1, -1) if run[at : at + size] in lexicon), 1)
         size = len(numerals[0]) if numerals and value is not None else size
         word = run[at : at + size]
         yield start + at, start + at + size, language.marks.get(word, word) if value is None else str(value)
@@ -150,10 +150,10 @@ def _mark_names(tokens: Sequence[Token], language: Language) -> Iterator[Token]:
     """Yield the tokens of a language whose nouns have capitals. A name has no article, number or adjective before it."""
     for index, token in enumerate(tokens):
         before = tokens[index - 1] if index and not token.first and not token.breaks else None
-        named = token.first or (before is not None and before.capital and before.content and before.form not in language.scales)
-        if before is not None and not named:
-            named = not (before.number or before.content or before.form in language.articles | language.pronouns)
-        yield token if named or not token.capital else replace(token, capital=False)
+        is_name = token.first or (before is not None and before.capital and before.content and before.form not in language.scales)
+        if before is not None and not is_name:
+            is_name = not (before.number or before.content or before.form in language.articles | language.pronouns)
+        yield token if is_name or not token.capital else replace(token, capital=False)
 
 
 def references_in(texts: Iterable[str]) -> frozenset[str]:
@@ -189,10 +189,10 @@ def content_of(tokens: Iterable[Token]) -> frozenset[str]:
     return frozenset(token.form for token in tokens if token.content)
 
 
-def names_in(tokens: Iterable[Token], known: Collection[str] = ()) -> frozenset[str]:
-    """Return the forms of capitalised words. The first word of a sentence counts only if it is among ``known``."""
+def names_in(tokens: Iterable[Token], first_words: Collection[str] = ()) -> frozenset[str]:
+    """Return the forms of capitalised words. The first word of a sentence counts only if it is among ``first_words``."""
     return frozenset(
-        token.form for token in tokens if token.capital and token.content and (not token.first or token.form in known)
+        token.form for token in tokens if token.capital and token.content and (not token.first or token.form in first_words)
     )
 
 

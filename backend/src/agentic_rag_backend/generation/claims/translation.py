@@ -116,9 +116,9 @@ class EmbeddingVerifier:
         if fresh:
             self._vectors.update(zip(fresh, await similarity.embed(fresh), strict=True))
         for index, quotes in candidates.items():
-            verdicts[index] = await self._decide(verdicts[index], quotes, similarity)
+            verdicts[index] = await self._decide_claim(verdicts[index], quotes, similarity)
 
-    async def _decide(self, verdict: Verdict, candidates: Sequence[Candidate], similarity: RelativeSimilarity) -> Verdict:
+    async def _decide_claim(self, verdict: Verdict, candidates: Sequence[Candidate], similarity: RelativeSimilarity) -> Verdict:
         """Return the verdict of a claim by its nearest quote in another language.
 
         Of the nearest passage, the nearest quote that the claim contradicts in nothing states it if it is near enough. Otherwise
@@ -127,7 +127,7 @@ class EmbeddingVerifier:
         claim = self._vectors[verdict.claim.text]
         cosines = np.stack([self._vectors[candidate.support.quote] for candidate in candidates]) @ claim
         reason, least = verdict.reason, MIN_RELATIVE
-        nearest: Candidate | None = None
+        best: Candidate | None = None
         for number in map(int, np.argsort(-cosines, kind="stable")):
             candidate = candidates[number]
             cohort = await similarity.cohort(candidate.language)
@@ -137,9 +137,9 @@ class EmbeddingVerifier:
                 break
             if not (candidate.support.passage.marker in verdict.claim.markers or relative >= MIN_UNCITED_RELATIVE):
                 continue
-            nearest = nearest or candidate
+            best = best or candidate
             least = max(least, NEARLY * relative)
-            if candidate.support.passage is not nearest.support.passage:
+            if candidate.support.passage is not best.support.passage:
                 continue
             if candidate.reason is None:
                 return Verdict(verdict.claim, (replace(candidate.support, score=min(1.0, relative)),))
@@ -160,7 +160,8 @@ def list_candidates(verdict: Verdict, lexical: LexicalVerifier) -> list[Candidat
     compared = [
         marker
         for marker, passage in sorted(passages.items(), key=lambda item: (item[0] not in claim.markers, item[0]))
-        if languages[marker] is not passage.language and not (passage.language.code == ENGLISH and lexical.covers(claim, passage))
+        if languages[marker] is not passage.language
+        and not (passage.language.code == ENGLISH and lexical.is_covered_by(claim, passage))
     ]
     cited = [marker for marker in claim.markers if marker in passages] or list(passages)
     if verdict.reason not in _UNDECIDED and any(marker not in compared for marker in cited):
@@ -186,10 +187,10 @@ class _ReadClaim:
 
 def _find_contradiction(claim: _ReadClaim, passage: IndexedPassage, window: Window) -> Reason | None:
     quote = passage.within(window.start, window.end)
-    stated = [*quote, *passage.title]
-    if not _values_of(claim.tokens, claim.language) <= _values_of(stated, passage.language):
+    evidence = [*quote, *passage.title]
+    if not _values_of(claim.tokens, claim.language) <= _values_of(evidence, passage.language):
         return "number"
-    if not _has_names(claim, passage, window.start, stated):
+    if not _has_names(claim, passage, window.start, evidence):
         return "name"
     if bool(find_denials(claim.tokens, claim.language)) is not bool(find_denials(quote, passage.language)):
         return "negated"
@@ -217,7 +218,7 @@ def _scale_number(form: str, scale: int) -> str:
     return str(int(value)) if value == int(value) else repr(round(value, 6))
 
 
-def _has_names(claim: _ReadClaim, passage: IndexedPassage, start: int, stated: Sequence[Token]) -> bool:
+def _has_names(claim: _ReadClaim, passage: IndexedPassage, start: int, evidence: Sequence[Token]) -> bool:
     """Return whether the quote, the title, or, for a pronoun, the text before the quote contains the claim's names.
 
     A name in other letters cannot be compared, so that a claim with such a name does not hold.
@@ -225,9 +226,9 @@ def _has_names(claim: _ReadClaim, passage: IndexedPassage, start: int, stated: S
     names = list(_names_of(claim.tokens, claim.language))
     if not (is_mostly_latin(passage.passage.text) and is_mostly_latin(claim.text)):
         return not names and not _FOREIGN_NAME.search(claim.text)
-    pronoun = any(token.form in passage.language.pronouns for token in stated)
-    known = {plain_form(token.raw) for token in (*stated, *(passage.within(0, start) if pronoun else ()))}
-    return all(any(_is_same_name(name, word) for word in known) for name in names)
+    pronoun = any(token.form in passage.language.pronouns for token in evidence)
+    words = {plain_form(token.raw) for token in (*evidence, *(passage.within(0, start) if pronoun else ()))}
+    return all(any(_is_same_name(name, word) for word in words) for name in names)
 
 
 def _names_of(tokens: Sequence[Token], language: Language) -> Iterator[str]:

@@ -28,9 +28,9 @@ def replaces_name(claim: Sequence[Token], quotes: Sequence[Sequence[Token]], lan
             end += 1
         if 1 < end - index <= _LONGEST and _may_be_name(claim, index, end, language):
             name = "".join(token.form for token in claim[index:end])
-            left = claim[index - 1].form if index else ""
+            previous = claim[index - 1].form if index else ""
             right = claim[end].form if end < len(claim) else ""
-            if any(_fills_gap(text, left, right, name) for text in texts):
+            if any(_fills_gap(text, previous, right, name) for text in texts):
                 return True
         index = max(end, index + 1)
     return False
@@ -48,18 +48,18 @@ def _may_be_name(claim: Sequence[Token], start: int, end: int, language: Languag
     return (start > 0 and claim[start - 1].form in language.particles) or (share >= _FOREIGN_SHARE and end < len(claim))
 
 
-def _fills_gap(text: str, left: str, right: str, name: str) -> bool:
+def _fills_gap(text: str, previous: str, right: str, name: str) -> bool:
     """Return whether ``text`` has something else between the same neighbours; the end of a text is no neighbour."""
-    if name in text or not (left or right):
+    if name in text or not (previous or right):
         return False
-    at = text.find(left)
+    at = text.find(previous)
     while at >= 0:
-        begin = at + len(left)
+        begin = at + len(previous)
         if not right:
             return begin < len(text)
         if text.find(right, begin + 1, begin + _LONGEST + len(right)) >= 0:
             return True
-        at = text.find(left, at + 1) if left else -1
+        at = text.find(previous, at + 1) if previous else -1
     return False
 
 
